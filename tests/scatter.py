@@ -1,0 +1,52 @@
+"""A placement for tests alone: blocks lie on hosts chosen by a hash, so that every path hops between hosts."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.plan import Block, Facts, Hop, Keying, Plan, Route, after
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Each fresh block lies on one host drawn by a seeded generator; paths visit the other streams in a drawn order."""
+
+    hosts: int = 5
+    pieces: int = 3
+    seed: int = 0
+    keying: Keying = "tuple"
+
+    @property
+    def keys(self) -> int:
+        return self.pieces
+
+    def start(self, streams: int) -> Any:
+        return {"streams": streams}
+
+    def plan(self, facts: Facts, state: Any) -> Plan:
+        draw = random.Random(self.seed * 1_000_003 + facts.batch)
+        live = after(facts.blocks, Plan())
+        fresh, routes = [], []
+        for stream in range(len(facts.streams)):
+            mine = []
+            for piece in range(self.pieces):
+                id = facts.next_id + stream * self.pieces + piece
+                block = Block(id, stream, (piece, piece + 1), facts.batch, (draw.randrange(self.hosts),))
+                mine.append(block)
+                routes.append(Route(block, self._paths(block, [*live, *fresh], len(facts.streams), draw)))
+            fresh += mine
+        return Plan(routes=tuple(routes), state=state)
+
+    def _paths(self, block: Block, known: list[Block], streams: int, draw: random.Random) -> Any:
+        others = [s for s in range(streams) if s != block.stream]
+        draw.shuffle(others)
+        path = []
+        for s in others:
+            probes: dict[int, list[int]] = {}
+            for b in known:
+                if b.stream == s:
+                    probes.setdefault(draw.choice(b.hosts), []).append(b.id)
+            path.append(Hop(s, {h: tuple(ids) for h, ids in probes.items()}))
+        return (tuple(path),) if all(hop.probes for hop in path) else ()

@@ -1,0 +1,243 @@
+"""The batch loop's one turn: upkeep, plan, execute on Spark, commit.
+
+The driver decides from block facts, Spark moves and joins, files hold the state. Nothing here knows a policy, and nothing in a
+policy knows Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from toolkit.events import BatchCommitted
+from toolkit.plan import Block, CoverLedger, Facts, Placement, Plan, after
+from toolkit.report import planned
+from toolkit.store import Slot, State, Store
+from toolkit.task import SHIPPED, Batch, Query, first_stage, next_stage
+from toolkit.upkeep import horizon, upkeep
+
+
+@dataclass
+class Outcome:
+    """What the hosts report of one batch, merged: replicas by (block, host), counts by host, result files."""
+
+    slots: dict[tuple[int, int], list[Any]]
+    hosts: dict[int, dict[str, float]]
+    results: list[str]
+
+
+class Engine:
+    """Runs batches of one query against one store; ``publish`` receives the events of each committed batch.
+
+    ``lateness`` is in microseconds. With ``check`` every plan is held against the cover rule before it runs.
+    """
+
+    def __init__(
+        self, query: Query, placement: Placement, store: Store, lateness: int, check: bool, publish: Callable[[list[Any]], None]
+    ) -> None:
+        self.query, self.placement, self.store = query, placement, store
+        self.lateness, self.publish = lateness, publish
+        self.streams = len(query.columns)
+        self.state = store.state() or self._first()
+        owed = {(a, b) for a, b in self.state.owed}
+        self.ledger = CoverLedger(self.streams, placement.keying, owed) if check else None
+
+    def _first(self) -> State:
+        none = [0] * self.streams
+        return State(-1, {}, {}, 0, self.placement.start(self.streams), none, none, none, [None] * self.streams)
+
+    def run(self, frame: DataFrame, number: int) -> None:
+        """Execute and commit batch ``number`` of the streams' union, unless it has been committed before."""
+        if number <= self.state.batch:
+            return
+        began = time.perf_counter()
+        kept, plan = self._plan(number)
+        planning = time.perf_counter() - began
+        outcome = self._execute(frame, number, kept, plan)
+        executed = time.perf_counter()
+        state = self._next(number, kept, plan, outcome)
+        snapshot = self.store.snapshot(state)
+        seconds = {"plan": planning, "execute": executed - began - planning, "commit": time.perf_counter() - executed}
+        seconds["total"] = sum(seconds.values())
+        committed = self._committed(state, kept, plan, outcome, seconds)
+        happened = [planned(number, _joined(kept, plan)), *plan.events, committed]
+        self.store.commit(number, snapshot, outcome.results, happened)
+        self.store.tidy(state, snapshot)
+        self.state = state
+        self.publish(happened)
+
+    def _plan(self, number: int) -> tuple[Plan, Plan]:
+        """The upkeep that is due, and the placement's plan for the blocks that it leaves."""
+        s = self.state
+        blocks = tuple(s.blocks.values())
+        kept = upkeep(blocks, s.next_id, s.pinned, self.query.windows, horizon(s.latest, self.lateness))
+        facts = Facts(
+            number, self.query.predicate.aliases, after(blocks, kept), s.next_id + len(kept.derivations),
+            tuple(s.received), tuple(s.received_bytes), tuple(s.last_received),
+        )  # fmt: skip
+        plan = self.placement.plan(facts, json.loads(json.dumps(s.policy)))
+        if self.ledger is not None:
+            self.ledger.check(blocks, _joined(kept, plan))
+        return kept, plan
+
+    def _execute(self, frame: DataFrame, number: int, kept: Plan, plan: Plan) -> Outcome:
+        query, whole = self.query, _joined(kept, plan)
+        batch = Batch(
+            query, number, plan.routes, whole.derivations, self.state.slots, horizon(self.state.latest, self.lateness)
+        )
+        routed = self._routed(frame, plan).mapInArrow(first_stage(batch), SHIPPED)
+        for _ in range(_shuffles(plan)):
+            routed = routed.repartitionById(query.partitions, F.col("host") % query.partitions).mapInArrow(
+                next_stage(batch), SHIPPED
+            )
+        return _merge([json.loads(row.body) for row in routed.collect()])
+
+    def _routed(self, frame: DataFrame, plan: Plan) -> DataFrame:
+        """Every tuple once for each host that needs it, on the partition of that host."""
+        hosts: list[list[list[int]]] = [[[]] * self.placement.keys for _ in range(self.streams)]
+        for route in plan.routes:
+            if route.fresh:
+                targets = sorted(route.hosts())
+                low, high = route.block.keys
+                hosts[route.block.stream][low:high] = [targets] * (high - low)
+        table = F.from_json(F.lit(json.dumps(hosts)), "array<array<array<int>>>")
+        found = F.element_at(F.element_at(table, F.col("__stream") + 1), F.col("__key") + 1)
+        spread = frame.withColumn("__host", F.explode(found))
+        return spread.repartitionById(self.query.partitions, F.col("__host") % self.query.partitions)
+
+    def _next(self, number: int, kept: Plan, plan: Plan, outcome: Outcome) -> State:
+        """The state that the batch leaves: blocks with the rows that were reported, and where their replicas are."""
+        old = self.state
+        live = {b.id: b for b in after(after(old.blocks.values(), kept), plan)}
+        live |= {r.block.id: r.block for r in plan.routes if r.fresh}
+        derived = {d.block.id for d in (*kept.derivations, *plan.derivations)}
+        fresh = {r.block.id for r in plan.routes if r.fresh}
+        blocks, slots = {}, {}
+        for b in live.values():
+            if b.id in derived | fresh and not (b := _measured(b, outcome, old.slots)).rows:
+                continue
+            blocks[b.id] = b
+            slots |= {(b.id, h): self._slot(b, h, outcome) for h in b.hosts}
+        last = [sum(blocks[id].rows for id in fresh if id in blocks and blocks[id].stream == s) for s in range(self.streams)]
+        size = [sum(blocks[id].bytes for id in fresh if id in blocks and blocks[id].stream == s) for s in range(self.streams)]
+        latest = list(old.latest)
+        for b in (blocks[id] for id in fresh if id in blocks):
+            latest[b.stream] = max(b.span[1], latest[b.stream] or b.span[1])
+        owed = [[a, b] for a, b in (self.ledger.owed if self.ledger else ()) if a in blocks and b in blocks]
+        if self.ledger:
+            self.ledger.owed = {(a, b) for a, b in owed}
+        ids = [old.next_id - 1, *live, *(d.block.id for d in (*kept.derivations, *plan.derivations))]
+        return State(
+            number, blocks, slots, max(ids) + 1, plan.state, [a + b for a, b in zip(old.received, last, strict=True)],
+            [a + b for a, b in zip(old.received_bytes, size, strict=True)], last, latest, sorted(plan.pinned), owed,
+        )  # fmt: skip
+
+    def _slot(self, block: Block, host: int, outcome: Outcome) -> Slot:
+        if (line := outcome.slots.get((block.id, host))) is not None:
+            return Slot(line[2], line[3], None if line[4] is None else tuple(line[4]))
+        if (slot := self.state.slots.get((block.id, host))) is not None:
+            return slot
+        raise RuntimeError(f"block {block.id} of stream {block.stream} was to be stored on host {host}, which has no replica")
+
+    def _committed(
+        self, state: State, kept: Plan, plan: Plan, outcome: Outcome, seconds: dict[str, float]
+    ) -> BatchCommitted:
+        old, plain = self.state, state.blocks
+        touched = [1 + h for b in (*old.blocks.values(), *plain.values()) for h in b.hosts]
+        width = max([self.placement.hosts, *touched, *(1 + h for h in outcome.hosts)])
+        stored, size, given_up = [0] * width, [0] * width, [0] * width
+        for b in plain.values():
+            for h in b.hosts:
+                stored[h] += b.rows
+                size[h] += b.bytes
+        for h, rows in _discarded(after(old.blocks.values(), kept), plan, plain).items():
+            given_up[h] = rows
+        changed = [b for b in plain.values() if old.blocks.get(b.id) != b]
+
+        def by_host(name: str) -> list[Any]:
+            return [outcome.hosts.get(h, {}).get(name, 0) for h in range(width)]
+
+        return BatchCommitted(
+            batch=state.batch,
+            received=state.last_received,
+            total=state.received,
+            live=[sum(b.rows for b in plain.values() if b.stream == s) for s in range(self.streams)],
+            results=sum(by_host("results")),
+            seconds=seconds,
+            blocks=[[b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes] for b in changed],
+            dropped=sorted(old.blocks.keys() - plain.keys()),
+            host_received=by_host("received"),
+            host_received_bytes=by_host("received_bytes"),
+            host_stored=stored,
+            host_stored_bytes=size,
+            host_moved=by_host("moved"),
+            host_moved_bytes=by_host("moved_bytes"),
+            host_discarded=given_up,
+            host_compared=by_host("compared"),
+            host_results=by_host("results"),
+            host_seconds=[round(s, 6) for s in by_host("seconds")],
+            late=sum(_first_line(outcome, b)[5] for b in plain.values() if b.batch == state.batch and b.id not in old.blocks),
+        )
+
+
+def _joined(kept: Plan, plan: Plan) -> Plan:
+    """Upkeep and the placement's plan as one."""
+    drops = dict(kept.drops)
+    for id, hosts in plan.drops.items():
+        drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))
+    return replace(plan, derivations=kept.derivations + plan.derivations, drops=drops)
+
+
+def _shuffles(plan: Plan) -> int:
+    """How many times some path of the plan leaves its host."""
+    most = 0
+    for route in plan.routes:
+        for path in route.paths:
+            jumps = sum(set(b.probes) != set(a.probes) or len(a.probes) > 1 for a, b in zip(path, path[1:], strict=False))
+            most = max(most, jumps)
+    return most
+
+
+def _merge(reports: list[dict[str, Any]]) -> Outcome:
+    outcome = Outcome({}, {}, [])
+    for report in reports:
+        outcome.results += report["results"]
+        outcome.slots |= {(line[0], line[1]): line for line in report["slots"]}
+        for host, counts in report["hosts"].items():
+            mine = outcome.hosts.setdefault(int(host), {})
+            for name, value in counts.items():
+                mine[name] = mine.get(name, 0) + value
+    return outcome
+
+
+def _first_line(outcome: Outcome, block: Block) -> list[Any]:
+    return next(line for h in block.hosts if (line := outcome.slots.get((block.id, h))) is not None)
+
+
+def _measured(block: Block, outcome: Outcome, old: dict[tuple[int, int], Slot]) -> Block:
+    """The block with its reported rows, bytes and time span; all replicas must agree on the rows."""
+    lines = [line for h in block.hosts if (line := outcome.slots.get((block.id, h))) is not None]
+    if not lines:
+        return block if any((block.id, h) in old for h in block.hosts) else replace(block, rows=0)
+    if len({line[6] for line in lines}) > 1:
+        raise RuntimeError(f"replicas of block {block.id} differ: {[(line[1], line[6]) for line in lines]} (host, rows)")
+    return replace(block, rows=lines[0][6], bytes=lines[0][7], span=(lines[0][8], lines[0][9]))
+
+
+def _discarded(blocks: tuple[Block, ...], plan: Plan, left: dict[int, Block]) -> dict[int, int]:
+    """Tuples that each host gives up under the placement's plan: what it drops less what it keeps of it in narrower blocks."""
+    known, count = {b.id: b for b in blocks}, {}
+    for id, hosts in plan.drops.items():
+        for h in hosts:
+            count[h] = count.get(h, 0) + (known[id].rows if id in known else 0)
+    for d in plan.derivations:
+        for h, source in d.reads.items():
+            if h == source and d.block.id in left and d.block.id not in d.sources:
+                count[h] = count.get(h, 0) - left[d.block.id].rows
+    return {h: n for h, n in count.items() if n > 0}

@@ -1,0 +1,379 @@
+"""StreamJoin and JoinRun: what people call."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import threading
+import time as clock
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.streaming.query import StreamingQuery
+
+from toolkit import events, replay
+from toolkit.engine import Engine
+from toolkit.plan import Placement
+from toolkit.predicate import TIME, Predicate, parse
+from toolkit.store import Store
+from toolkit.task import Query
+
+_UNITS = {"microsecond": 1, "millisecond": 10**3, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6,
+          "day": 86400 * 10**6, "week": 7 * 86400 * 10**6}  # fmt: skip
+_TIMES = (T.TimestampType, T.TimestampNTZType, T.DateType)
+
+
+class StreamJoin:
+    """A join of two or more streams on any condition, spread over logical hosts by a placement policy.
+
+    Parameters
+    ----------
+    streams
+        Spark DataFrames by alias, streaming or static (a static one is replayed as micro-batches).
+    on
+        The condition: Spark SQL over ``alias.column``. NULL never matches.
+    placement
+        The policy, for instance ``AdaptiveGrid(hosts=16)``.
+    windows
+        By alias, how long a tuple stays joinable, as in "60 seconds". A result (s_1..s_m) needs T - T_i < W_i for every i, T
+        being its latest event time. A stream that is left out keeps its full history.
+    time
+        The event-time column (timestamp or date), by the same name in every stream. Needed when there are windows.
+    lateness
+        How far a tuple may lie behind the latest event time of its stream at the start of its batch and still meet every
+        partner. Tuples behind that are joined with what is left and counted as late.
+    partitions
+        Spark partitions on which the hosts are packed; by default the session's parallelism.
+    seed
+        Seed of the routing hash.
+    check
+        Hold every plan against the cover rule before it runs.
+
+    Raises ValueError, with one sentence, for whatever cannot work; nothing has been started or written then.
+    """
+
+    def __init__(
+        self,
+        streams: Mapping[str, DataFrame],
+        on: str,
+        placement: Placement,
+        windows: Mapping[str, str] | None = None,
+        time: str | None = None,
+        lateness: str = "0 seconds",
+        partitions: int | None = None,
+        seed: int = 0,
+        check: bool = False,
+    ) -> None:
+        self.streams, self.on, self.placement, self.time = dict(streams), on, placement, time
+        self.windows, self.lateness, self.seed, self.check = dict(windows or {}), lateness, seed, check
+        self._check_streams()
+        self._check_time()
+        self._micros = [micros(self.windows[a], f"window of {a}") if a in self.windows else None for a in self.streams]
+        self._lateness = micros(lateness, "lateness", zero=True)
+        self.predicate: Predicate = parse(on, self.streams, self._micros)
+        if placement.keying == "join" and self.predicate.equality is None:
+            raise ValueError(
+                f"{type(placement).__name__} partitions by the value that an equality joins on, but {on!r} has no equality "
+                "that links all streams; placements that route by tuple take any condition"
+            )
+        placement.start(len(self.streams))
+        self.spark = next(iter(self.streams.values())).sparkSession
+        if partitions is not None and partitions < 1:
+            raise ValueError(f"partitions is {partitions}; it must be 1 or more")
+        self.partitions = min(partitions or self.spark.sparkContext.defaultParallelism, getattr(placement, "max_hosts", placement.hosts))
+
+    def _check_streams(self) -> None:
+        if len(self.streams) < 2:
+            raise ValueError(f"a join needs two or more streams; got {len(self.streams)}: {', '.join(self.streams) or 'none'}")
+        for alias, frame in self.streams.items():
+            if not re.fullmatch(r"[A-Za-z]\w*", alias):
+                raise ValueError(f"the alias {alias!r} is not accepted; an alias is a letter, then letters, digits or _")
+            if not isinstance(frame, DataFrame):
+                raise ValueError(f"stream {alias} is a {type(frame).__name__}; it must be a Spark DataFrame")
+            names = [n.lower() for n in frame.columns]
+            if odd := sorted({n for n in names if names.count(n) > 1 or n.startswith("__")}):
+                raise ValueError(f"columns {odd} of stream {alias} are not accepted: names must differ and not begin with __")
+        if unknown := set(self.windows) - set(self.streams):
+            raise ValueError(f"windows are given for {sorted(unknown)}; the streams are {', '.join(self.streams)}")
+
+    def _check_time(self) -> None:
+        if self.time is None:
+            if self.windows:
+                raise ValueError("windows are given but no event-time column: name it with time=")
+            return
+        for alias, frame in self.streams.items():
+            if self.time not in frame.columns:
+                raise ValueError(f"stream {alias} has no event-time column {self.time!r}; it has: {', '.join(frame.columns)}")
+            found = frame.schema[self.time].dataType
+            if not isinstance(found, _TIMES):
+                raise ValueError(
+                    f"the event-time column {alias}.{self.time} is of type {found.simpleString()}; it must be a timestamp or a date"
+                )
+
+    def start(self, path: str | Path, batches: int | str = 20, **trigger: Any) -> JoinRun:
+        """Start, or go on with, a run of this query in the folder ``path``; returns at once, like DataStreamWriter.start().
+
+        Static streams are replayed in ``batches`` micro-batches (see ``replay.prepare``) and the run ends with them.
+        ``trigger`` is Spark's (``processingTime="1 second"``, ``availableNow=True``); without it, all-static input runs as fast
+        as it can and then ends. Raises ValueError when the folder holds a run of another query.
+        """
+        store = Store(path)
+        query = self._fingerprint()
+        known = store.query()
+        if known is not None and (differ := [k for k in query if known.get(k) != query[k]]):
+            raise ValueError(
+                f"{store.path} holds a run of another query: {differ[0]} is {known.get(differ[0])!r} there and "
+                f"{query[differ[0]]!r} here; use a new folder, or StreamJoin.resume to go on with that run"
+            )
+        store.acquire()
+        try:
+            if known is None or not known.get("ready"):
+                store.create({**query, "ready": False})
+                known = {**query, "batches": self._replayed(store, batches), "ready": True}
+                store.create(known)
+            store.clean()
+            return JoinRun(self, store, known, trigger)
+        except BaseException:
+            store.release()
+            raise
+
+    @staticmethod
+    def resume(path: str | Path, streams: Mapping[str, DataFrame], **trigger: Any) -> JoinRun:
+        """Go on with the run in ``path`` exactly where its last commit was. Static streams go on from the copy in the folder."""
+        query = Store(path).query()
+        if query is None:
+            raise ValueError(f"{path} holds no run that could be resumed")
+        module, name = query["placement"].rsplit(".", 1)
+        placement = getattr(importlib.import_module(module), name)(**query["settings"])
+        names = ("on", "windows", "time", "lateness", "partitions", "seed", "check")
+        return StreamJoin(streams, placement=placement, **{n: query[n] for n in names}).start(path, **trigger)
+
+    def _fingerprint(self) -> dict[str, Any]:
+        kind = type(self.placement)
+        query = {
+            "on": self.on,
+            "streams": list(self.streams),
+            "schemas": {a: f.schema.simpleString() for a, f in self.streams.items() if f.isStreaming},
+            "windows": self.windows,
+            "time": self.time,
+            "lateness": self.lateness,
+            "placement": f"{kind.__module__}.{kind.__qualname__}",
+            "settings": asdict(self.placement),  # type: ignore[call-overload]
+            "partitions": self.partitions,
+            "seed": self.seed,
+            "check": self.check,
+        }
+        return dict(json.loads(json.dumps(query)))
+
+    def _replayed(self, store: Store, batches: int | str) -> int | None:
+        static = {a: f for a, f in self.streams.items() if not f.isStreaming}
+        if isinstance(batches, int) and batches < 1:
+            raise ValueError(f"batches is {batches}; it must be 1 or more, or the name of a column")
+        if isinstance(batches, str) and (lack := [a for a, f in static.items() if batches not in f.columns]):
+            raise ValueError(f"stream {lack[0]} has no column {batches!r} that numbers its micro-batches")
+        count = replay.prepare(static, store.input, self.time, batches) if static else None
+        return count if len(static) == len(self.streams) else None
+
+    def sources(self, store: Store) -> dict[str, DataFrame]:
+        """The streams as streaming DataFrames: static ones are read back from their copy, a file a batch."""
+        read = {}
+        for alias, frame in self.streams.items():
+            if not frame.isStreaming:
+                folder = store.input / alias
+                schema = self.spark.read.parquet(str(folder / "000000.parquet")).schema
+                frame = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+            read[alias] = frame
+        return read
+
+    def union(self, sources: Mapping[str, DataFrame]) -> DataFrame:
+        """All streams as one: (__stream, __key, __time), a struct of the tuple by alias, a struct of its join keys by stream."""
+        parts = [self._part(i, alias, frame) for i, (alias, frame) in enumerate(sources.items())]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole.unionByName(part, allowMissingColumns=True)
+        return whole
+
+    def _part(self, i: int, alias: str, frame: DataFrame) -> DataFrame:
+        p = self.predicate
+        keys = [F.expr(sql).alias(name) for name, sql in p.keys[i].items()]
+        part = (frame if p.filters[i] is None else frame.filter(F.expr(p.filters[i]))).select(
+            F.lit(i).alias("__stream"),
+            self._routing_key(i, frame).alias("__key"),
+            self._event_time().alias(TIME),
+            F.struct(*[F.col(f"`{c}`") for c in frame.columns]).alias(alias),
+            *([F.struct(*keys).alias(f"__keys{i}")] if keys else []),
+        )
+        for name in (TIME, *(f"__keys{i}.{k}" for k in p.keys[i])):
+            part = part.filter(F.col(name).isNotNull())
+        return part
+
+    def _routing_key(self, i: int, frame: DataFrame) -> Column:
+        """A seeded hash in [0, keys): of the whole tuple, or of the value that the equality joins on."""
+        p = self.predicate
+        hashed = [F.col(f"`{f.name}`") for f in frame.schema.fields if not isinstance(f.dataType, (T.MapType, T.VariantType))]
+        if self.placement.keying == "join" and p.equality is not None:
+            hashed = [F.expr(p.keys[i][p.equality[i]])]
+        return F.pmod(F.xxhash64(F.lit(self.seed), *hashed), F.lit(self.placement.keys)).cast("int")
+
+    def _event_time(self) -> Column:
+        """Microseconds. Full history needs no time, and takes a tuple without one; a window does not."""
+        none = F.lit(0).cast("bigint")
+        if self.time is None:
+            return none
+        time = F.unix_micros(F.col(f"`{self.time}`").cast("timestamp"))
+        return time if self.windows else F.coalesce(time, none)
+
+
+class JoinRun:
+    """A running (or ended) join: what Spark's StreamingQuery is for a query, plus results, events and metrics.
+
+    It ends by itself when its input is known to be finite. All methods may be called from any thread.
+    """
+
+    def __init__(self, join: StreamJoin, store: Store, query: Mapping[str, Any], trigger: Mapping[str, Any]) -> None:
+        self.join, self.store, self.query = join, store, query
+        self._events: list[Any] = [self._started(), *store.history()]
+        events.write(store.path / "events.jsonl", self._events)
+        self._gate, self._turn = threading.Event(), threading.Lock()
+        self._gate.set()
+        self._stopping, self._error = False, None
+        self._began, self._done_before = clock.monotonic(), len(store.committed())
+        sources = join.sources(store)
+        columns = tuple(tuple(f.columns) for f in sources.values())
+        settings = Query(join.predicate, columns, tuple(join._micros), str(store.path), join.partitions)
+        self._schema = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
+        self._engine = Engine(settings, join.placement, store, join._lateness, join.check, self._publish)
+        self._spark_query = self._launch(join.union(sources), trigger)
+        self._watcher = threading.Thread(target=self._watch, name="braid-run", daemon=True)
+        self._watcher.start()
+
+    def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
+        writer = frame.writeStream.foreachBatch(self._turn_batch).option("checkpointLocation", str(self.store.path / "checkpoint"))
+        trigger = dict(trigger) or ({"availableNow": True} if self.query["batches"] is not None else {})
+        return (writer.trigger(**trigger) if trigger else writer).start()
+
+    def _started(self) -> events.RunStarted:
+        j = self.join
+        return events.RunStarted(
+            tuple(j.streams), j.on, j.windows, type(j.placement).__name__, self.query["settings"], j.placement.hosts,
+            j.placement.keys, self.query["batches"],
+        )  # fmt: skip
+
+    def _turn_batch(self, frame: DataFrame, number: int) -> None:
+        """Spark calls this for every micro-batch. An exception must reach Spark, or it would take the batch for done."""
+        self._gate.wait()
+        with self._turn:
+            if self._stopping:
+                raise RuntimeError("the run was stopped before this batch")
+            try:
+                self._engine.run(frame, number)
+            except BaseException as error:
+                self._error = error
+                raise
+
+    def _publish(self, happened: list[Any]) -> None:
+        events.write(self.store.path / "events.jsonl", happened, append=True)
+        self._events.extend(happened)
+
+    def _watch(self) -> None:
+        """Wait for the end, whatever its reason, and tell it as the last event."""
+        try:
+            self._spark_query.awaitTermination()
+        except Exception as error:
+            if not self._stopping:
+                self._error = self._error or error
+        with self._turn:
+            reason = "stopped" if self._stopping else "failed" if self.exception() is not None else "completed"
+            error = self.exception()
+            ended = events.RunEnded(self._engine.state.batch, reason, _sentence(error) if error is not None else "")
+            self.store.release()
+        self._publish([ended])
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 (Spark's name)
+        """Wait for the end, at most ``timeout`` seconds; raises what made the run fail. Returns whether it has ended."""
+        self._watcher.join(timeout)
+        if not self._watcher.is_alive() and (error := self.exception()) is not None:
+            raise error
+        return not self._watcher.is_alive()
+
+    def stop(self) -> None:
+        """Stop within one batch. A batch in the middle is given up and done again when the run is resumed."""
+        self._stopping = True
+        self._gate.set()
+        self._spark_query.stop()
+        self._watcher.join()
+
+    def pause(self) -> None:
+        """Hold the run before its next batch."""
+        self._gate.clear()
+
+    def unpause(self) -> None:
+        self._gate.set()
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 (Spark's name)
+        return self._watcher.is_alive()
+
+    def exception(self) -> BaseException | None:
+        """What made the run fail, with its cause; None while it runs and when it ended well or was stopped."""
+        if self._stopping:
+            return None
+        return self._error or self._spark_query.exception()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """State, batches done and in all (None: unknown), tuples so far, tuples/s and seconds left (None: unknown)."""
+        done, seconds = self._engine.state.batch + 1, clock.monotonic() - self._began
+        here, total = done - self._done_before, self.query["batches"]
+        last = self._events[-1]
+        state = last.reason if isinstance(last, events.RunEnded) else "running" if self._gate.is_set() else "paused"
+        fresh = [e for e in self._events if isinstance(e, events.BatchCommitted)][self._done_before :]
+        tuples = sum(sum(e.received) for e in fresh)
+        return {
+            "state": state, "batch": done, "batches": total, "tuples": sum(self._engine.state.received),
+            "tuples_per_second": tuples / seconds if seconds else 0.0,
+            "seconds_left": seconds / here * (total - done) if total is not None and here > 0 else None,
+        }  # fmt: skip
+
+    def results(self) -> DataFrame:
+        """The committed results: one struct column per alias, so that "l.l_orderkey" selects."""
+        files = self.store.result_files()
+        spark = self.join.spark
+        return spark.read.schema(self._schema).parquet(*files) if files else spark.createDataFrame([], self._schema)
+
+    def events(self, since: int = 0) -> list[Any]:
+        """What happened, typed and in order, from event number ``since`` on."""
+        return self._events[since:]
+
+    def metrics(self) -> pd.DataFrame:
+        """One row per batch and host: tuples received, stored, moved, discarded, compared, results, bytes and seconds."""
+        rows = []
+        for e in self._events:
+            if isinstance(e, events.BatchCommitted):
+                lists = {k.removeprefix("host_"): v for k, v in asdict(e).items() if k.startswith("host_")}
+                rows.append(pd.DataFrame({"batch": e.batch, "host": range(len(e.host_stored)), **lists}))
+        return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=["batch", "host"])
+
+
+def micros(text: Any, what: str, zero: bool = False) -> int:
+    """Microseconds of a span such as "90 seconds" or "1 hour 30 minutes". Raises ValueError for anything else."""
+    if isinstance(text, timedelta):
+        text = f"{text // timedelta(microseconds=1)} microseconds"
+    parts = re.findall(r"(-?\d+(?:\.\d+)?)\s*([a-z]+?)s?\b", str(text).lower())
+    rest = re.sub(r"(-?\d+(?:\.\d+)?)\s*([a-z]+?)s?\b", "", str(text).lower()).strip()
+    total = sum(float(n) * _UNITS[u] for n, u in parts if u in _UNITS)
+    if not parts or rest or any(u not in _UNITS for _, u in parts) or total < 0 or (total == 0 and not zero):
+        raise ValueError(f"the {what} is {text!r}; it must be a positive span such as '60 seconds' or '1 hour 30 minutes'")
+    return int(total)
+
+
+def _sentence(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

@@ -1,0 +1,531 @@
+"""A join condition, taken apart: what one stream decides alone, what an index finds, what is left to check on pairs.
+
+The condition is Spark SQL over ``alias.column``. Spark's own analyser judges it; sqlglot splits it. Every conjunct becomes
+
+- a *filter*, when it names one stream: Spark applies it before a tuple is routed;
+- a *link*, when it compares a number of one stream with a number of another: ``lo <= left - right <= hi``. Equality, bands,
+  BETWEEN and inequalities are links, over integers, floats, decimals, dates and timestamps. Spark computes the numbers
+  (*keys*), blocks are sorted by them, and a probe is two binary searches;
+- a *residual* for the rest, evaluated by DuckDB on candidate pairs only.
+
+NULL never matches: a tuple whose key is NULL takes no part in the join.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import combinations
+from math import ceil, floor, inf
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+from sqlglot import exp
+from sqlglot.optimizer.simplify import simplify
+
+TIME = "__time"
+
+_INTEGRAL = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_DIGITS = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
+_MICROS = {"MICROSECOND": 1, "MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6,
+           "DAY": 86400 * 10**6, "WEEK": 7 * 86400 * 10**6}  # fmt: skip
+
+
+class PredicateError(ValueError):
+    """The condition is refused; the message says what was found and what is accepted."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """``lo <= left - right <= hi`` between key columns of two streams (indices, left < right in stream order).
+
+    ``strict`` says which of the two bounds are open (floats only: integers are closed by construction). An inexact link finds
+    a superset (text by its hash, floats with rounding); a residual then decides.
+    """
+
+    left: tuple[int, str]
+    right: tuple[int, str]
+    lo: float
+    hi: float
+    strict: tuple[bool, bool] = (False, False)
+    exact: bool = True
+
+    @property
+    def rank(self) -> int:
+        """0 for equality, 1 for a band, 2 for one open side."""
+        return 0 if self.lo == self.hi else 1 if -inf < self.lo and self.hi < inf else 2
+
+
+@dataclass(frozen=True)
+class Residual:
+    """DuckDB SQL over columns named "alias.column"; ``columns`` are the (stream, column) pairs that it reads."""
+
+    sql: str
+    streams: frozenset[int]
+    columns: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """How a partial result meets one more stream: ``index`` finds candidates (None: all pairs), the rest is checked."""
+
+    stream: int
+    index: Link | None
+    links: tuple[Link, ...]
+    residuals: tuple[Residual, ...]
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """The condition in pieces. ``keys`` maps, by stream, the names of key columns to their Spark SQL over that stream.
+
+    ``equality`` lists, by stream, the Spark SQL of the one key that an equality links over all streams, or None.
+    """
+
+    aliases: tuple[str, ...]
+    filters: tuple[str | None, ...]
+    keys: tuple[dict[str, str], ...]
+    links: tuple[Link, ...]
+    residuals: tuple[Residual, ...]
+    equality: tuple[str, ...] | None = None
+
+    def step(self, visited: frozenset[int], stream: int) -> Step:
+        """The step from the visited streams to the next: the most selective kind of link is the index."""
+        ends = [k for k in self.links if stream in (k.left[0], k.right[0]) and {k.left[0], k.right[0]} <= visited | {stream}]
+        ends.sort(key=lambda k: k.rank)
+        residuals = tuple(r for r in self.residuals if stream in r.streams and r.streams <= visited | {stream})
+        index = ends[0] if ends else None
+        return Step(stream, index, tuple(k for k in ends[1:] if k.exact), residuals)
+
+    def indexes(self, stream: int) -> tuple[str, ...]:
+        """Key columns by which a probe may enter a block of the stream; blocks are sorted by the first."""
+        best: dict[int, Link] = {}
+        for link in sorted(self.links, key=lambda k: k.rank):
+            if stream in (link.left[0], link.right[0]):
+                other = link.left[0] if link.right[0] == stream else link.right[0]
+                best.setdefault(other, link)
+        ordered = sorted(best.values(), key=lambda k: k.rank)
+        names = [k.right[1] if k.right[0] == stream else k.left[1] for k in ordered]
+        return tuple(dict.fromkeys(names)) or (TIME,)
+
+
+def window_links(windows: Sequence[int | None]) -> tuple[Link, ...]:
+    """The window condition as links on event time: T - T_i < W_i for all i is t_j - t_i < W_i for every pair (i, j).
+
+    ``windows`` are W_i in microseconds by stream, None for full history.
+    """
+    links = []
+    for i, j in combinations(range(len(windows)), 2):
+        lo, hi = (-inf if windows[i] is None else 1 - windows[i]), (inf if windows[j] is None else windows[j] - 1)
+        if (lo, hi) != (-inf, inf):
+            links.append(Link((i, TIME), (j, TIME), lo, hi))
+    return tuple(links)
+
+
+def parse(on: str, frames: Mapping[str, DataFrame], windows: Sequence[int | None]) -> Predicate:
+    """Take the condition apart for streams of these schemas (only the schemas are looked at) and windows (microseconds).
+
+    Raises PredicateError for an unknown column, alias or function, and for a condition that is not boolean.
+    """
+    if not isinstance(on, str) or not on.strip():
+        raise PredicateError(f"the join condition is {on!r}; it must be Spark SQL text such as 'a.x = b.x'")
+    spark = next(iter(frames.values())).sparkSession
+    empty = {a: spark.createDataFrame([], f.schema) for a, f in frames.items()}
+    tree = _resolve(_sql(on), {a: f.schema for a, f in frames.items()})
+    _analyse(tree, on, empty)
+    predicate = _Parser(spark, empty).parse(tree)
+    return replace(predicate, links=predicate.links + window_links(windows))
+
+
+def _sql(on: str) -> exp.Expression:
+    try:
+        tree = sqlglot.parse_one(on, dialect="spark")
+    except sqlglot.errors.SqlglotError as error:
+        found = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
+        raise PredicateError(f"the join condition {on!r} is not valid Spark SQL: {found}") from None
+    if tree.find(exp.Query, exp.Subquery):
+        raise PredicateError(f"the join condition {on!r} holds a query; it must be one condition over alias.column")
+    return tree
+
+
+def _resolve(tree: exp.Expression, schemas: Mapping[str, T.StructType]) -> exp.Expression:
+    """Give every column its alias and both their exact spelling; refuse unknown ones."""
+    aliases = {a.lower(): a for a in schemas}
+    names = {a: {n.lower(): n for n in s.names} for a, s in schemas.items()}
+
+    def column(node: exp.Column) -> exp.Expression:
+        parts = [p.name for p in node.parts]
+        alias = aliases.get(parts[0].lower())
+        if alias is None or len(parts) == 1:
+            owners = [a for a, n in names.items() if parts[0].lower() in n]
+            if len(owners) != 1 or (len(parts) > 1 and alias is None and parts[0].lower() not in names[owners[0]]):
+                what = f"alias {parts[0]!r}" if len(parts) > 1 else f"column {parts[0]!r}"
+                say = "is in several streams, write alias.column" if len(owners) > 1 else "is unknown"
+                raise PredicateError(f"{what} in the join condition {say}; streams and columns are: {_list(names)}")
+            alias, parts = owners[0], ["", *parts]
+        found = names[alias].get(parts[1].lower())
+        if found is None:
+            raise PredicateError(
+                f"column '{alias}.{parts[1]}' in the join condition is unknown; {alias} has: {', '.join(names[alias].values())}"
+            )
+        head: exp.Expression = exp.column(found, table=alias, quoted=True)
+        for name in parts[2:]:
+            head = exp.Dot(this=head, expression=exp.to_identifier(name, quoted=True))
+        return head
+
+    return tree.transform(lambda n: column(n) if isinstance(n, exp.Column) and n.find_ancestor(exp.Column) is None else n)
+
+
+def _list(names: Mapping[str, Mapping[str, str]]) -> str:
+    return "; ".join(f"{a}({', '.join(n.values())})" for a, n in names.items())
+
+
+def _analyse(tree: exp.Expression, on: str, empty: Mapping[str, DataFrame]) -> None:
+    """Let Spark judge the condition on empty frames of the same schemas."""
+    joined: DataFrame | None = None
+    for alias, frame in empty.items():
+        named = frame.alias(alias)
+        joined = named if joined is None else joined.crossJoin(named)
+    assert joined is not None
+    try:
+        joined.filter(F.expr(tree.sql(dialect="spark", normalize_functions=False))).schema  # noqa: B018
+    except (AnalysisException, ParseException) as error:
+        condition = str(error.getCondition() or "")
+        if condition.startswith("UNRESOLVED_ROUTINE"):
+            found = (error.getMessageParameters() or {}).get("routineName", "").strip("`")
+            raise PredicateError(
+                f"function {found!r} in the join condition is unknown; "
+                "built-in functions of Spark SQL and functions registered in this session are accepted"
+            ) from None
+        if "FILTER_NOT_BOOLEAN" in condition:
+            found = (error.getMessageParameters() or {}).get("type", "").strip('"')
+            raise PredicateError(f"the join condition {on!r} is of type {found}; it must be boolean") from None
+        first = str(error).splitlines()[0]
+        raise PredicateError(f"Spark refuses the join condition {on!r}: {first}") from None
+
+
+@dataclass
+class _Side:
+    """The part of a comparison that belongs to one stream: a sum of signed terms."""
+
+    stream: int
+    terms: list[tuple[int, exp.Expression]] = field(default_factory=list)
+
+
+class _Parser:
+    def __init__(self, spark: SparkSession, empty: Mapping[str, DataFrame]) -> None:
+        self.spark, self.empty = spark, empty
+        self.aliases = tuple(empty)
+        self.keys: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
+        self.links: list[Link] = []
+        self.residuals: list[Residual] = []
+        self.equal: list[tuple[tuple[int, str], tuple[int, str]]] = []
+
+    def parse(self, tree: exp.Expression) -> Predicate:
+        filters: list[list[str]] = [[] for _ in self.aliases]
+        for conjunct in _conjuncts(tree):
+            streams = self._streams(conjunct)
+            if len(streams) == 1:
+                filters[next(iter(streams))].append(f"({self._own(conjunct)})")
+            elif not streams:
+                filters[0].append(f"({conjunct.sql(dialect='spark')})")
+            elif not self._link(conjunct):
+                self._residual(conjunct)
+        self._composite()
+        return Predicate(
+            self.aliases,
+            tuple(" AND ".join(f) or None for f in filters),
+            self.keys,
+            tuple(self._merged()),
+            tuple(self.residuals),
+            self._equality(),
+        )
+
+    def _streams(self, node: exp.Expression) -> set[int]:
+        return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
+
+    def _own(self, node: exp.Expression) -> str:
+        """Spark SQL over the stream's own columns, without the alias."""
+        bare = node.copy().transform(lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n)
+        return bare.sql(dialect="spark")
+
+    def _residual(self, conjunct: exp.Expression) -> None:
+        columns = {(self.aliases.index(c.table), c.name) for c in conjunct.find_all(exp.Column)}
+        flat = conjunct.copy().transform(
+            lambda n: exp.column(f"{n.table}.{n.name}", quoted=True) if isinstance(n, exp.Column) else n
+        )
+        residual = Residual(flat.sql(dialect="duckdb"), frozenset(s for s, _ in columns), tuple(sorted(columns)))
+        if residual not in self.residuals:
+            self._try(residual, conjunct)
+            self.residuals.append(residual)
+
+    def _try(self, residual: Residual, conjunct: exp.Expression) -> None:
+        """Run the residual on no rows, so that what DuckDB cannot evaluate is refused before anything starts."""
+        import duckdb
+
+        from toolkit.kernels import residual_mask
+
+        types = {s: to_arrow_schema(self.empty[self.aliases[s]].schema, timezone="UTC") for s in residual.streams}
+        empty = {(s, c): pa.array([], types[s].field(c).type) for s, c in residual.columns}
+        try:
+            residual_mask(residual, self.aliases, empty)
+        except duckdb.Error as error:
+            raise PredicateError(
+                f"{conjunct.sql(dialect='spark')!r} in the join condition cannot be evaluated over two streams at once "
+                f"({str(error).splitlines()[0]}); functions of one stream's columns alone may be any that Spark knows"
+            ) from None
+
+    def _link(self, conjunct: exp.Expression) -> bool:
+        """Whether the conjunct is a comparison of one number of each of two streams; if so it is noted as a link."""
+        if isinstance(conjunct, (exp.LT, exp.LTE)) and isinstance(conjunct.this, exp.Abs):
+            kind = type(conjunct)
+            inner, bound = conjunct.this.this, conjunct.expression
+            mirrored = exp.GT if kind is exp.LT else exp.GTE
+            if self._streams(bound):
+                return False
+            return self._compare(kind, inner, bound, conjunct) and self._compare(mirrored, inner, exp.Neg(this=bound), conjunct)
+        if isinstance(conjunct, (exp.GT, exp.GTE)) and isinstance(conjunct.expression, exp.Abs):
+            flipped = (exp.LT if isinstance(conjunct, exp.GT) else exp.LTE)(this=conjunct.expression, expression=conjunct.this)
+            return self._link(flipped)
+        if isinstance(conjunct, (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
+            return self._compare(type(conjunct), conjunct.this, conjunct.expression, conjunct)
+        return False
+
+    def _compare(self, op: type, left: exp.Expression, right: exp.Expression, source: exp.Expression) -> bool:
+        terms = [*_terms(left, 1), *_terms(right, -1)]
+        streams = sorted(set().union(*(self._streams(t) for _, t in terms)))
+        if len(streams) != 2 or any(len(self._streams(t)) == 2 for _, t in terms):
+            return False
+        a, b = _Side(streams[0]), _Side(streams[1])
+        free = []
+        for sign, term in terms:
+            owner = self._streams(term)
+            (free if not owner else a.terms if owner == {a.stream} else b.terms).append((sign, term))
+        return self._bound(op, a, _Side(b.stream, [(-s, t) for s, t in b.terms]), free, source)
+
+    def _bound(self, op: type, a: _Side, b: _Side, free: list[tuple[int, exp.Expression]], source: exp.Expression) -> bool:
+        """Note ``A - B + free op 0`` as a link between keys, where A and B are sums over one stream each."""
+        if a.terms[0][0] < 0 and b.terms[0][0] < 0:  # both sides negated: turn the comparison round
+            flip = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
+            op = flip.get(op, op)
+            a, b = (_Side(s.stream, [(-g, t) for g, t in s.terms]) for s in (a, b))
+            free = [(-g, t) for g, t in free]
+        ta, tb = self._type(a), self._type(b)
+        if ta is None or tb is None:
+            return False
+        if self._text(op, ta, tb, a, b, free, source):
+            return True
+        kind = _kind(ta, tb)
+        unit = {"date": _days, "timestamp": _micros, "timestamp_ntz": _micros}.get(kind or "", _number)
+        constants = [unit(t) for _, t in free]
+        single = len(a.terms) == len(b.terms) == 1
+        if kind is None or None in constants or (kind in ("date", "timestamp", "timestamp_ntz", "bool") and not single):
+            return False
+        offset = -sum((g * c for (g, _), c in zip(free, constants, strict=True) if c is not None), Fraction(0))
+        scale = max(getattr(ta, "scale", 0), getattr(tb, "scale", 0))
+        left, right = (self._key(s, _normal(kind, self._sum(s), scale)) for s in (a, b))
+        lo, hi, strict = _interval(op, offset * 10**scale if kind == "decimal" else offset, kind == "float")
+        exact = kind != "float" or (single and offset == 0)
+        self.links.append(Link((a.stream, left), (b.stream, right), lo, hi, strict, exact))
+        if not exact:
+            self._residual(source)
+        if op is exp.EQ and offset == 0:
+            self.equal.append(((a.stream, left), (b.stream, right)))
+        return True
+
+    def _text(self, op: type, ta: Any, tb: Any, a: _Side, b: _Side, free: list[Any], source: exp.Expression) -> bool:
+        """Equality of values that are not numbers but have one type: by their hash, then by themselves."""
+        if op is not exp.EQ or free or len(a.terms) != 1 or len(b.terms) != 1:
+            return False
+        if not (isinstance(ta, T.StringType) and isinstance(tb, T.StringType)) and not (
+            ta == tb and isinstance(ta, (T.BinaryType, T.DecimalType)) and _kind(ta, tb) is None
+        ):
+            return False
+        left, right = (self._key(s, f"xxhash64({self._sum(s)})", null=self._sum(s)) for s in (a, b))
+        self.links.append(Link((a.stream, left), (b.stream, right), 0, 0, exact=False))
+        self._residual(source)
+        self.equal.append(((a.stream, left), (b.stream, right)))
+        return True
+
+    def _sum(self, side: _Side) -> str:
+        text = ""
+        for sign, term in side.terms:
+            text += (" + " if sign > 0 else " - ") + f"({self._own(term)})"
+        return text.removeprefix(" + ").strip()
+
+    def _type(self, side: _Side) -> T.DataType | None:
+        """Spark's type of the sum; None where the sum means nothing to Spark (a negated date, say)."""
+        frame = self.empty[self.aliases[side.stream]]
+        try:
+            return frame.select(F.expr(self._sum(side))).schema[0].dataType
+        except AnalysisException:
+            return None
+
+    def _key(self, side: _Side, sql: str, null: str | None = None) -> str:
+        """The name of the key column with this text; a hash of NULL is NULL."""
+        if null is not None:
+            sql = f"if(({null}) is null, null, {sql})"
+        mine = self.keys[side.stream]
+        for name, text in mine.items():
+            if text == sql:
+                return name
+        name = f"__k{len(mine)}"
+        mine[name] = sql
+        return name
+
+    def _composite(self) -> None:
+        """Several equalities between the same two streams become one key, the hash of all, which is more selective."""
+        pairs: dict[tuple[int, int], list[tuple[str, str]]] = {}
+        for (a, left), (b, right) in self.equal:
+            pairs.setdefault((a, b), []).append((left, right))
+        for (a, b), names in pairs.items():
+            if len(names) > 1:
+                sides = []
+                for stream, columns in ((a, [n[0] for n in names]), (b, [n[1] for n in names])):
+                    sqls = ", ".join(self.keys[stream][c] for c in columns)
+                    nulls = " or ".join(f"({self.keys[stream][c]}) is null" for c in columns)
+                    name = f"__k{len(self.keys[stream])}"
+                    self.keys[stream][name] = f"if({nulls}, null, xxhash64({sqls}))"
+                    sides.append((stream, name))
+                self.links.insert(0, Link(sides[0], sides[1], 0, 0, exact=False))
+
+    def _merged(self) -> list[Link]:
+        """One link for each pair of keys, the intersection of its bounds; what that loses in exactness stays beside it."""
+        groups: dict[Any, list[Link]] = {}
+        for link in self.links:
+            groups.setdefault((link.left, link.right), []).append(link)
+        merged = []
+        for group in groups.values():
+            lo, hi = max(k.lo for k in group), min(k.hi for k in group)
+            strict = (any(k.strict[0] for k in group if k.lo == lo), any(k.strict[1] for k in group if k.hi == hi))
+            exact = all(k.exact for k in group)
+            merged.append(replace(group[0], lo=lo, hi=hi, strict=strict, exact=exact))
+            merged += [] if exact else [k for k in group if k.exact]
+        return merged
+
+    def _equality(self) -> tuple[str, ...] | None:
+        """By stream, the key that one chain of equalities links over all streams (for partitioning by value)."""
+        for seed in [end for pair in self.equal for end in pair]:
+            group, grown = {seed}, True
+            while grown:
+                more = {e for pair in self.equal if group & set(pair) for e in pair} - group
+                group, grown = group | more, bool(more)
+            by_stream = {s: name for s, name in sorted(group, reverse=True)}
+            if len(by_stream) == len(self.aliases):
+                return tuple(by_stream[s] for s in range(len(self.aliases)))
+        return None
+
+
+def _conjuncts(tree: exp.Expression) -> list[exp.Expression]:
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        return [*_conjuncts(tree.this), *_conjuncts(tree.expression)]
+    if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+        low, high = tree.args["low"], tree.args["high"]
+        return [exp.GTE(this=tree.this, expression=low), exp.LTE(this=tree.this.copy(), expression=high)]
+    return [tree]
+
+
+def _terms(node: exp.Expression, sign: int) -> list[tuple[int, exp.Expression]]:
+    """The signed summands of an expression; a difference of days is one of day numbers."""
+    node = node.unnest()
+    if isinstance(node, (exp.Add, exp.Sub)):
+        other = sign if isinstance(node, exp.Add) else -sign
+        return [*_terms(node.this, sign), *_terms(node.expression, other)]
+    if isinstance(node, exp.Neg):
+        return _terms(node.this, -sign)
+    if isinstance(node, exp.DateDiff) and str(node.args.get("unit") or "DAY").upper() == "DAY":
+        days = [exp.func("unix_date", exp.cast(side.copy(), "date")) for side in (_date(node.this), _date(node.expression))]
+        return [(sign, days[0]), (-sign, days[1])]
+    return [(sign, node)]
+
+
+def _date(node: exp.Expression) -> exp.Expression:
+    return node.this if isinstance(node, exp.TsOrDsToDate) else node
+
+
+def _literal(node: exp.Expression) -> Fraction | None:
+    node = simplify(node.copy())
+    if isinstance(node, exp.Neg):
+        inner = _literal(node.this)
+        return None if inner is None else -inner
+    return Fraction(node.this) if isinstance(node, exp.Literal) and node.is_number else None
+
+
+_number = _literal
+
+
+def _span(node: exp.Expression) -> Fraction | None:
+    """A literal interval in microseconds."""
+    sign = 1
+    while isinstance(node, (exp.Neg, exp.Paren)):
+        sign, node = (-sign if isinstance(node, exp.Neg) else sign), node.this
+    if not isinstance(node, exp.Interval) or node.this is None:
+        return None
+    unit = str(node.args.get("unit") or "").upper().removesuffix("S")
+    try:
+        return sign * Fraction(str(node.this.name)) * _MICROS[unit]
+    except (KeyError, ValueError):
+        return None
+
+
+def _micros(node: exp.Expression) -> Fraction | None:
+    return _span(node)
+
+
+def _days(node: exp.Expression) -> Fraction | None:
+    span = _span(node)
+    days = _literal(node) if span is None else span / _MICROS["DAY"]
+    return days if days is not None and days.denominator == 1 else None
+
+
+def _kind(a: T.DataType, b: T.DataType) -> str | None:
+    """In which numbers two types are compared, or None where they are not."""
+    pair = (a, b)
+    if all(isinstance(t, T.BooleanType) for t in pair):
+        return "bool"
+    if all(isinstance(t, _INTEGRAL) for t in pair):
+        return "int"
+    for cls, name in ((T.DateType, "date"), (T.TimestampType, "timestamp"), (T.TimestampNTZType, "timestamp_ntz")):
+        if all(isinstance(t, cls) for t in pair):
+            return name
+    if not all(isinstance(t, T.NumericType) for t in pair):
+        return None
+    if any(isinstance(t, (T.FloatType, T.DoubleType)) for t in pair):
+        return "float"
+    scale = max(getattr(t, "scale", 0) for t in pair)
+    digits = max(_DIGITS.get(type(t), getattr(t, "precision", 0)) - getattr(t, "scale", 0) for t in pair)
+    return "decimal" if digits + scale <= 18 else None
+
+
+def _normal(kind: str, sql: str, scale: int) -> str:
+    """Spark SQL of the key: a BIGINT that keeps the order, or a DOUBLE."""
+    return {
+        "bool": f"cast(cast({sql} as int) as bigint)",
+        "int": f"cast({sql} as bigint)",
+        "date": f"cast(unix_date({sql}) as bigint)",
+        "timestamp": f"unix_micros({sql})",
+        "timestamp_ntz": f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {sql})",
+        "decimal": f"cast(({sql}) * {10**scale} as bigint)",
+        "float": f"cast({sql} as double)",
+    }[kind]
+
+
+def _interval(op: type, offset: Fraction, real: bool) -> tuple[float, float, tuple[bool, bool]]:
+    """The interval of ``left - right`` for ``left - right op offset``; integers get closed integer bounds."""
+    strict = op in (exp.LT, exp.GT)
+    below, above = op in (exp.LT, exp.LTE, exp.EQ), op in (exp.GT, exp.GTE, exp.EQ)
+    if real:
+        value = float(offset)
+        return (value if above else -inf, value if below else inf, (strict and above, strict and below))
+    hi = (ceil(offset) - 1 if strict else floor(offset)) if below else inf
+    lo = (floor(offset) + 1 if strict else ceil(offset)) if above else -inf
+    return lo, hi, (False, False)

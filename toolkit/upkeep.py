@@ -1,0 +1,85 @@
+"""Upkeep of the block store, the same for every placement: expired blocks are dropped, small blocks merged.
+
+Merging works as in a log-structured merge tree: blocks of one stream, with the same routing keys on the same hosts, are grouped in
+tiers by size, each tier four times the one below; four of a tier become one. The number of blocks that a probe enters grows
+with the logarithm of the history, and each tuple is rewritten a logarithmic number of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from toolkit.plan import Block, Derivation, Plan
+
+FANOUT = 4
+_SMALLEST = 4096
+"""Tuples: all smaller blocks are of the lowest tier."""
+
+
+def horizon(latest: Sequence[int | None], lateness: int) -> tuple[int | None, ...]:
+    """By stream, the earliest event time still expected of the other streams, in microseconds; None while one is silent."""
+    times = []
+    for stream in range(len(latest)):
+        others = [t for s, t in enumerate(latest) if s != stream]
+        known = [t for t in others if t is not None]
+        times.append(min(known) - lateness if len(known) == len(others) else None)
+    return tuple(times)
+
+
+def upkeep(
+    blocks: Iterable[Block],
+    next_id: int,
+    pinned: Collection[int],
+    windows: Sequence[int | None],
+    horizon: Sequence[int | None],
+) -> Plan:
+    """What is due before a batch: drops of expired blocks, and merges. ``windows`` and ``horizon`` are in microseconds.
+
+    A block has expired when now - t_max >= W for every tuple that may still come.
+    """
+    drops: dict[int, tuple[int, ...]] = {}
+    groups: dict[tuple[object, ...], list[Block]] = {}
+    for b in blocks:
+        window, limit = windows[b.stream], horizon[b.stream]
+        if window is not None and limit is not None and b.span is not None and b.span[1] + window <= limit:
+            if b.id not in pinned:
+                drops[b.id] = b.hosts
+        elif b.id not in pinned:
+            groups.setdefault((b.stream, b.keys, b.hosts, _tier(b.rows)), []).append(b)
+    derivations = []
+    for group in groups.values():
+        for few in _due(group, windows[group[0].stream]):
+            derivations.append(_merged(few, next_id + len(derivations)))
+            drops |= {b.id: b.hosts for b in few}
+    return Plan(derivations=tuple(derivations), drops=drops)
+
+
+def _tier(rows: int) -> int:
+    tier = 0
+    while rows >= _SMALLEST * FANOUT ** (tier + 1):
+        tier += 1
+    return tier
+
+
+def _due(group: list[Block], window: int | None) -> list[list[Block]]:
+    """Runs of blocks to merge, oldest first. In a window, a run spans a quarter of it at most, so that it expires in time."""
+    group = sorted(group, key=lambda b: (b.span or (0, 0), b.id))
+    runs, run = [], []
+    for b in group:
+        if window is not None and run and (run[0].span and b.span) and b.span[1] - run[0].span[0] > window // FANOUT:
+            run = []
+        run.append(b)
+        if len(run) == FANOUT:
+            runs.append(run)
+            run = []
+    return runs
+
+
+def _merged(few: list[Block], id: int) -> Derivation:
+    first = few[0]
+    spans = [b.span for b in few if b.span]
+    block = Block(
+        id, first.stream, first.keys, min(b.batch for b in few), first.hosts, sum(b.rows for b in few),
+        sum(b.bytes for b in few), (min(s[0] for s in spans), max(s[1] for s in spans)) if spans else None,
+    )  # fmt: skip
+    return Derivation(block, tuple(b.id for b in few), {h: h for h in first.hosts})
