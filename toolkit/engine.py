@@ -19,7 +19,7 @@ from toolkit.events import BatchCommitted
 from toolkit.plan import Block, CoverLedger, Facts, Placement, Plan, after
 from toolkit.report import planned
 from toolkit.store import Slot, State, Store
-from toolkit.task import SHIPPED, Batch, Query, first_stage, next_stage
+from toolkit.task import SHIPPED, Batch, Query, first_stage, next_stage, spread
 from toolkit.upkeep import horizon, upkeep
 
 
@@ -88,28 +88,13 @@ class Engine:
 
     def _execute(self, frame: DataFrame, number: int, kept: Plan, plan: Plan) -> Outcome:
         query, whole = self.query, _joined(kept, plan)
-        batch = Batch(
-            query, number, plan.routes, whole.derivations, self.state.slots, horizon(self.state.latest, self.lateness)
-        )
-        routed = self._routed(frame, plan).mapInArrow(first_stage(batch), SHIPPED)
-        for _ in range(_shuffles(plan)):
-            routed = routed.repartitionById(query.partitions, F.col("host") % query.partitions).mapInArrow(
-                next_stage(batch), SHIPPED
-            )
-        return _merge([json.loads(row.body) for row in routed.collect()])
-
-    def _routed(self, frame: DataFrame, plan: Plan) -> DataFrame:
-        """Every tuple once for each host that needs it, on the partition of that host."""
-        hosts: list[list[list[int]]] = [[[]] * self.placement.keys for _ in range(self.streams)]
-        for route in plan.routes:
-            if route.fresh:
-                targets = sorted(route.hosts())
-                low, high = route.block.keys
-                hosts[route.block.stream][low:high] = [targets] * (high - low)
-        table = F.from_json(F.lit(json.dumps(hosts)), "array<array<array<int>>>")
-        found = F.element_at(F.element_at(table, F.col("__stream") + 1), F.col("__key") + 1)
-        spread = frame.withColumn("__host", F.explode(found))
-        return spread.repartitionById(self.query.partitions, F.col("__host") % self.query.partitions)
+        expected = horizon(self.state.latest, self.lateness)
+        batch = Batch(query, number, self.placement.keys, plan.routes, whole.derivations, self.state.slots, expected)
+        rows = frame.mapInArrow(spread(batch), SHIPPED)
+        for stage in (first_stage, *[next_stage] * _shuffles(plan)):
+            target = F.col("host") % query.partitions
+            rows = rows.repartitionById(query.partitions, target).mapInArrow(stage(batch), SHIPPED)
+        return _merge([json.loads(row.body) for row in rows.collect()])
 
     def _next(self, number: int, kept: Plan, plan: Plan, outcome: Outcome) -> State:
         """The state that the batch leaves: blocks with the rows that were reported, and where their replicas are."""

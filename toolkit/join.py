@@ -239,7 +239,7 @@ class JoinRun:
     """
 
     def __init__(self, join: StreamJoin, store: Store, query: Mapping[str, Any], trigger: Mapping[str, Any]) -> None:
-        self.join, self.store, self.query = join, store, query
+        self.join, self.store, self._settings = join, store, query
         self._events: list[Any] = [self._started(), *store.history()]
         events.write(store.path / "events.jsonl", self._events)
         self._gate, self._turn = threading.Event(), threading.Lock()
@@ -257,14 +257,14 @@ class JoinRun:
 
     def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
         writer = frame.writeStream.foreachBatch(self._turn_batch).option("checkpointLocation", str(self.store.path / "checkpoint"))
-        trigger = dict(trigger) or ({"availableNow": True} if self.query["batches"] is not None else {})
+        trigger = dict(trigger) or ({"availableNow": True} if self._settings["batches"] is not None else {})
         return (writer.trigger(**trigger) if trigger else writer).start()
 
     def _started(self) -> events.RunStarted:
         j = self.join
         return events.RunStarted(
-            tuple(j.streams), j.on, j.windows, type(j.placement).__name__, self.query["settings"], j.placement.hosts,
-            j.placement.keys, self.query["batches"],
+            tuple(j.streams), j.on, j.windows, type(j.placement).__name__, self._settings["settings"], j.placement.hosts,
+            j.placement.keys, self._settings["batches"],
         )  # fmt: skip
 
     def _turn_batch(self, frame: DataFrame, number: int) -> None:
@@ -319,6 +319,11 @@ class JoinRun:
         self._gate.set()
 
     @property
+    def query(self) -> StreamingQuery:
+        """Spark's own handle of the query."""
+        return self._spark_query
+
+    @property
     def isActive(self) -> bool:  # noqa: N802 (Spark's name)
         return self._watcher.is_alive()
 
@@ -332,7 +337,7 @@ class JoinRun:
     def status(self) -> dict[str, Any]:
         """State, batches done and in all (None: unknown), tuples so far, tuples/s and seconds left (None: unknown)."""
         done, seconds = self._engine.state.batch + 1, clock.monotonic() - self._began
-        here, total = done - self._done_before, self.query["batches"]
+        here, total = done - self._done_before, self._settings["batches"]
         last = self._events[-1]
         state = last.reason if isinstance(last, events.RunEnded) else "running" if self._gate.is_set() else "paused"
         fresh = [e for e in self._events if isinstance(e, events.BatchCommitted)][self._done_before :]

@@ -19,7 +19,7 @@ SETTINGS = {
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.session.timeZone": "UTC",
     # A query stopped in the middle of a batch overflows the default stack in a recursive regular expression.
-    "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
     "spark.driver.memory": "4g",
 }
 

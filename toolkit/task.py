@@ -1,8 +1,8 @@
 """What a Spark task does for its hosts in one batch: derive blocks, build fresh ones, probe, ship, emit, report.
 
 A task serves the hosts h with ``h % partitions`` equal to its partition. Rows between tasks have one schema, whatever the
-streams: (host, kind, body). A "report" is JSON for the driver; a "partial" is an Arrow stream of partial results on their way to
-the next hop's host. Files are named by task attempt; only those that a report carries to the driver come into being.
+streams: (host, kind, body). "tuples" are an Arrow stream of one stream's tuples on the way to a partition whose hosts need them; a
+"report" is JSON for the driver; a "partial" is an Arrow stream of partial results on the way to the next hop's host. Files are named by task attempt; only those that a report carries to the driver come into being.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ class Query:
 
 @dataclass(frozen=True)
 class Batch:
-    """What the driver tells every task of one batch."""
+    """What the driver tells every task of one batch. ``keys`` is the size of the routing-key space."""
 
     query: Query
     number: int
+    keys: int
     routes: tuple[Route, ...]
     derivations: tuple[Derivation, ...]
     slots: dict[tuple[int, int], Slot]
@@ -198,30 +199,22 @@ class _Task:
         )
         return True
 
-    def take_in(self, table: pa.Table) -> dict[tuple[int, int], Rows]:
+    def take_in(self, arrived: dict[int, list[pa.RecordBatch]]) -> dict[tuple[int, int], Rows]:
         """Sort what was routed here into fresh blocks, by (block, host), and store those that are stored here."""
         here: dict[tuple[int, int], Rows] = {}
-        stream = table.column("__stream").to_numpy()
-        for s in range(len(self.batch.query.columns)):
-            at = np.flatnonzero(stream == s)
-            if len(at):
-                self._take_stream(s, table, at, here)
+        for s, batches in arrived.items():
+            indexes = self.batch.query.predicate.indexes(s)
+            whole = build(pa.concat_batches(batches), indexes[:1])
+            key = whole.column(ROUTING).to_numpy()
+            routes = [r for r in self.batch.routes if r.fresh and r.block.stream == s]
+            for host in sorted(filter(self.mine, set().union(*(r.hosts() for r in routes)))):
+                with _clock(self._count(host)):
+                    wanted = [r for r in routes if host in r.hosts()]
+                    mine = _chosen(whole, np.flatnonzero(_wanted(wanted, self.batch.keys)[key]))
+                    self._count(host).received += mine.num_rows
+                    self._count(host).received_bytes += mine.nbytes
+                    self._split(mine, wanted, host, indexes, here)
         return here
-
-    def _take_stream(self, s: int, table: pa.Table, at: np.ndarray, here: dict[tuple[int, int], Rows]) -> None:
-        indexes = self.batch.query.predicate.indexes(s)
-        order = at[np.argsort(_key(table, s, indexes[0])[at])]
-        host = table.column("__host").to_numpy().astype(np.int16)[order]
-        by_host = np.argsort(host, kind="stable")
-        sorted_rows, host = _flatten(table, s, self.batch.query, order[by_host]), host[by_host]
-        routes = [r for r in self.batch.routes if r.fresh and r.block.stream == s]
-        for h in np.unique(host).tolist():
-            with _clock(self._count(h)):
-                first, last = (int(i) for i in np.searchsorted(host, [h, h + 1]))
-                mine = sorted_rows.slice(first, last - first)
-                self._count(h).received += mine.num_rows
-                self._count(h).received_bytes += mine.nbytes
-                self._split(mine, [r for r in routes if h in r.hosts()], h, indexes, here)
 
     def _split(
         self, mine: pa.RecordBatch, routes: list[Route], host: int, indexes: tuple[str, ...], here: dict[Any, Rows]
@@ -231,7 +224,7 @@ class _Task:
             part = mine
             if len(routes) > 1:
                 low, high = route.block.keys
-                part = mine.take(pa.array(np.flatnonzero((key >= low) & (key < high))))
+                part = _chosen(mine, np.flatnonzero((key >= low) & (key < high)))
             if part.num_rows:
                 rows = Rows(build(part, indexes, ordered=True))
                 here[route.block.id, host] = rows
@@ -313,15 +306,46 @@ class _clock:
         self.counts.seconds += time.perf_counter() - self.began
 
 
+def spread(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow`` over the streams' union: the reshuffler. Tuples go to the partitions whose hosts need them."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        need = _partitions_by_key(batch)
+        for rows in batches:
+            stream = rows.column("__stream").to_numpy()
+            for s in np.unique(stream).tolist():
+                flat = _flatten(rows, s, batch.query, np.flatnonzero(stream == s))
+                key = flat.column(ROUTING).to_numpy()
+                for p in range(batch.query.partitions):
+                    part = _chosen(flat, np.flatnonzero(need[s][p][key]))
+                    if part.num_rows:
+                        yield _shipment([(p, f"tuples {s}", _stream(part))])
+
+    return run
+
+
+def _partitions_by_key(batch: Batch) -> list[list[np.ndarray]]:
+    """By stream and partition, the mask of routing keys that some host of the partition needs."""
+    partitions = range(batch.query.partitions)
+    need = [[np.zeros(batch.keys, bool) for _ in partitions] for _ in batch.query.columns]
+    for route in batch.routes:
+        if route.fresh:
+            for p in {host % batch.query.partitions for host in route.hosts()}:
+                need[route.block.stream][p][slice(*route.block.keys)] = True
+    return need
+
+
 def first_stage(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow`` over routed tuples."""
+    """The function for ``mapInArrow`` over what ``spread`` sent: the joiners."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = _Task(batch, _partition())
-        arrived = [b for b in batches if b.num_rows]
+        arrived: dict[int, list[pa.RecordBatch]] = {}
+        for rows in batches:
+            for kind, body in zip(rows.column("kind").to_pylist(), rows.column("body"), strict=True):
+                arrived.setdefault(int(kind.split()[1]), []).extend(pa.ipc.open_stream(body.as_buffer()))
         task.derive()
-        here = task.take_in(pa.Table.from_batches(arrived).combine_chunks()) if arrived else {}
-        task.probe(here)
+        task.probe(task.take_in(arrived))
         yield from task.finish()
 
     return run
@@ -386,27 +410,34 @@ def _narrow(a: Keys | None, b: Keys) -> Keys:
     return b if a is None else (max(a[0], b[0]), min(a[1], b[1]))
 
 
-def _flatten(table: pa.Table, s: int, query: Query, at: np.ndarray) -> pa.RecordBatch:
+def _flatten(rows: pa.RecordBatch, s: int, query: Query, at: np.ndarray) -> pa.RecordBatch:
     """The chosen rows of one stream as a flat record batch: the user's columns, then time, routing key and join keys."""
-    chosen = pa.array(at)
-    names, columns = [TIME, ROUTING], [table.column(n).combine_chunks().take(chosen) for n in (TIME, ROUTING)]
+    names, columns = [TIME, ROUTING], [rows.column(TIME), rows.column(ROUTING)]
     for struct_name in (query.predicate.aliases[s], f"__keys{s}"):
-        if struct_name in table.schema.names:
-            struct = _chunk(table.column(struct_name)).take(chosen)
+        if struct_name in rows.schema.names:
+            struct = rows.column(struct_name)
             names += [f.name for f in struct.type]
             columns += struct.flatten()
-    return pa.record_batch([_chunk(c) for c in columns], names=names)
+    return _chosen(pa.record_batch(columns, names=names), at)
 
 
-def _key(table: pa.Table, s: int, name: str) -> np.ndarray:
-    column = _chunk(table.column(name)) if name == TIME else _chunk(table.column(f"__keys{s}")).field(name)
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+def _chosen(rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
+    return rows if len(at) == rows.num_rows else rows.take(pa.array(at))
 
 
-def _chunk(column: Any) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-    return column
+def _wanted(routes: list[Route], keys: int) -> np.ndarray:
+    """Mask of the routing keys of some routes."""
+    mask = np.zeros(keys, bool)
+    for route in routes:
+        mask[slice(*route.block.keys)] = True
+    return mask
+
+
+def _stream(rows: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return sink.getvalue().to_pybytes()
 
 
 def _pack(partial: Partial, place: tuple[int, int, int]) -> bytes:
@@ -417,10 +448,7 @@ def _pack(partial: Partial, place: tuple[int, int, int]) -> bytes:
         names.append(str(stream))
         columns.append(pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema)))
     schema = pa.schema(zip(names, (c.type for c in columns), strict=True), metadata={"place": json.dumps(place)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(pa.record_batch(columns, schema=schema))
-    return sink.getvalue().to_pybytes()
+    return _stream(pa.record_batch(columns, schema=schema))
 
 
 def _unpack(body: bytes) -> tuple[Partial, tuple[int, int, int]]:
