@@ -50,18 +50,27 @@ class Engine:
 
     def _first(self) -> State:
         none = [0] * self.streams
-        return State(-1, {}, {}, 0, self.placement.start(self.streams), none, none, none, [None] * self.streams)
+        return State(-1, -1, {}, {}, 0, self.placement.start(self.streams), none, none, none, [None] * self.streams)
 
-    def run(self, frame: DataFrame, number: int) -> None:
-        """Execute and commit batch ``number`` of the streams' union, unless it has been committed before."""
-        if number <= self.state.batch:
-            return
+    def run(self, frame: DataFrame, epoch: int) -> None:
+        """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has been committed before."""
+        if epoch > self.state.epoch:
+            self._turn(frame, epoch)
+
+    def finish(self, frame: DataFrame) -> None:
+        """At the end of the input, run batches of no tuples (``frame`` is empty) until no migration owes results."""
+        owes = getattr(self.placement, "owes", lambda state: False)
+        while owes(self.state.policy):
+            self._turn(frame, self.state.epoch)
+
+    def _turn(self, frame: DataFrame, epoch: int) -> None:
+        number = self.state.batch + 1
         began = time.perf_counter()
         kept, plan = self._plan(number)
         planning = time.perf_counter() - began
         outcome = self._execute(frame, number, kept, plan)
         executed = time.perf_counter()
-        state = self._next(number, kept, plan, outcome)
+        state = self._next(number, epoch, kept, plan, outcome)
         snapshot = self.store.snapshot(state)
         seconds = {"plan": planning, "execute": executed - began - planning, "commit": time.perf_counter() - executed}
         seconds["total"] = sum(seconds.values())
@@ -96,7 +105,7 @@ class Engine:
             rows = rows.repartitionById(query.partitions, target).mapInArrow(stage(batch), SHIPPED)
         return _merge([json.loads(row.body) for row in rows.collect()])
 
-    def _next(self, number: int, kept: Plan, plan: Plan, outcome: Outcome) -> State:
+    def _next(self, number: int, epoch: int, kept: Plan, plan: Plan, outcome: Outcome) -> State:
         """The state that the batch leaves: blocks with the rows that were reported, and where their replicas are."""
         old = self.state
         live = {b.id: b for b in after(after(old.blocks.values(), kept), plan)}
@@ -119,7 +128,7 @@ class Engine:
             self.ledger.owed = {(a, b) for a, b in owed}
         ids = [old.next_id - 1, *live, *(d.block.id for d in (*kept.derivations, *plan.derivations))]
         return State(
-            number, blocks, slots, max(ids) + 1, plan.state, [a + b for a, b in zip(old.received, last, strict=True)],
+            number, epoch, blocks, slots, max(ids) + 1, plan.state, [a + b for a, b in zip(old.received, last, strict=True)],
             [a + b for a, b in zip(old.received_bytes, size, strict=True)], last, latest, sorted(plan.pinned), owed,
         )  # fmt: skip
 

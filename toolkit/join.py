@@ -118,12 +118,12 @@ class StreamJoin:
                     f"the event-time column {alias}.{self.time} is of type {found.simpleString()}; it must be a timestamp or a date"
                 )
 
-    def start(self, path: str | Path, batches: int | str = 20, **trigger: Any) -> JoinRun:
+    def start(self, path: str | Path, batches: int | str = 20, pace: float = 0.0, **trigger: Any) -> JoinRun:
         """Start, or go on with, a run of this query in the folder ``path``; returns at once, like DataStreamWriter.start().
 
-        Static streams are replayed in ``batches`` micro-batches (see ``replay.prepare``) and the run ends with them.
-        ``trigger`` is Spark's (``processingTime="1 second"``, ``availableNow=True``); without it, all-static input runs as fast
-        as it can and then ends. Raises ValueError when the folder holds a run of another query.
+        Static streams are replayed in ``batches`` micro-batches (see ``replay.prepare``), and all-static input ends with them.
+        ``pace`` is the least number of seconds between two micro-batches. ``trigger`` is Spark's, for streams that do not end
+        (``processingTime="1 second"``, ``availableNow=True``). Raises ValueError when the folder holds a run of another query.
         """
         store = Store(path)
         query = self._fingerprint()
@@ -140,7 +140,7 @@ class StreamJoin:
                 known = {**query, "batches": self._replayed(store, batches), "ready": True}
                 store.create(known)
             store.clean()
-            return JoinRun(self, store, known, trigger)
+            return JoinRun(self, store, known, pace, trigger)
         except BaseException:
             store.release()
             raise
@@ -238,19 +238,24 @@ class JoinRun:
     It ends by itself when its input is known to be finite. All methods may be called from any thread.
     """
 
-    def __init__(self, join: StreamJoin, store: Store, query: Mapping[str, Any], trigger: Mapping[str, Any]) -> None:
+    def __init__(
+        self, join: StreamJoin, store: Store, query: Mapping[str, Any], pace: float, trigger: Mapping[str, Any]
+    ) -> None:
         self.join, self.store, self._settings = join, store, query
         self._events: list[Any] = [self._started(), *store.history()]
+        self._known = len(self._events)
         events.write(store.path / "events.jsonl", self._events)
         self._gate, self._turn = threading.Event(), threading.Lock()
         self._gate.set()
-        self._stopping, self._error = False, None
-        self._began, self._done_before = clock.monotonic(), len(store.committed())
+        self._stopping, self._error = threading.Event(), None
+        self._pace, self._next_turn = pace, 0.0
+        self._began = clock.monotonic()
         sources = join.sources(store)
         columns = tuple(tuple(f.columns) for f in sources.values())
         settings = Query(join.predicate, columns, tuple(join._micros), str(store.path), join.partitions)
         self._schema = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
         self._engine = Engine(settings, join.placement, store, join._lateness, join.check, self._publish)
+        self._done_before = self._engine.state.epoch + 1
         self._spark_query = self._launch(join.union(sources), trigger)
         self._watcher = threading.Thread(target=self._watch, name="braid-run", daemon=True)
         self._watcher.start()
@@ -270,14 +275,21 @@ class JoinRun:
     def _turn_batch(self, frame: DataFrame, number: int) -> None:
         """Spark calls this for every micro-batch. An exception must reach Spark, or it would take the batch for done."""
         self._gate.wait()
+        self._stopping.wait(max(0.0, self._next_turn - clock.monotonic()))
+        self._next_turn = clock.monotonic() + self._pace
         with self._turn:
-            if self._stopping:
+            if self._stopping.is_set():
                 raise RuntimeError("the run was stopped before this batch")
             try:
                 self._engine.run(frame, number)
             except BaseException as error:
                 self._error = error
                 raise
+
+    def _nothing(self) -> DataFrame:
+        spark = self.join.spark
+        empty = {f.name: spark.createDataFrame([], f.dataType) for f in self._schema.fields}  # type: ignore[type-var]
+        return self.join.union(empty)
 
     def _publish(self, happened: list[Any]) -> None:
         events.write(self.store.path / "events.jsonl", happened, append=True)
@@ -287,11 +299,12 @@ class JoinRun:
         """Wait for the end, whatever its reason, and tell it as the last event."""
         try:
             self._spark_query.awaitTermination()
+            if not self._stopping.is_set():
+                self._engine.finish(self._nothing())
         except Exception as error:
-            if not self._stopping:
-                self._error = self._error or error
+            self._error = self._error or error
         with self._turn:
-            reason = "stopped" if self._stopping else "failed" if self.exception() is not None else "completed"
+            reason = "stopped" if self._stopping.is_set() else "failed" if self.exception() is not None else "completed"
             error = self.exception()
             ended = events.RunEnded(self._engine.state.batch, reason, _sentence(error) if error is not None else "")
             self.store.release()
@@ -306,7 +319,7 @@ class JoinRun:
 
     def stop(self) -> None:
         """Stop within one batch. A batch in the middle is given up and done again when the run is resumed."""
-        self._stopping = True
+        self._stopping.set()
         self._gate.set()
         self._spark_query.stop()
         self._watcher.join()
@@ -329,18 +342,18 @@ class JoinRun:
 
     def exception(self) -> BaseException | None:
         """What made the run fail, with its cause; None while it runs and when it ended well or was stopped."""
-        if self._stopping:
+        if self._stopping.is_set():
             return None
         return self._error or self._spark_query.exception()
 
     @property
     def status(self) -> dict[str, Any]:
         """State, batches done and in all (None: unknown), tuples so far, tuples/s and seconds left (None: unknown)."""
-        done, seconds = self._engine.state.batch + 1, clock.monotonic() - self._began
+        done, seconds = self._engine.state.epoch + 1, clock.monotonic() - self._began
         here, total = done - self._done_before, self._settings["batches"]
         last = self._events[-1]
         state = last.reason if isinstance(last, events.RunEnded) else "running" if self._gate.is_set() else "paused"
-        fresh = [e for e in self._events if isinstance(e, events.BatchCommitted)][self._done_before :]
+        fresh = [e for e in self._events[self._known :] if isinstance(e, events.BatchCommitted)]
         tuples = sum(sum(e.received) for e in fresh)
         return {
             "state": state, "batch": done, "batches": total, "tuples": sum(self._engine.state.received),

@@ -41,11 +41,14 @@ class Slot(NamedTuple):
 class State:
     """What a batch leaves to the next: everything a placement's facts are made of, and where the replicas lie.
 
+    ``batch`` counts our batches, ``epoch`` is the number of Spark's last micro-batch among them (a batch that only finishes a
+    migration has none).
     ``latest`` is the greatest event time seen, by stream, in microseconds (None: nothing yet). ``owed`` is the cover ledger's
     account, kept when plans are checked.
     """
 
     batch: int
+    epoch: int
     blocks: dict[int, Block]
     slots: dict[tuple[int, int], Slot]
     next_id: int

@@ -1,0 +1,45 @@
+# Everything below makes what it needs: .venv with the packages of requirements.lock, and a check for Java.
+BIN := .venv/bin
+READY := .venv/.ready
+NAME ?= 01_adaptive_theta_join
+ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
+
+demo: $(READY) java ## run an adaptive theta join over TPC-H and write runs/demo.html
+	@$(BIN)/braid report 01_adaptive_theta_join -f -o runs/demo.html
+	@echo "open file://$(CURDIR)/runs/demo.html"
+
+lab: $(READY) java ## open the notebooks in JupyterLab
+	@$(BIN)/jupyter-lab $(ROOT) notebooks/00_tour.ipynb $(ARGS)
+
+report: $(READY) java ## run one notebook: make report NAME=01_adaptive_theta_join ARGS="-p skew=1.0 -o out.html"
+	@$(BIN)/braid report $(NAME) $(ARGS)
+
+test: $(READY) java chromium lint ## lint and all tests
+	@$(BIN)/pytest $(ARGS)
+
+test-unit: $(READY) ## the tests that need no Spark, in seconds
+	@$(BIN)/pytest tests/unit $(ARGS)
+
+test-spark test-notebooks test-browser: test-%: $(READY) java
+	@$(BIN)/pytest tests/$* $(ARGS)
+
+bench: $(READY) java ## all benchmarks, one after the other
+	@for file in $(sort $(wildcard benchmarks/[!_]*.py)); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+lint: $(READY) ## ruff and mypy
+	@$(BIN)/ruff check -q .
+	@$(BIN)/mypy
+
+java chromium:
+	@.ci/need $@
+
+$(READY): pyproject.toml requirements.lock
+	@python=$$(.ci/need python) && echo "setting up .venv with $$python: about 1.3 GB, some minutes" && $$python -m venv .venv
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.lock
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
+	@touch $@
+
+.PHONY: help demo lab report test test-unit test-spark test-notebooks test-browser bench lint java chromium

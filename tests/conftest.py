@@ -1,0 +1,44 @@
+"""Marks each test by its folder, keeps one Spark session for the whole run, and knows where Chromium is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE = Path(__file__).parent
+FOLDERS = ("unit", "spark", "notebooks", "browser")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(HERE).parts[0]
+        if folder in FOLDERS:
+            item.add_marker(folder)
+        if folder == "browser" and os.environ.get("BRAID_NO_BROWSER"):
+            item.add_marker(pytest.mark.skip(reason="BRAID_NO_BROWSER is set"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from toolkit.session import session
+
+    spark = session("braid-tests", cores=2)
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of Debian's Chromium; without it the test fails and says what to install."""
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.fail("Chromium is missing: sudo apt-get install chromium, or set BRAID_NO_BROWSER=1 to leave these tests out")
+    return found

@@ -1,0 +1,129 @@
+"""What the results must be, found without the engine: seeded random streams, and their join by DuckDB.
+
+Every stream has a column ``id`` that is unique in it, so that a result is the tuple of its ids, in the order of the streams,
+and a multiset of results is a Counter of such tuples.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import sqlglot
+from pyspark.sql import DataFrame, SparkSession
+from scatter import Scatter
+
+from toolkit.join import JoinRun
+from toolkit.placement.biclique import JoinBiclique
+from toolkit.placement.centralized import Centralized
+from toolkit.placement.grid import AdaptiveGrid, StaticGrid
+from toolkit.placement.hashing import HashPartition
+from toolkit.plan import Placement
+
+Ids = Counter[tuple[int, ...]]
+
+PLACEMENTS: dict[str, Callable[[], Placement]] = {
+    "centralized": Centralized,
+    "scatter": lambda: Scatter(hosts=5, pieces=3),
+    "scatter by value": lambda: Scatter(hosts=4, pieces=3, keying="join"),
+    "hash": lambda: HashPartition(hosts=5),
+    "biclique": lambda: JoinBiclique(hosts=5),
+    "static grid": lambda: StaticGrid(hosts=8),
+    "static groups": lambda: StaticGrid(hosts=5),
+    "adaptive": lambda: AdaptiveGrid(hosts=8, epsilon=0.25),
+    "adaptive groups": lambda: AdaptiveGrid(hosts=5, epsilon=0.5),
+}
+"""Every placement, by name. A new one that is added here is covered by every test that runs them all."""
+
+EPOCH = datetime(2024, 3, 1, tzinfo=UTC)
+_WORDS = ("", "a", "b", "ab", "abc", "ba", "é", "Zoë", "日本", "a b")
+
+
+def tables(aliases: str, rows: int | Mapping[str, int], seed: int, batches: int = 5) -> dict[str, pa.Table]:
+    """Random streams that all have the same columns: numbers, text, dates, with NULL and NaN, in ``batches`` micro-batches.
+
+    Event time ``ts`` grows from batch to batch and is in no order within one. ``rows`` is per stream.
+    """
+    sizes = rows if isinstance(rows, Mapping) else dict.fromkeys(aliases, rows)
+    return {a: table(np.random.default_rng([seed, i]), sizes[a], batches) for i, a in enumerate(aliases)}
+
+
+def table(draw: np.random.Generator, rows: int, batches: int) -> pa.Table:
+    batch = np.sort(draw.integers(0, batches, rows))
+    seconds = batch * 60 + draw.integers(0, 60, rows)
+    real = draw.choice([0.0, -0.0, 0.5, 1.25, 1e9, -1e9, np.nan, *draw.normal(0, 3, 40)], rows)
+    return pa.table(
+        {
+            "id": pa.array(np.arange(rows), pa.int64()),
+            "batch": pa.array(batch, pa.int32()),
+            "ts": pa.array([EPOCH + timedelta(seconds=int(s)) for s in seconds], pa.timestamp("us", tz="UTC")),
+            "k": _some(draw, draw.integers(0, 40, rows).tolist(), pa.int32()),
+            "n": _some(draw, draw.integers(-500, 500, rows).tolist(), pa.int64()),
+            "f": _some(draw, real.tolist(), pa.float64()),
+            "s": _some(draw, draw.choice(_WORDS, rows).tolist(), pa.string()),
+            "d": _some(draw, [EPOCH.date() + timedelta(days=int(x)) for x in draw.integers(0, 60, rows)], pa.date32()),
+            "m": _some(draw, [Decimal(int(x)).scaleb(-2) for x in draw.integers(-3000, 3000, rows)], pa.decimal128(10, 2)),
+            "flag": _some(draw, (draw.random(rows) < 0.5).tolist(), pa.bool_()),
+        }
+    )
+
+
+def _some(draw: np.random.Generator, values: list[Any], kind: pa.DataType) -> pa.Array:
+    """The values, one in twelve replaced by NULL."""
+    gone = draw.random(len(values)) < 1 / 12
+    return pa.array([None if g else v for g, v in zip(gone, values, strict=True)], kind)
+
+
+def frames(spark: SparkSession, streams: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
+    return {alias: spark.createDataFrame(rows) for alias, rows in streams.items()}
+
+
+def expected(streams: Mapping[str, pa.Table], on: str, windows: Mapping[str, int] | None = None) -> Ids:
+    """The join by DuckDB. ``windows`` are seconds by alias: T - T_i < W_i for every i, T being the latest event time."""
+    latest = f"greatest({', '.join(f'epoch_us({a}.ts)' for a in streams)})"
+    live = [f"{latest} - epoch_us({a}.ts) < {1_000_000 * w}" for a, w in (windows or {}).items()]
+    where = " AND ".join([f"({sqlglot.transpile(on, read='spark', write='duckdb')[0]})", *live])
+    with duckdb.connect() as db:
+        db.execute("SET TimeZone = 'UTC'")
+        for alias, rows in streams.items():
+            db.register(alias, rows)
+        ids = ", ".join(f"{a}.id" for a in streams)
+        return Counter(db.execute(f"SELECT {ids} FROM {', '.join(streams)} WHERE {where}").fetchall())
+
+
+def found(run: JoinRun) -> Ids:
+    """The committed results of a run, by id."""
+    results = run.results()
+    ids = results.select(*[results[a]["id"].alias(a) for a in results.columns]).toArrow()
+    return Counter(zip(*(c.to_pylist() for c in ids.columns), strict=True))
+
+
+def differ(found: Ids, expected: Ids) -> str:
+    """What is wrong with some results, in a line; empty when nothing is."""
+    lost, extra = expected - found, found - expected
+    if not lost and not extra:
+        return ""
+    return f"{lost.total()} of {expected.total()} lost, as {[*lost][:3]}; {extra.total()} too many, as {[*extra][:3]}"
+
+
+def until(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
+    """Wait until a condition holds and return what it gave; fails after a deadline, telling what was waited for."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"after {seconds} s still no {what}")
+        time.sleep(0.01)
+    return value
+
+
+def files(folder: Path) -> set[str]:
+    """Every file under a folder, so that a test can say that nothing was written."""
+    return {str(f.relative_to(folder)) for f in folder.rglob("*")}

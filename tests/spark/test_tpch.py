@@ -1,0 +1,159 @@
+"""The five workloads: result sizes, skew, order of arrival."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate, dropwhile
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from toolkit.workloads import tpch
+from toolkit.workloads.tpch import WORKLOADS, Workload
+from toolkit.workloads.zipf import zipf
+
+# What the original system expects at scale factor 0.01 without skew (BCI: by calendar days).
+EXPECTED = [
+    ("EQ5", {}, 11_995),
+    ("EQ7", {}, 1_217),
+    ("BNCI", {"quantity": 46}, 2_200),
+    ("BCI", {"quantity": 42}, 87_718),
+]
+SQL = {
+    "EQ5": """SELECT count(*) FROM region, nation, supplier, lineitem WHERE r_name = 'AMERICA' AND n_regionkey = r_regionkey
+              AND s_nationkey = n_nationkey AND l_suppkey = s_suppkey""",
+    "EQ7": """SELECT count(*) FROM nation, supplier, lineitem WHERE n_name IN ('PERU', 'ETHIOPIA')
+              AND s_nationkey = n_nationkey AND l_suppkey = s_suppkey
+              AND l_shipdate >= DATE '1995-01-01' AND l_shipdate <= DATE '1996-12-31'""",
+    "BNCI": """SELECT count(*) FROM lineitem l1, lineitem l2 WHERE l1.l_shipmode = 'TRUCK' AND l1.l_quantity > 46
+               AND l2.l_shipinstruct = 'NONE' AND l1.l_orderkey BETWEEN l2.l_orderkey - 1 AND l2.l_orderkey + 1""",
+    "BCI": """SELECT count(*) FROM lineitem l1, lineitem l2 WHERE l1.l_shipmode = 'TRUCK' AND l1.l_quantity > 42
+              AND l2.l_shipmode <> 'TRUCK' AND l1.l_shipdate BETWEEN l2.l_shipdate - 1 AND l2.l_shipdate + 1""",
+    "Fluct-Join": """SELECT count(*) FROM lineitem, orders WHERE l_orderkey = o_orderkey
+                     AND o_orderpriority <> '5-LOW' AND o_orderpriority <> '1-URGENT'""",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BRAID_CACHE", str(folder))
+        yield folder
+
+
+def duck(name: str) -> int:
+    with duckdb.connect() as db:
+        for table in tpch.TABLES:
+            db.execute(f"CREATE VIEW {table} AS FROM '{tpch.dataset(0.01)}/{table}.parquet'")
+        row = db.execute(SQL[name]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def joined(workload: Workload) -> DataFrame:
+    (a, r), (b, s) = workload.streams.items()
+    return r.alias(a).join(s.alias(b), F.expr(workload.on))
+
+
+def sizes(frame: DataFrame, column: str) -> Counter[int]:
+    return Counter({row[0]: row[1] for row in frame.groupBy(column).count().collect()})
+
+
+@pytest.mark.parametrize(("name", "settings", "expected"), EXPECTED)
+def test_result_sizes_are_those_of_the_original_system(
+    spark: SparkSession, name: str, settings: dict[str, float], expected: int
+) -> None:
+    assert duck(name) == expected
+    assert joined(WORKLOADS[name](spark, scale=0.01, **settings)).count() == expected
+
+
+def test_fluct_join_agrees_with_duckdb(spark: SparkSession) -> None:
+    assert joined(tpch.fluct(spark, scale=0.01)).count() == duck("Fluct-Join")
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_tuple_arrives_once_in_a_batch_of_the_replay(spark: SparkSession, name: str) -> None:
+    workload = WORKLOADS[name](spark, scale=0.001, batches=5)
+    again, other = WORKLOADS[name](spark, scale=0.001, batches=5), WORKLOADS[name](spark, scale=0.001, batches=5, seed=1)
+    assert workload.batch is not None
+    for alias, stream in workload.streams.items():
+        assert set(sizes(stream, workload.batch)) <= set(range(5))
+        assert stream.exceptAll(again.streams[alias]).isEmpty()
+    moved = [s.exceptAll(other.streams[alias]).isEmpty() for alias, s in workload.streams.items()]
+    assert not all(moved), "another seed gives another order of arrival"
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_fluct_swings_between_k_and_its_inverse(spark: SparkSession, k: int) -> None:
+    batches = 100
+    workload = tpch.fluct(spark, scale=0.01, batches=batches, k=k)
+    (lines, orders) = (sizes(s, "batch") for s in workload.streams.values())
+    each = [lines[b] + orders[b] for b in range(batches)]
+    assert max(each) - min(each) <= 1
+    sent = zip(accumulate(lines[b] for b in range(batches)), accumulate(orders[b] for b in range(batches)), strict=True)
+    # from the end of the second phase, until the orders have all been sent: then the last lines have none to alternate with
+    ratios = list(dropwhile(lambda ratio: ratio > k, (r / s for r, s in sent if s and r <= k * orders.total())))
+    assert 1 / k * 0.99 < min(ratios) < 1.15 / k
+    assert k / 1.15 < max(ratios) < k * 1.01
+    above = [r > 1 for r in ratios]
+    assert sum(a != b for a, b in zip(above, above[1:], strict=False)) >= 3
+
+
+@pytest.mark.parametrize("z", [0.5, 1.0, 2.0])
+def test_skewed_keys_follow_zipf(spark: SparkSession, z: float) -> None:
+    counts = sizes(spark.read.parquet(str(tpch.lineitem(0.01, z, seed=3))), "l_suppkey")
+    rows, expected = counts.total(), zipf(100, z)
+    assert rows == 60_175
+    measured = np.array(sorted(counts.values(), reverse=True) + [0] * (100 - len(counts))) / rows
+    assert np.abs(np.cumsum(measured) - np.cumsum(expected)).max() < 0.01
+    assert counts.most_common(1)[0][0] != 1, "ranks are dealt to keys by a permutation"
+
+
+def test_skew_changes_foreign_keys_only_and_depends_on_the_seed(spark: SparkSession) -> None:
+    plain, skewed, other = (spark.read.parquet(str(tpch.lineitem(0.001, z, seed))) for z, seed in [(0, 7), (1, 0), (1, 1)])
+    assert plain.schema == skewed.schema
+    rest = [c for c in plain.columns if c not in ("l_orderkey", "l_suppkey")]
+    assert plain.select(rest).exceptAll(skewed.select(rest)).isEmpty()
+    assert skewed.select("l_orderkey").distinct().count() < plain.select("l_orderkey").distinct().count()
+    assert not skewed.exceptAll(other).isEmpty()
+    orders = spark.read.parquet(str(tpch.dataset(0.001) / "orders.parquet"))
+    assert skewed.join(orders, F.expr("l_orderkey = o_orderkey"), "left_anti").isEmpty()
+
+
+def test_skew_makes_the_same_file_again(cache: Path) -> None:
+    first = tpch.lineitem(0.001, 0.75)
+    content = first.read_bytes()
+    first.unlink()
+    assert tpch.lineitem(0.001, 0.75).read_bytes() == content
+    assert tpch.lineitem(0.001, 0.0, seed=5) == cache / "tpch-sf0.001" / "lineitem.parquet"
+    assert not list(cache.rglob(".*")), "nothing is left behind"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "sentence"),
+    [
+        ("EQ5", {"scale": 0}, "scale is 0; the TPC-H scale factor must be greater than 0"),
+        ("EQ7", {"skew": -1}, "skew z is -1; it must be a number of at least 0"),
+        ("EQ7", {"skew": float("nan")}, "skew z is nan; it must be a number of at least 0"),
+        ("BCI", {"batches": 0}, "batches is 0; a replay has at least 1 micro-batch"),
+        ("BNCI", {"seed": -1}, "seed is -1; it must be an integer of at least 0"),
+        ("Fluct-Join", {"k": 1}, "fluctuation k is 1; it must be a number greater than 1"),
+    ],
+)
+def test_bad_settings_are_refused(spark: SparkSession, name: str, settings: dict[str, float], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
+        WORKLOADS[name](spark, **{"scale": 0.001} | settings)
+
+
+def test_a_generator_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRAID_CACHE", str(tmp_path))
+    monkeypatch.setattr(tpch, "_generator", lambda: "false")
+    with pytest.raises(RuntimeError, match="tpchgen-cli failed with exit code 1"):
+        tpch.dataset(0.001)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,120 @@
+"""The set-up: dependencies, lock file, make targets, what is installed when it is missing, notebooks without outputs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+TARGETS = ["demo", "lab", "report", "test", "test-unit", "bench", "lint"]
+JAVA = """#!/bin/sh\necho 'openjdk version "{version}" 2025-04-15' >&2\n"""
+
+
+def test_the_lock_satisfies_every_dependency_and_names_no_source() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+]+", line) for line in lines)
+    locked = {name.lower().replace("_", "-"): version for name, version in (line.split("==") for line in lines)}
+    for text in project["dependencies"] + project["optional-dependencies"]["test"]:
+        wanted = Requirement(text)
+        assert locked[wanted.name] in wanted.specifier, text
+
+
+def test_bare_make_prints_a_line_for_each_target() -> None:
+    told = subprocess.run(["make", "-s", "-C", str(ROOT)], capture_output=True, text=True, check=True).stdout
+    shown = [line.split()[1] for line in told.splitlines()]
+    assert set(TARGETS) <= set(shown)
+    assert len(shown) == len(set(shown)) == len(told.splitlines())
+
+
+@pytest.mark.parametrize("notebook", sorted((ROOT / "notebooks").rglob("[!.]*.ipynb")), ids=lambda p: p.stem)
+def test_notebooks_are_kept_without_outputs(notebook: Path) -> None:
+    content = json.loads(notebook.read_text())
+    code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+    assert [cell["outputs"] for cell in code] == [[]] * len(code)
+    assert {cell["execution_count"] for cell in code} == {None}
+    assert "widgets" not in content["metadata"]
+
+
+Done = subprocess.CompletedProcess[str]
+Need = Callable[..., Done]
+
+
+@pytest.fixture
+def need(tmp_path: Path) -> Need:
+    """Run .ci/need where only these commands exist, as root or not; apt-get, if there, brings Java 17."""
+
+    def run(
+        what: str, *, root: bool, java: str = "", apt: bool = True, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        def command(name: str, text: str) -> None:
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+
+        for tool in ("sh", "sed", "head", "chmod", "cp"):
+            (tmp_path / tool).symlink_to(shutil.which(tool) or tool)
+        command("id", f"#!/bin/sh\necho {0 if root else 1000}\n")
+        if java:
+            command("java", JAVA.format(version=java))
+        command("new", JAVA.format(version="17.0.15"))
+        if apt:
+            command(
+                "apt-get",
+                f'#!/bin/sh\necho "$@" >> {tmp_path}/log\ncase $* in *jre*) cp {tmp_path}/new {tmp_path}/java ;; esac\n',
+            )
+        return subprocess.run(
+            [str(ROOT / ".ci/need"), what],
+            capture_output=True,
+            text=True,
+            env={"PATH": str(tmp_path), **environment},
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("version", ["17", "17.0.15", "21.0.1", "25-ea"])
+def test_a_java_that_will_do_is_taken(need: Need, version: str) -> None:
+    done = need("java", root=True, java=version)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("version", ["", "1.8.0_292", "11.0.2"])
+def test_java_is_installed_where_that_is_possible(need: Need, tmp_path: Path, version: str) -> None:
+    assert need("java", root=True, java=version).returncode == 0
+    assert (tmp_path / "log").read_text() == "update -qq\ninstall -y -qq --no-install-recommends openjdk-17-jre-headless\n"
+
+
+@pytest.mark.parametrize(("root", "apt"), [(False, True), (True, False)])
+def test_else_what_to_install_is_said(need: Need, root: bool, apt: bool) -> None:
+    done = need("java", root=root, apt=apt, java="11.0.2")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Spark needs Java 17 or newer: install it (Debian, Ubuntu: sudo apt-get install openjdk")
+
+
+def test_a_java_home_that_will_not_do_is_named(need: Need) -> None:
+    done = need("java", root=True, java="17", JAVA_HOME="/old")
+    assert done.returncode == 1 and "JAVA_HOME (/old)" in done.stderr
+
+
+def test_chromium_is_advised_and_can_be_left_out(need: Need) -> None:
+    done = need("chromium", root=False)
+    assert done.returncode == 0 and "sudo apt-get install chromium" in done.stderr
+
+
+def test_without_browser_tests_chromium_is_not_needed(need: Need, tmp_path: Path) -> None:
+    done = need("chromium", root=True, BRAID_NO_BROWSER="1")
+    assert (done.returncode, done.stderr) == (0, "") and not (tmp_path / "log").exists()
+
+
+def test_ci_runs_make_test() -> None:
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+    assert "make test" in (ROOT / ".ci/run").read_text()

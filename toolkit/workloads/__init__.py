@@ -1,0 +1,1 @@
+"""Streams to join: generated data sets and arrivals, as Spark DataFrames."""

@@ -1,0 +1,186 @@
+"""The player: one picture of a run that is recorded, or of one that runs now."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from html import escape
+from pathlib import Path
+from typing import Any, Protocol
+
+import ipywidgets as W
+
+from widgets import progress, stage, totals
+from widgets.fold import Scene, fold
+from widgets.recording import Recording
+
+LEAST_INTERVAL = 0.125
+"""Seconds between two repaints of a live run, at least."""
+
+SPEEDS = {"1 batch/s": 1000, "2.5 batches/s": 400, "5 batches/s": 200}
+
+
+class Run(Protocol):
+    """What the player needs of a running join; JoinRun has it."""
+
+    @property
+    def isActive(self) -> bool: ...  # noqa: N802 (Spark's name)
+
+    def events(self, since: int = 0) -> list[Any]: ...
+
+    def exception(self) -> BaseException | None: ...
+
+
+class Pump:
+    """Draws the events of a live run into a scene, and has it shown when something is new."""
+
+    def __init__(self, run: Run, show: Callable[[Scene], Any]) -> None:
+        self.run, self.show = run, show
+        self.scene, self.cursor = Scene(), 0
+
+    def step(self) -> bool:
+        """Take what is new; returns whether there may be more to come."""
+        active = self.run.isActive
+        new = self.run.events(since=self.cursor)
+        self.cursor += len(new)
+        if new:
+            self.show(fold(new, self.scene))
+        return active and self.scene.end is None
+
+
+class Player(W.VBox):
+    """Plays a recording (events, or the path of a .jsonl file) with a slider, Play and a choice of speed.
+
+    ``attach`` replaces it by a live run, which one thread follows, repainting every ``interval`` seconds at most and only
+    when something moved. When the run has ended it can be scrubbed like any recording. ``lock`` is held by whoever changes
+    the widgets; ``error`` keeps what made a view stop. Raises ValueError for an interval below 0.125 seconds.
+    """
+
+    _thread: threading.Thread | None = None
+
+    def __init__(self, source: Iterable[Any] | str | Path = (), interval: float = 0.2) -> None:
+        if interval < LEAST_INTERVAL:
+            raise ValueError(f"the interval is {interval} s; it must be {LEAST_INTERVAL} s or more")
+        self.interval, self.lock, self.error = interval, threading.RLock(), None
+        self._halt = threading.Event()
+        self.recording = Recording(source)
+        self.stage = stage.Stage()
+        self.play = W.Play(min=0, interval=400, show_repeat=False)
+        self.slider = W.IntSlider(min=0, description="batch", continuous_update=True, layout=W.Layout(flex="1 1 auto"))
+        self.speed = W.Dropdown(options=SPEEDS, value=400, layout=W.Layout(width="130px"))
+        W.jslink((self.play, "value"), (self.slider, "value"))
+        W.dlink((self.speed, "value"), (self.play, "interval"))
+        self.slider.observe(self._moved, "value")
+        self.progress, self.message, self.totals = W.Label(), W.HTML(), W.HTML()
+        bar = W.HBox([self.play, self.slider, self.speed])
+        super().__init__([self.stage, bar, self.progress, self.message, self.totals])
+        self._load(self.recording)
+        self.seek(0)
+
+    def seek(self, position: int) -> None:
+        """Show a batch of the recording by position. Raises IndexError for a position that is not there."""
+        with self.lock:
+            self._show(self.recording.at(position))
+            self._place(position)
+
+    def attach(self, run: Run, ended: Callable[[], Any] | None = None) -> None:
+        """Follow a live run from its start, in a thread of its own; ``ended`` is called when it is over."""
+        self.detach()
+        with self.lock:
+            self._enable(False)
+            self.message.value, self.error = "", None
+        self._halt = threading.Event()
+        self._thread = threading.Thread(target=self._follow, args=(run, self._halt, ended), name="braid-player", daemon=True)
+        self._thread.start()
+
+    def detach(self, timeout: float | None = None) -> None:
+        """Stop following a run (which goes on), and wait for the thread."""
+        self._halt.set()
+        self.wait(timeout)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until the run that is followed has ended and been shown."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self.detach(2 * self.interval)
+        super().close()
+
+    def _follow(self, run: Run, halt: threading.Event, ended: Callable[[], Any] | None) -> None:
+        pump = Pump(run, self._show_live)
+        try:
+            while pump.step():
+                if halt.wait(self.interval):
+                    return
+            self._finish(run)
+        except Exception as error:
+            self._fail(error)
+        if ended is not None:
+            ended()
+
+    def _finish(self, run: Run) -> None:
+        """The final state, what went wrong if anything did, and the slider over the whole run."""
+        with self.lock:
+            if (error := run.exception()) is not None:
+                self._fail(error)
+            self._load(Recording(run.events()))
+
+    def _fail(self, error: BaseException) -> None:
+        with self.lock:
+            self.error = error
+            self.message.value = problem(error)
+
+    def _show(self, scene: Scene, live: bool = False) -> None:
+        with self.lock:
+            self.stage.show(scene)
+            self.progress.value = progress.line(scene, live)
+            self.totals.value = totals.html(scene)
+
+    def _show_live(self, scene: Scene) -> None:
+        with self.lock:
+            self._show(scene, live=True)
+            done = scene.last.batch if scene.last else 0
+            self._span(max(done, (scene.start.batches or 1) - 1) if scene.start else done)
+            self._place(done)
+
+    def _load(self, recording: Recording) -> None:
+        self.recording = recording
+        self._span(len(recording) - 1)
+        self._place(len(recording) - 1)
+        self._enable(len(recording) > 1)
+
+    def _enable(self, on: bool) -> None:
+        self.play.disabled = self.slider.disabled = not on
+
+    def _span(self, last: int) -> None:
+        self.play.max = self.slider.max = last
+
+    def _place(self, position: int) -> None:
+        """Move the slider without seeking."""
+        self.slider.unobserve(self._moved, "value")
+        self.play.value = self.slider.value = position
+        self.slider.observe(self._moved, "value")
+
+    def _moved(self, change: dict[str, Any]) -> None:
+        if not self.slider.disabled:
+            with self.lock:
+                self._show(self.recording.at(change["new"]))
+
+    def to_html(self, most: int = 200) -> str:
+        """The recording as HTML that plays offline (of a live run: its current picture), and the totals."""
+        playing = self._thread is not None and self._thread.is_alive()
+        page = self.stage.to_html() if playing else stage.replay(self.recording.events, most)
+        return page + (self.totals.value if playing else totals.html(fold(self.recording.events)))
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        bundle = super()._repr_mimebundle_(**options)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return {**data, "text/html": self.to_html(40)}, metadata
+
+
+def problem(error: BaseException) -> str:
+    """An error as one line of HTML."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f'<div style="color:#c92a2a;font-weight:600" role="alert">{escape(text)}</div>'

@@ -1,0 +1,42 @@
+"""How far a run is: one line for a notebook or a console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from widgets.fold import Scene, fold
+
+
+def line(scene: Scene, live: bool = True) -> str:
+    """Batches done of how many, tuples per second, and while it is live the time left; both only where time was measured."""
+    if scene.start is None:
+        return "nothing has started"
+    done, known = (scene.last.batch + 1 if scene.last else 0), scene.start.batches
+    parts = [f"batch {done:,} of {known:,} ({done / known:.0%})" if known else f"batch {done:,}"]
+    timed = [p for p in scene.points if p.seconds == p.seconds and p.seconds > 0]
+    if timed:
+        recent = timed[-10:]
+        seconds = sum(p.seconds for p in recent)
+        parts.append(f"{sum(p.received for p in recent) / seconds:,.0f} tuples/s")
+        if known and known > done and live and scene.end is None:
+            parts.append(f"{span(seconds / len(recent) * (known - done))} left")
+    if scene.modelled:
+        parts.append("modelled run")
+    if scene.end is not None:
+        parts.append(scene.end.reason + (f": {scene.end.error}" if scene.end.error else ""))
+    return " · ".join(parts)
+
+
+def span(seconds: float) -> str:
+    """Seconds as "45 s", "3 min 20 s" or "2 h 05 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def progress_line(events: Iterable[Any]) -> str:
+    """The line for a run's events, for the console."""
+    return line(fold(events))
