@@ -9,7 +9,7 @@ from __future__ import annotations
 from statistics import median
 
 import pandas as pd
-from common import arguments, events, files, scratch, seconds, show, stream
+from _common import arguments, events, files, scratch, seconds, show, stream
 
 from toolkit.join import StreamJoin
 from toolkit.placement import AdaptiveGrid

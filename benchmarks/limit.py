@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from common import arguments, events, files, scratch, seconds, show, steady, stream
+from _common import arguments, events, files, scratch, seconds, show, steady, stream
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 

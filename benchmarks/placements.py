@@ -7,7 +7,7 @@ this machine, so that a host with too much to do is not waited for as it would b
 from __future__ import annotations
 
 import pandas as pd
-from common import arguments, scratch, seconds, show, steady
+from _common import arguments, scratch, seconds, show, steady
 
 from toolkit.events import BatchCommitted
 from toolkit.launch import launch, placement, workload

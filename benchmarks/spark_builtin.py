@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from common import arguments, events, files, scratch, seconds, show, steady, stream
+from _common import arguments, events, files, scratch, seconds, show, steady, stream
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 

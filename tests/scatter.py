@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.plan import Block, Facts, Hop, Keying, Plan, Route, after
+from toolkit.plan import Block, Facts, Hop, Keying, Plan, Route, after, meets
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Scatter:
         for s in others:
             probes: dict[int, list[int]] = {}
             for b in known:
-                if b.stream == s:
+                if b.stream == s and meets(block, b, self.keying):
                     probes.setdefault(draw.choice(b.hosts), []).append(b.id)
             path.append(Hop(s, {h: tuple(ids) for h, ids in probes.items()}))
         return (tuple(path),) if all(hop.probes for hop in path) else ()

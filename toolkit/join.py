@@ -203,7 +203,7 @@ class StreamJoin:
 
     def _part(self, i: int, alias: str, frame: DataFrame) -> DataFrame:
         p = self.predicate
-        keys = [F.expr(sql).alias(name) for name, sql in p.keys[i].items()]
+        keys = [F.expr(sql).alias(name) for name, sql in (p.keys[i] | p.computed[i]).items()]
         part = (frame if p.filters[i] is None else frame.filter(F.expr(p.filters[i]))).select(
             F.lit(i).alias("__stream"),
             self._routing_key(i, frame).alias("__key"),

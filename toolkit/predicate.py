@@ -6,7 +6,8 @@ The condition is Spark SQL over ``alias.column``. Spark's own analyser judges it
 - a *link*, when it compares a number of one stream with a number of another: ``lo <= left - right <= hi``. Equality, bands,
   BETWEEN and inequalities are links, over integers, floats, decimals, dates and timestamps. Spark computes the numbers
   (*keys*), blocks are sorted by them, and a probe is two binary searches;
-- a *residual* for the rest, evaluated by DuckDB on candidate pairs only.
+- a *residual* for the rest, evaluated by DuckDB on candidate pairs only. What it needs of one stream alone is computed by Spark
+  beforehand, so that DuckDB does no more than compare and calculate.
 
 NULL never matches: a tuple whose key is NULL takes no part in the join.
 """
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
 from math import ceil, floor, inf
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import sqlglot
@@ -34,6 +35,15 @@ from sqlglot.optimizer.simplify import simplify
 TIME = "__time"
 
 _INTEGRAL = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_SHARED = (
+    exp.Abs, exp.Acos, exp.Add, exp.And, exp.ArrayContains, exp.Asin, exp.Atan, exp.Atan2, exp.Between, exp.BitwiseAnd,
+    exp.BitwiseOr, exp.BitwiseXor, exp.Case, exp.Ceil, exp.Coalesce, exp.Concat, exp.Contains, exp.Cos, exp.DateDiff, exp.Div,
+    exp.DPipe, exp.EndsWith, exp.EQ, exp.Escape, exp.Exp, exp.Floor, exp.Greatest, exp.GT, exp.GTE, exp.If, exp.ILike, exp.In,
+    exp.IntDiv, exp.Is, exp.IsNan, exp.Least, exp.Like, exp.Ln, exp.LT, exp.LTE, exp.Mod, exp.Mul, exp.Neg, exp.NEQ, exp.Not,
+    exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif, exp.Or, exp.Paren, exp.Pow, exp.RegexpLike, exp.Round, exp.Sin, exp.Sqrt,
+    exp.StartsWith, exp.StrPosition, exp.Sub, exp.Tan,
+)  # fmt: skip
+"""What DuckDB evaluates over two streams as Spark does."""
 _DIGITS = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
 _MICROS = {"MICROSECOND": 1, "MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6,
            "DAY": 86400 * 10**6, "WEEK": 7 * 86400 * 10**6}  # fmt: skip
@@ -85,7 +95,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Predicate:
-    """The condition in pieces. ``keys`` maps, by stream, the names of key columns to their Spark SQL over that stream.
+    """The condition in pieces. ``keys`` maps, by stream, the names of key columns to their Spark SQL over that stream;
+    ``computed`` likewise what residuals read (it may be NULL).
 
     ``equality`` lists, by stream, the Spark SQL of the one key that an equality links over all streams, or None.
     """
@@ -93,6 +104,7 @@ class Predicate:
     aliases: tuple[str, ...]
     filters: tuple[str | None, ...]
     keys: tuple[dict[str, str], ...]
+    computed: tuple[dict[str, str], ...]
     links: tuple[Link, ...]
     residuals: tuple[Residual, ...]
     equality: tuple[str, ...] | None = None
@@ -225,6 +237,7 @@ class _Parser:
         self.spark, self.empty = spark, empty
         self.aliases = tuple(empty)
         self.keys: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
+        self.computed: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
         self.links: list[Link] = []
         self.residuals: list[Residual] = []
         self.equal: list[tuple[tuple[int, str], tuple[int, str]]] = []
@@ -244,6 +257,7 @@ class _Parser:
             self.aliases,
             tuple(" AND ".join(f) or None for f in filters),
             self.keys,
+            self.computed,
             tuple(self._merged()),
             tuple(self.residuals),
             self._equality(),
@@ -258,14 +272,37 @@ class _Parser:
         return bare.sql(dialect="spark")
 
     def _residual(self, conjunct: exp.Expression) -> None:
-        columns = {(self.aliases.index(c.table), c.name) for c in conjunct.find_all(exp.Column)}
-        flat = conjunct.copy().transform(
-            lambda n: exp.column(f"{n.table}.{n.name}", quoted=True) if isinstance(n, exp.Column) else n
-        )
-        residual = Residual(flat.sql(dialect="duckdb"), frozenset(s for s, _ in columns), tuple(sorted(columns)))
+        home = min(self._streams(conjunct))
+        flat = self._flat(conjunct.copy(), home, conjunct)
+        columns = sorted({(self.aliases.index(alias), name) for alias, name in map(_split, flat.find_all(exp.Column))})
+        residual = Residual(flat.sql(dialect="duckdb"), frozenset(self._streams(conjunct)), tuple(columns))
         if residual not in self.residuals:
             self._try(residual, conjunct)
             self.residuals.append(residual)
+
+    def _flat(self, node: exp.Expression, home: int, conjunct: exp.Expression) -> exp.Expression:
+        """The expression over columns named "alias.column"; what one stream decides (or none: ``home``) is such a column."""
+        streams = self._streams(node)
+        if not streams and not node.find(exp.Func):
+            return node
+        if len(streams) < 2 and not (isinstance(node, exp.If) and isinstance(node.parent, exp.Case)):
+            stream = next(iter(streams), home)
+            name = node.name if isinstance(node, exp.Column) else self._computed(stream, self._own(node))
+            return exp.column(f"{self.aliases[stream]}.{name}", quoted=True)
+        if len(streams) > 1 and not isinstance(node, _SHARED) or node.args.get("unit"):
+            self._refuse(node, f"{type(node).__name__} is not among what they may share", conjunct)
+        for child in list(node.iter_expressions()):
+            child.replace(self._flat(child, home, conjunct))
+        return node
+
+    def _computed(self, stream: int, sql: str) -> str:
+        mine = self.computed[stream]
+        for name, text in mine.items():
+            if text == sql:
+                return name
+        name = f"__v{len(mine)}"
+        mine[name] = sql
+        return name
 
     def _try(self, residual: Residual, conjunct: exp.Expression) -> None:
         """Run the residual on no rows, so that what DuckDB cannot evaluate is refused before anything starts."""
@@ -273,15 +310,22 @@ class _Parser:
 
         from toolkit.kernels import residual_mask
 
-        types = {s: to_arrow_schema(self.empty[self.aliases[s]].schema, timezone="UTC") for s in residual.streams}
-        empty = {(s, c): pa.array([], types[s].field(c).type) for s, c in residual.columns}
+        empty = {}
+        for s, c in residual.columns:
+            column = F.expr(self.computed[s].get(c) or exp.column(c, quoted=True).sql(dialect="spark")).alias(c)
+            schema = to_arrow_schema(self.empty[self.aliases[s]].select(column).schema, timezone="UTC")
+            empty[s, c] = pa.array([], schema.field(0).type)
         try:
             residual_mask(residual, self.aliases, empty)
-        except duckdb.Error as error:
-            raise PredicateError(
-                f"{conjunct.sql(dialect='spark')!r} in the join condition cannot be evaluated over two streams at once "
-                f"({str(error).splitlines()[0]}); functions of one stream's columns alone may be any that Spark knows"
-            ) from None
+        except (duckdb.Error, pa.ArrowException) as error:
+            self._refuse(conjunct, str(error).splitlines()[0], conjunct)
+
+    def _refuse(self, node: exp.Expression, why: str, conjunct: exp.Expression) -> NoReturn:
+        raise PredicateError(
+            f"{node.sql(dialect='spark')!r} in the join condition cannot be evaluated over two streams at once ({why}); "
+            "functions of one stream's columns alone may be any that Spark knows, and two streams may share comparisons, "
+            "arithmetic, AND, OR, NOT, IN, LIKE, CASE, coalesce, greatest, least, concat, power, sqrt and the trigonometric ones"
+        ) from None
 
     def _link(self, conjunct: exp.Expression) -> bool:
         """Whether the conjunct is a comparison of one number of each of two streams; if so it is noted as a link."""
@@ -291,15 +335,19 @@ class _Parser:
             mirrored = exp.GT if kind is exp.LT else exp.GTE
             if self._streams(bound):
                 return False
-            return self._compare(kind, inner, bound, conjunct) and self._compare(mirrored, inner, exp.Neg(this=bound), conjunct)
+            low = exp.Neg(this=bound)
+            return self._compare(kind, inner, bound, conjunct) and self._compare(mirrored, inner, low, conjunct, capped=True)
         if isinstance(conjunct, (exp.GT, exp.GTE)) and isinstance(conjunct.expression, exp.Abs):
             flipped = (exp.LT if isinstance(conjunct, exp.GT) else exp.LTE)(this=conjunct.expression, expression=conjunct.this)
             return self._link(flipped)
         if isinstance(conjunct, (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
-            return self._compare(type(conjunct), conjunct.this, conjunct.expression, conjunct)
+            return self._compare(type(conjunct), conjunct.this, conjunct.expression, conjunct, "capped" in conjunct.meta)
         return False
 
-    def _compare(self, op: type, left: exp.Expression, right: exp.Expression, source: exp.Expression) -> bool:
+    def _compare(
+        self, op: type, left: exp.Expression, right: exp.Expression, source: exp.Expression, capped: bool = False
+    ) -> bool:
+        """Note ``left op right`` as a link. ``capped`` says that another comparison bounds ``left`` from above."""
         terms = [*_terms(left, 1), *_terms(right, -1)]
         streams = sorted(set().union(*(self._streams(t) for _, t in terms)))
         if len(streams) != 2 or any(len(self._streams(t)) == 2 for _, t in terms):
@@ -309,9 +357,12 @@ class _Parser:
         for sign, term in terms:
             owner = self._streams(term)
             (free if not owner else a.terms if owner == {a.stream} else b.terms).append((sign, term))
-        return self._bound(op, a, _Side(b.stream, [(-s, t) for s, t in b.terms]), free, source)
+        nan = _nan(op, len(self._streams(left)), len(self._streams(right)), capped)
+        return self._bound(op, a, _Side(b.stream, [(-s, t) for s, t in b.terms]), free, source, nan)
 
-    def _bound(self, op: type, a: _Side, b: _Side, free: list[tuple[int, exp.Expression]], source: exp.Expression) -> bool:
+    def _bound(
+        self, op: type, a: _Side, b: _Side, free: list[tuple[int, exp.Expression]], source: exp.Expression, nan: bool | None
+    ) -> bool:
         """Note ``A - B + free op 0`` as a link between keys, where A and B are sums over one stream each."""
         if a.terms[0][0] < 0 and b.terms[0][0] < 0:  # both sides negated: turn the comparison round
             flip = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
@@ -327,29 +378,29 @@ class _Parser:
         unit = {"date": _days, "timestamp": _micros, "timestamp_ntz": _micros}.get(kind or "", _number)
         constants = [unit(t) for _, t in free]
         single = len(a.terms) == len(b.terms) == 1
+        if kind == "float" and nan:
+            return False
         if kind is None or None in constants or (kind in ("date", "timestamp", "timestamp_ntz", "bool") and not single):
             return False
         offset = -sum((g * c for (g, _), c in zip(free, constants, strict=True) if c is not None), Fraction(0))
         scale = max(getattr(ta, "scale", 0), getattr(tb, "scale", 0))
         left, right = (self._key(s, _normal(kind, self._sum(s), scale)) for s in (a, b))
         lo, hi, strict = _interval(op, offset * 10**scale if kind == "decimal" else offset, kind == "float")
-        exact = kind != "float" or (single and offset == 0)
+        exact = kind != "float" or (single and not free and nan is None)
         self.links.append(Link((a.stream, left), (b.stream, right), lo, hi, strict, exact))
         if not exact:
             self._residual(source)
-        if op is exp.EQ and offset == 0:
+        if op is exp.EQ and offset == 0 and (kind != "float" or not free and nan is None):
             self.equal.append(((a.stream, left), (b.stream, right)))
         return True
 
     def _text(self, op: type, ta: Any, tb: Any, a: _Side, b: _Side, free: list[Any], source: exp.Expression) -> bool:
-        """Equality of values that are not numbers but have one type: by their hash, then by themselves."""
+        """Equality of text, binary and wide decimals: by their hash, then by themselves."""
         if op is not exp.EQ or free or len(a.terms) != 1 or len(b.terms) != 1:
             return False
-        if not (isinstance(ta, T.StringType) and isinstance(tb, T.StringType)) and not (
-            ta == tb and isinstance(ta, (T.BinaryType, T.DecimalType)) and _kind(ta, tb) is None
-        ):
+        if (common := _hashed(ta, tb)) is None:
             return False
-        left, right = (self._key(s, f"xxhash64({self._sum(s)})", null=self._sum(s)) for s in (a, b))
+        left, right = (self._key(s, f"xxhash64(cast({self._sum(s)} as {common}))", null=self._sum(s)) for s in (a, b))
         self.links.append(Link((a.stream, left), (b.stream, right), 0, 0, exact=False))
         self._residual(source)
         self.equal.append(((a.stream, left), (b.stream, right)))
@@ -424,13 +475,33 @@ class _Parser:
         return None
 
 
+def _nan(op: type, left: int, right: int, capped: bool) -> bool | None:
+    """Whether floats that add up to NaN, the largest number, may satisfy a comparison whose sides name that many streams.
+
+    None where no side names two, so that order among the keys tells all. Infinities of one sign differ by NaN.
+    """
+    if left < 2 and right < 2:
+        return None
+    safe = (exp.LT, exp.LTE, exp.EQ) if left == 2 else (exp.GT, exp.GTE, exp.EQ)
+    return left + right > 2 or (op not in safe and not capped)
+
+
+def _split(column: exp.Column) -> tuple[str, str]:
+    """The alias and the name in "alias.column"; a name may hold dots."""
+    alias, _, name = column.name.partition(".")
+    return alias, name
+
+
 def _conjuncts(tree: exp.Expression) -> list[exp.Expression]:
     tree = tree.unnest()
     if isinstance(tree, exp.And):
         return [*_conjuncts(tree.this), *_conjuncts(tree.expression)]
     if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
         low, high = tree.args["low"], tree.args["high"]
-        return [exp.GTE(this=tree.this, expression=low), exp.LTE(this=tree.this.copy(), expression=high)]
+        both = [exp.GTE(this=tree.this, expression=low), exp.LTE(this=tree.this.copy(), expression=high)]
+        if not low.find(exp.Column) and not high.find(exp.Column):
+            both[0].meta["capped"] = True
+        return both
     return [tree]
 
 
@@ -442,7 +513,7 @@ def _terms(node: exp.Expression, sign: int) -> list[tuple[int, exp.Expression]]:
         return [*_terms(node.this, sign), *_terms(node.expression, other)]
     if isinstance(node, exp.Neg):
         return _terms(node.this, -sign)
-    if isinstance(node, exp.DateDiff) and str(node.args.get("unit") or "DAY").upper() == "DAY":
+    if isinstance(node, exp.DateDiff) and not node.args.get("unit"):
         days = [exp.func("unix_date", exp.cast(side.copy(), "date")) for side in (_date(node.this), _date(node.expression))]
         return [(sign, days[0]), (-sign, days[1])]
     return [(sign, node)]
@@ -501,9 +572,24 @@ def _kind(a: T.DataType, b: T.DataType) -> str | None:
         return None
     if any(isinstance(t, (T.FloatType, T.DoubleType)) for t in pair):
         return "float"
-    scale = max(getattr(t, "scale", 0) for t in pair)
-    digits = max(_DIGITS.get(type(t), getattr(t, "precision", 0)) - getattr(t, "scale", 0) for t in pair)
-    return "decimal" if digits + scale <= 18 else None
+    return "decimal" if sum(_extent(a, b)) <= 18 else None
+
+
+def _hashed(a: T.DataType, b: T.DataType) -> str | None:
+    """The type in which values of two types are hashed to find equal ones; None where they are numbers, or not equal."""
+    for cls, name in ((T.StringType, "string"), (T.BinaryType, "binary")):
+        if isinstance(a, cls) and isinstance(b, cls):
+            return name
+    if _kind(a, b) is not None or not all(isinstance(t, (T.DecimalType, *_INTEGRAL)) for t in (a, b)):
+        return None
+    digits, scale = _extent(a, b)
+    return f"decimal({digits + scale}, {scale})" if digits + scale <= 38 else None
+
+
+def _extent(a: T.DataType, b: T.DataType) -> tuple[int, int]:
+    """Digits before and after the point that hold the values of two exact types."""
+    scale = max(getattr(t, "scale", 0) for t in (a, b))
+    return max(_DIGITS.get(type(t), getattr(t, "precision", 0)) - getattr(t, "scale", 0) for t in (a, b)), scale
 
 
 def _normal(kind: str, sql: str, scale: int) -> str:
@@ -514,7 +600,7 @@ def _normal(kind: str, sql: str, scale: int) -> str:
         "date": f"cast(unix_date({sql}) as bigint)",
         "timestamp": f"unix_micros({sql})",
         "timestamp_ntz": f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {sql})",
-        "decimal": f"cast(({sql}) * {10**scale} as bigint)",
+        "decimal": f"cast(cast(({sql}) as decimal(18, {scale})) * {10**scale} as bigint)",
         "float": f"cast({sql} as double)",
     }[kind]
 

@@ -18,9 +18,6 @@ from toolkit.plan import Block, CoverError, CoverLedger, Facts, Placement, Plan,
 from toolkit.report import planned
 from toolkit.upkeep import upkeep
 
-_DRAIN = 1000
-"""Empty batches that a placement may take to finish its migrations after the last tuple."""
-
 
 def simulate(
     placement: Placement,
@@ -36,7 +33,7 @@ def simulate(
     placement
         The policy.
     batches
-        For each micro-batch the number of new tuples of every stream. Empty batches follow while results are owed.
+        For each micro-batch the number of new tuples of every stream. Empty batches follow while a migration runs.
     seed
         Of the generator that draws the tuples' routing keys, uniform over ``placement.keys``.
     tuple_bytes
@@ -56,12 +53,11 @@ def simulate(
         raise ValueError(f"each batch, streams and tuple_bytes must have one entry per stream; the first batch has {width}")
     model = _Model(placement, names, sizes, np.random.default_rng(seed))
     happened = [e for batch in counts for e in model.run(batch)]
-    for _ in range(_DRAIN):
-        if not model.ledger.owed:
-            break
+    owes = getattr(placement, "owes", lambda state: False)
+    while owes(model.state):
         happened += model.run((0,) * width)
-    else:
-        raise CoverError(f"{len(model.ledger.owed)} pairs of blocks are still owed {_DRAIN} batches after the last tuple")
+    if model.ledger.owed:
+        raise CoverError(f"{len(model.ledger.owed)} pairs of blocks are still owed after the last batch")
     settings = json.loads(json.dumps(asdict(placement)))  # type: ignore[call-overload]
     start = RunStarted(
         names, "", {}, type(placement).__name__, settings, placement.hosts, placement.keys, model.batch, clock="modelled"

@@ -54,7 +54,8 @@ def frames_chart(
     """A chart of one frame, or of several with a slider and Play; it opens on the last."""
     traces = frames[-1][3]
     figure = go.Figure(traces)
-    figure.update_layout(template=TEMPLATE, title=_title(frames[-1]), margin=dict(t=120, b=30), **layout)
+    figure.update_layout(template=TEMPLATE, margin=dict(t=150, b=30), **layout)
+    figure.update_layout(title=dict(text=_title(frames[-1]), y=0.97, yanchor="top"))
     if len(frames) > 1:
         figure.frames = [go.Frame(data=f[3], name=f[0], layout=dict(title=dict(text=_title(f)))) for f in frames]
         figure.update_layout(sliders=[_slider([f[0] for f in frames])], updatemenus=[_play()])

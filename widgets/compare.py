@@ -54,12 +54,12 @@ def _row(name: str, events: list[Any]) -> dict[str, Any]:
 def html(runs: Mapping[str, Iterable[Any]]) -> str:
     """The table as HTML."""
     data = table(runs)
-    styled = data.to_html(formatters=dict.fromkeys(data.select_dtypes("number"), _number), border=0)
+    styled = data.to_html(formatters=dict.fromkeys(data.select_dtypes("number"), _number), na_rep="–", border=0)
     return f'<div style="font:13px system-ui,sans-serif;overflow-x:auto">{styled}</div>'
 
 
 def _number(value: float) -> str:
-    return "–" if value != value else f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.3g}"
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.3g}"
 
 
 def figure(runs: Mapping[str, Iterable[Any]]) -> Chart:

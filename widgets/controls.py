@@ -104,7 +104,7 @@ class Panel(W.VBox):
         if list(placement.options) != kinds:
             chosen = placement.value
             placement.options = kinds
-            placement.value = chosen if chosen in dict(map(reversed, kinds)) else "dynamic"
+            placement.value = chosen if chosen in [key for _, key in kinds] else "dynamic"
         for name in ("skew", "width", "fluctuation"):
             self.inputs[name].disabled = name not in workload.heeds
         self.inputs["width"].description = f"band width ({workload.width or 'none'})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -88,9 +88,9 @@ class Scene:
     def _mapping(self, event: MappingChanged) -> None:
         cells = {h: (row, column) for h, row, column in event.cells}
         known = self.grids.get(event.group)
-        before = tuple(event.before) if tuple(event.before) != tuple(event.after) else None
+        before = event.before if event.before != event.after else None
         epoch = (known.epoch if known else 0) + (before is not None)
-        self.grids[event.group] = Grid(tuple(event.after), cells, epoch, before)
+        self.grids[event.group] = Grid(event.after, cells, epoch, before)
 
     def _migration(self, event: MigrationStarted) -> None:
         self.migrating[event.group] = event.tuples
@@ -109,8 +109,8 @@ class Scene:
             self.blocks.pop(id, None)
         for id, stream, keys, batch, hosts, rows, size in event.blocks:
             self.blocks[id] = Block(id, stream, (keys[0], keys[1]), batch, tuple(hosts), rows, size)
-            if stream < 2:
-                self.joined.cut(stream, keys)
+        for axis in (0, 1):
+            self.joined.cut(axis, {key for block in event.blocks if block[1] == axis for key in block[2]})
         self.moving |= {c[0]: self.blocks[c[0]] for c in self.copies if c[0] in self.blocks}
         if self.planned is not None and self.planned.batch == event.batch:
             self._meet(self.planned)
@@ -178,7 +178,7 @@ class Scene:
         self.end = event
 
 
-_HANDLERS = {
+_HANDLERS: dict[type, Callable[[Scene, Any], None]] = {
     RunStarted: Scene._start,
     BatchPlanned: Scene._plan,
     MappingChanged: Scene._mapping,

@@ -72,7 +72,7 @@ def figure(events: Iterable[Any], batch: int | None = None) -> Chart:
     for scene in scenes:
         view = data(scene)
         label = str(scene.last.batch) if scene.last else "–"
-        frames.append((label, view["title"], f"{view['scale']} · {view['note']}", _traces(view)))
+        frames.append((label, view["title"], f"{view['scale']}<br>{view['note']}", _traces(view)))
         rows += [(label, h, view["stored"][h]) for g in view["groups"] for h, _, _ in g["cells"] if h < len(view["stored"])]
     names = [*scene.streams[:2], "R", "S"]
     gridded = bool(scene.grids)
@@ -90,7 +90,8 @@ def figure(events: Iterable[Any], batch: int | None = None) -> Chart:
 def boxes(groups: list[dict[str, Any]]) -> dict[int, tuple[float, float, float, float]]:
     """By host, its box (left, top, width, height) in the unit square; groups lie below one another, sized by their hosts."""
     total = sum(sqrt(len(g["cells"])) for g in groups)
-    top, found = 0.0, {}
+    top = 0.0
+    found: dict[int, tuple[float, float, float, float]] = {}
     for g in groups:
         tall = sqrt(len(g["cells"])) / total
         w, h = 1 / g["m"], (tall - 0.02 * (len(groups) > 1)) / g["n"]

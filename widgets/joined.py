@@ -29,7 +29,7 @@ class JoinMatrix:
     def cut(self, axis: int, bounds: Iterable[int]) -> None:
         """Cut an axis at more keys (in any order; those that are known change nothing)."""
         old = self.cuts[axis]
-        new = sorted({*old, *bounds})
+        new = sorted(set(old).union(bounds))
         if len(new) == len(old):
             return
         source = np.searchsorted(old, new[:-1], "right") - 1
@@ -43,12 +43,19 @@ class JoinMatrix:
         if not len(boxes):
             return
         self.met += self.density(boxes, pairs)
-        places, which = np.unique(np.column_stack([boxes, hosts]), axis=0, return_inverse=True)
-        weight = np.bincount(which.ravel(), pairs, len(places))
-        index = self._index(places[:, :4])
-        for k in np.argsort(weight, kind="stable"):
-            r0, r1, s0, s1 = index[k]
-            self.host[r0:r1, s0:s1] = places[k, 4]
+        columns = [*self._index(boxes).T, hosts]
+        sides = [1 + int(c.max()) for c in columns]
+        places, which = np.unique(np.ravel_multi_index(columns, sides), return_inverse=True)
+        order = np.argsort(np.bincount(which.ravel(), pairs, len(places)), kind="stable")
+        self._paint(*np.unravel_index(places[order], sides))
+
+    def _paint(self, r0: np.ndarray, r1: np.ndarray, s0: np.ndarray, s1: np.ndarray, hosts: np.ndarray) -> None:
+        """Set the host of the cells of each box; where boxes overlap the last one stays."""
+        area = (r1 - r0) * (s1 - s0)
+        box = np.repeat(np.arange(len(area)), area)
+        place = np.arange(len(box)) - np.repeat(area.cumsum() - area, area)
+        rows, columns = np.divmod(place, (s1 - s0)[box])
+        self.host[r0[box] + rows, s0[box] + columns] = hosts[box]
 
     def density(self, boxes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
         """Row pairs per unit of key area and cell, of boxes whose pairs are spread evenly. The bounds must have been cut."""

@@ -83,7 +83,7 @@ def data(scene: Scene) -> dict[str, Any]:
     names = [*scene.streams, "R", "S"][:2] if len(scene.streams) < 2 else list(scene.streams[:2])
     return {
         "title": f"Join matrix {names[0]} × {names[1]}: who joins what",
-        "note": "colour: host · pale: pairs owed · outlined: migrating · chips: tuples in transit",
+        "note": "colour: host that joined last · pale: pairs owed · outlined: migrating · chips: tuples in transit",
         "streams": names,
         "rows": list(live[:2]),
         "cells": rectangles,

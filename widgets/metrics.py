@@ -52,9 +52,15 @@ class Point:
     seconds: float
 
     @property
+    def comparable(self) -> bool:
+        """Whether |R| and |S| are within a factor J of one another, as Theorem 4.1 assumes."""
+        r, s = (*self.live, 0, 0)[:2]
+        return 0 < r <= self.hosts * s and s <= self.hosts * r
+
+    @property
     def ratio_stored(self) -> float:
-        """Measured mean of stored tuples over ILF*."""
-        return self.ilf / self.ilf_optimal if self.ilf_optimal else float("nan")
+        """Most tuples stored on a host, as counted, over ILF*."""
+        return self.ilf_max / self.ilf_optimal if self.ilf_optimal else float("nan")
 
     @property
     def rows_per_second(self) -> float:
@@ -116,7 +122,10 @@ def _ratio(grids: Mapping[int, Grid], r: float, s: float, hosts: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A run so far. ``stored`` and ``stored_bytes`` are held now, with replicas; the other counts are sums over batches."""
+    """A run so far. ``stored`` and ``stored_bytes`` are held now, with replicas; the other counts are sums over batches.
+
+    ``ratio_max`` is over the batches in which |R| and |S| are within a factor J, as the paper's theorem assumes.
+    """
 
     batches: int = 0
     received: tuple[int, ...] = ()
@@ -134,7 +143,7 @@ class Totals:
     ratio_max: float = float("nan")
 
     def plus(self, event: BatchCommitted, point: Point) -> Totals:
-        ratios = [x for x in (self.ratio_max, point.ratio) if x == x]
+        ratios = [x for x in (self.ratio_max, point.ratio if point.comparable else float("nan")) if x == x]
         return replace(
             self,
             batches=self.batches + 1,

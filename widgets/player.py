@@ -61,7 +61,8 @@ class Player(W.VBox):
     def __init__(self, source: Iterable[Any] | str | Path = (), interval: float = 0.2) -> None:
         if interval < LEAST_INTERVAL:
             raise ValueError(f"the interval is {interval} s; it must be {LEAST_INTERVAL} s or more")
-        self.interval, self.lock, self.error = interval, threading.RLock(), None
+        self.interval, self.lock = interval, threading.RLock()
+        self.error: BaseException | None = None
         self._halt = threading.Event()
         self.recording = Recording(source)
         self.stage = stage.Stage()

@@ -81,7 +81,7 @@ class Painter {
   host(h) { return this.palette.hosts[h % this.palette.hosts.length]; }
 
   paint(t) {
-    const width = Math.max(280, this.root.clientWidth), wide = width >= 620;
+    const width = Math.max(280, this.canvas.clientWidth), wide = width >= 620;
     const side = Math.floor(Math.min(wide ? (width - 24) / 2 : width, 520));
     const line = this.frame.line ? 250 : 0, rows = wide ? side : 2 * side + 12;
     const height = rows + (line ? line + 18 : 0), ratio = window.devicePixelRatio || 1;
@@ -130,8 +130,9 @@ class Painter {
       if (font >= 7) this.text(host, a + w / 2, b + h / 2, { colour: percent > 50 ? ink(colour) : this.fg, align: "center", font: `${font}px system-ui, sans-serif` });
     }
     for (const [top, bottom, left, right, , , moving] of m.cells) {
-      if (!moving) continue;
-      const [w, h] = [(right - left) * size, (bottom - top) * size], inset = Math.min(1.5, w / 4, h / 4);
+      const [w, h] = [(right - left) * size, (bottom - top) * size];
+      if (!moving || Math.min(w, h) < 9) continue;
+      const inset = Math.min(1.5, w / 4, h / 4);
       c.strokeStyle = this.fg;
       c.lineWidth = Math.min(2, w / 12, h / 12);
       c.setLineDash(Math.min(w, h) < 26 ? [] : [4, 2]);
@@ -171,7 +172,7 @@ class Painter {
       const tall = room * Math.sqrt(group.cells.length) / total, [w, h] = [side / group.m, tall / group.n];
       for (const [host, row, column] of group.cells) {
         const [a, b, stored] = [x0 + column * w, top + row * h, g.stored[host] ?? 0], pad = Math.min(1, w / 8, h / 8);
-        const upright = h >= w, share = g.top ? stored / g.top : 0, mean = g.top ? g.mean / g.top : 0;
+        const upright = w <= 2 * h, share = g.top ? stored / g.top : 0, mean = g.top ? g.mean / g.top : 0;
         c.fillStyle = this.host(host);
         upright ? c.fillRect(a + pad, b + h - pad - share * (h - 2 * pad), w - 2 * pad, share * (h - 2 * pad))
                 : c.fillRect(a + pad, b + pad, share * (w - 2 * pad), h - 2 * pad);
@@ -187,7 +188,7 @@ class Painter {
         const font = Math.min(12, h - 2, (w - 3) / (0.62 * String(host).length));
         if (font >= 7) {
           const low = upright ? b + h - pad - font * 0.75 : b + h / 2, left = upright ? a + w / 2 : a + 4;
-          const on = upright ? share * h > font * 1.4 : share * w > font * 2;
+          const on = upright ? share * h > font : share * w > font * 2;
           this.text(host, left, low, { align: upright ? "center" : "left", colour: on ? ink(this.host(host)) : this.fg, font: `${font}px system-ui, sans-serif` });
         }
         this.targets.push([a, b, w, h, `host ${host}${group.mapping ? `, row ${row}, column ${column}` : ""}: ${count(stored)} tuples stored`]);
@@ -219,7 +220,8 @@ class Painter {
 
   curve(curve, side, batches, at, p, left, w) {
     const c = this.c, known = curve.values.filter((v) => v != null), floor = curve.floor ?? 0;
-    const top = Math.max(curve.ceiling ?? 0, ...known) * 1.05 || 1, to = (v) => p.top + p.tall - (v - floor) / (top - floor) * p.tall;
+    const peak = Math.min(curve.cap ?? Infinity, Math.max(curve.ceiling ?? 0, ...known)), top = peak + (peak - floor) * 0.06 || 1;
+    const to = (v) => p.top + p.tall - (v - floor) / (top - floor) * p.tall;
     const edge = side ? left + w + 4 : left - 4, align = side ? "left" : "right", colour = this.palette[curve.colour];
     if (curve.bound) {
       c.strokeStyle = this.palette.bound;
@@ -229,9 +231,14 @@ class Painter {
       c.setLineDash([]);
       this.text(curve.bound, edge, to(curve.bound), { colour: this.palette.bound, align });
     }
-    this.text(short(floor), edge, p.top + p.tall - 4, { colour, align });
-    if (!curve.bound || to(curve.bound) - to(top / 1.05) > 13) this.text(short(top / 1.05), edge, to(top / 1.05), { colour, align });
     this.text(curve.name, side ? left + w : left, p.top - 8, { colour, align: side ? "right" : "left", font: "11px system-ui, sans-serif" });
+    if (!known.length) return;
+    this.text(short(floor), edge, p.top + p.tall - 4, { colour, align });
+    if (peak > floor && (!curve.bound || to(curve.bound) - to(peak) > 13)) this.text(short(peak), edge, to(peak) + 2, { colour, align });
+    c.save();
+    c.beginPath();
+    c.rect(left - 2, p.top, w + 4, p.tall);
+    c.clip();
     c.strokeStyle = c.fillStyle = colour;
     c.lineWidth = 1.6;
     c.beginPath();
@@ -243,6 +250,7 @@ class Painter {
     });
     c.stroke();
     if (known.length === 1) c.fillRect(at(batches.at(-1)) - 2, to(known[0]) - 2, 4, 4);
+    c.restore();
   }
 
   point(event) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from itertools import product
 from math import isfinite
 from typing import Any
 
@@ -19,6 +20,10 @@ from widgets.metrics import Point
 
 BOUND = 1.25
 """Theorem 4.1: ILF <= 1.25 ILF*, for J a power of two, 1/J <= |R|/|S| <= J and tuples of one size."""
+
+
+CAP = 2.0
+"""Where the axis of the ratio ends; before both streams flow, the ratio of a mapping can be as large as J."""
 
 
 def history(events: Iterable[Any]) -> list[Point]:
@@ -46,15 +51,8 @@ def data(scene: Scene) -> dict[str, Any]:
     """What the stage paints of the time line, of the last batches kept."""
     points = list(scene.points)
     gridded = any(p.ilf_mapping is not None for p in points)
-    bound = {"bound": BOUND} if gridded else {}
-    ratio = {
-        "name": _ratio_name(gridded),
-        "colour": "ratio",
-        "values": _ratios(points, gridded),
-        "floor": 1,
-        "ceiling": 1.3,
-        **bound,
-    }
+    scale = {"floor": 1, "ceiling": 1.3, "cap": CAP, "bound": BOUND} if gridded else {}
+    ratio = {"name": _ratio_name(gridded), "colour": "ratio", "values": _ratios(points, gridded), **scale}
     names = [*scene.streams[:2], "R", "S"]
     sides = {"name": f"|{names[0]}| / |{names[1]}|", "colour": "sides", "values": _round(map(_sides, points))}
     panels = [{"curves": [ratio, sides]}]
@@ -73,12 +71,12 @@ def data(scene: Scene) -> dict[str, Any]:
 
 def _title(modelled: bool, gridded: bool) -> str:
     mapping = "ILF of the mapping / ILF* (oracle), tuples by size, 1.25 bound"
-    first = mapping if gridded else "Mean stored per host / ILF* (oracle)"
+    first = mapping if gridded else "Most stored on a host / ILF* (oracle)"
     return f"{first}; shaded: migrating" + (" (modelled run)" if modelled else "; measured rates")
 
 
 def _ratio_name(gridded: bool) -> str:
-    return "ILF / ILF*" if gridded else "mean stored / ILF*"
+    return "ILF / ILF*" if gridded else "most stored / ILF*"
 
 
 def _ratios(points: Sequence[Point], gridded: bool) -> list[float | None]:
@@ -105,31 +103,29 @@ def figure(events: Iterable[Any]) -> Chart:
     """The time line of a whole run; the lower panel (measured rates) is absent when the run is modelled."""
     events = list(events)
     scene, points = _outline(events), history(events)
-    gridded = any(p.ilf_mapping is not None for p in points)
-    names = [*scene.streams[:2], "R", "S"]
-    rows = 1 if scene.modelled else 2
+    gridded, rows = any(p.ilf_mapping is not None for p in points), 1 if scene.modelled else 2
     plot = make_subplots(rows, 1, shared_xaxes=True, vertical_spacing=0.1, specs=[[{"secondary_y": True}]] * rows)
-    x = [p.batch for p in points]
+    x, names = [p.batch for p in points], [*scene.streams[:2], "R", "S"]
     _curve(plot, x, _round(map(_sides, points)), f"|{names[0]}| / |{names[1]}|", colours.SIDES, 1, True)
-    _curve(plot, x, _ratios(points, gridded), _ratio_name(gridded), colours.RATIO, 1, False)
+    _curve(plot, x, ratios := _ratios(points, gridded), _ratio_name(gridded), colours.RATIO, 1, False)
     if gridded:
-        plot.add_hline(
-            BOUND, line=dict(color=colours.BOUND, dash="dash"), annotation_text="1.25 bound", row=1, col=1, secondary_y=False
-        )
-    for first, last in spans(points):
-        for row in range(1, rows + 1):
-            plot.add_vrect(first - 0.5, last + 0.5, fillcolor=colours.MIGRATION, opacity=0.25, line_width=0, row=row, col=1)
+        _bound(plot, max([1.3, *(min(CAP, 1.02 * v) for v in ratios if v is not None)]))
     if not scene.modelled:
         _curve(plot, x, _round(p.rows_per_second for p in points), "tuples in per second", colours.THROUGHPUT, 2, False)
         _curve(plot, x, _round(p.results_per_second for p in points), "results per second", colours.RESULTS, 2, True)
-    top = max([1.3, *(1.02 * v for v in _ratios(points, gridded) if v is not None)])
-    plot.update_yaxes(range=[0.98, top], row=1, col=1, secondary_y=False)
+    shade = dict(fillcolor=colours.MIGRATION, opacity=0.25, line_width=0)
+    for (first, last), row in product(spans(points), range(1, rows + 1)):
+        plot.add_vrect(first - 0.5, last + 0.5, row=row, col=1, **shade)
     plot.update_xaxes(title="batch", row=rows, col=1)
-    plot.update_layout(
-        template=TEMPLATE, title=_title(scene.modelled, gridded), height=180 + 200 * rows,
-        legend=dict(orientation="h", y=-0.16), margin=dict(t=60, b=40),
-    )  # fmt: skip
+    plot.update_layout(template=TEMPLATE, title=_title(scene.modelled, gridded), height=180 + 200 * rows)
+    plot.update_layout(legend=dict(orientation="h", y=-0.16), margin=dict(t=60, b=40))
     return Chart("time line", plot, table(events))
+
+
+def _bound(plot: go.Figure, top: float) -> None:
+    dashed = dict(color=colours.BOUND, dash="dash")
+    plot.add_hline(BOUND, line=dashed, annotation_text="1.25 bound", row=1, col=1, secondary_y=False)
+    plot.update_yaxes(range=[0.98, top], row=1, col=1, secondary_y=False)
 
 
 def _outline(events: Iterable[Any]) -> Scene:

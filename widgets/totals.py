@@ -36,7 +36,7 @@ def rows(scene: Scene) -> list[tuple[str, float | int, str]]:
     if t.late:
         found.append(("late", t.late, "tuples"))
     if t.ratio_max == t.ratio_max:
-        found.append(("largest ILF of a mapping / ILF*", round(t.ratio_max, 4), "ratio"))
+        found.append(("largest ILF of a mapping / ILF*, while |R|/|S| is within J", round(t.ratio_max, 4), "ratio"))
     if seconds := [p.seconds for p in scene.points if p.seconds == p.seconds]:
         found.append(("median batch", round(median(seconds), 3), "seconds"))
     return found

@@ -1,0 +1,370 @@
+"""The claims of Elseidy et al. 2014 about the grid, its decisions and its migrations."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.events import BatchCommitted, MappingChanged, MigrationAdvanced, MigrationEnded, MigrationStarted
+from toolkit.placement import AdaptiveGrid, StaticGrid, StaticOpt
+from toolkit.placement.grid import Decision, decompose, ilf, optimal_ilf, optimal_mapping, pad
+from toolkit.placement.groups import Group
+from toolkit.placement.migration import Draft, begin
+from toolkit.plan import Block, Facts
+from toolkit.simulate import simulate
+
+powers = st.sampled_from([2, 4, 8, 16, 64])
+
+
+@pytest.mark.parametrize("hosts, parts", [(1, (1,)), (20, (16, 4)), (63, (32, 16, 8, 4, 2, 1)), (64, (64,))])
+def test_decompose(hosts, parts):
+    assert decompose(hosts) == parts
+
+
+def test_the_papers_figure_2():
+    """1 GB and 64 GB on 64 machines: 8 1/8 GB under (8, 8), 2 GB under the optimum (1, 64)."""
+    assert ilf(1, 64, 8, 8) == 8.125
+    assert optimal_mapping(1, 64, 64) == (1, 64)
+    assert optimal_ilf(1, 64, 64) == 2
+
+
+def test_on_a_tie_the_mapping_stays():
+    assert optimal_mapping(2, 1, 2, current=(1, 2)) == (2, 1)
+    assert optimal_mapping(1, 1, 2, current=(1, 2)) == (1, 2)
+    assert optimal_mapping(1, 1, 2, current=(2, 1)) == (2, 1)
+
+
+def test_one_grid_needs_a_power_of_two():
+    with pytest.raises(ValueError, match="mapping of 20 hosts"):
+        optimal_mapping(1, 1, 20)
+
+
+def test_optimal_ilf_weighs_groups_by_their_hosts():
+    """J = 20: 16 hosts hold 4/5 of the tuples as (4, 4), 4 hosts hold 1/5 as (2, 2)."""
+    assert optimal_ilf(100, 100, 20) == pytest.approx(0.8 * (0.8 * 50) + 0.2 * (0.2 * 100))
+
+
+@given(r=st.integers(0, 10**6), s=st.integers(0, 10**6), hosts=powers)
+def test_padding_keeps_the_ratio_within_j(r, s, hosts):
+    a, b = pad(r, s, hosts)
+    assert a >= r and b >= s
+    assert a <= hosts * b * (1 + 1e-9) and b <= hosts * a * (1 + 1e-9)
+    assert a + b <= (r + s) * (1 + 1 / hosts) * (1 + 1e-9)
+
+
+@given(hosts=powers, r=st.integers(1, 10**5), s=st.integers(1, 10**5), grown=st.tuples(st.floats(0, 1), st.floats(0, 1)))
+def test_lemma_4_2_the_optimum_is_at_most_one_step_away(hosts, r, s, grown):
+    r, s = pad(r, s, hosts)
+    n, m = optimal_mapping(r, s, hosts)
+    later = (r * (1 + grown[0]), s * (1 + grown[1]))
+    near = [(a, b) for a, b in ((n, m), (n // 2, 2 * m), (2 * n, m // 2)) if a and b]
+    assert min(ilf(*later, *mapping) for mapping in near) == pytest.approx(optimal_ilf(*later, hosts))
+
+
+orders = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 120)), min_size=1, max_size=25)
+"""Arrival orders as runs of one stream's tuples: (stream, how many)."""
+
+
+def feed(decision, order, within=None):
+    """Yield (before, after) for every tuple; those that would bring the sizes more than ``within`` apart do not arrive."""
+    sizes = [decision.r, decision.s]
+    for stream, many in order:
+        for _ in range(many):
+            sizes[stream] += 1
+            if within is not None and max(sizes) > within * min(sizes):
+                sizes[stream] -= 1
+                break
+            before, decision = decision, decision.observe(*((1, 0) if stream == 0 else (0, 1)))
+            yield before, decision, tuple(sizes)
+
+
+def optimal_start(hosts, r, s):
+    return Decision(hosts, optimal_mapping(r, s, hosts), r=r, s=s)
+
+
+@given(hosts=powers, start=st.integers(1, 40), skew=st.floats(0, 1), order=orders, epsilon=st.sampled_from([1.0, 0.5, 0.1]))
+@settings(max_examples=60, deadline=None)
+def test_theorem_4_1_tuple_by_tuple_the_ratio_is_at_most_1_25(hosts, start, skew, order, epsilon):
+    """J a power of two, sizes within a factor J, tuples of one size, an optimal mapping in force at the start."""
+    other = max(1 + int(skew * (start - 1)), -(-start // hosts))
+    first = replace(optimal_start(hosts, start, other), epsilon=epsilon)
+    for _, decision, sizes in feed(first, order, within=hosts):
+        assert ilf(*sizes, *decision.mapping) <= 1.25 * optimal_ilf(*sizes, hosts) * (1 + 1e-9)
+
+
+@given(hosts=powers, start=st.integers(1, 40), order=orders)
+@settings(max_examples=60, deadline=None)
+def test_lemma_4_5_new_tuples_pay_for_migrations(hosts, start, order):
+    """The constant of the proof: between two migrations a host spends max(|dR|/n, |dS|/m) time units on new tuples, and six
+    times that covers the next migration, 2(|R| + |dR|)/n or 2(|S| + |dS|)/m (Lemma 4.4).
+    """
+    routing = migration = 0.0
+    for before, decision, sizes in feed(optimal_start(hosts, start, start), order, within=hosts):
+        if (decision.dr, decision.ds) != (0, 0):
+            continue
+        (n, m), (new_n, _) = before.mapping, decision.mapping
+        spent = max((sizes[0] - before.r) / n, (sizes[1] - before.s) / m)
+        cost = 0 if new_n == n else 2 * sizes[0] / n if new_n < n else 2 * sizes[1] / m
+        assert cost <= 6 * spent * (1 + 1e-9)
+        assert new_n in (n // 2, n, 2 * n), "one step of Lemma 4.2"
+        routing, migration = routing + spent, migration + cost
+    assert migration <= 6 * routing * (1 + 1e-9)
+
+
+@given(hosts=powers, order=st.lists(st.tuples(st.integers(0, 1), st.integers(1, 400)), min_size=1, max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_beyond_a_factor_j_the_ratio_is_at_most_1_875(hosts, order):
+    """Section 4.2.2, from the first tuple on: the sizes may be any factor apart, the smaller stream is padded."""
+    for _, decision, sizes in feed(Decision(hosts, (1, hosts)), order):
+        assert ilf(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(*sizes, hosts) * (1 + 1e-9)
+
+
+@given(hosts=powers, order=orders, tau=st.tuples(st.integers(1, 50), st.integers(1, 50)))
+@settings(max_examples=40, deadline=None)
+def test_tuples_of_different_sizes_add_at_most_one_tuple(hosts, order, tau):
+    """Section 4.2.2: ILF <= K * ILF* + max(tau_R, tau_S), in unit tuples."""
+    for _, decision, (r, s) in feed(Decision(hosts, (1, hosts), sizes=tau), order):
+        sizes = r * tau[0], s * tau[1]
+        assert ilf(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(*sizes, hosts) * (1 + 1e-9) + max(tau)
+
+
+def grid_blocks(group, rows):
+    """One block for every partition of both streams, of ``rows`` / number of partitions tuples."""
+    parts = [(stream, part) for stream in (0, 1) for part in range(group.mapping[stream])]
+    return [
+        Block(k, stream, group.range(stream, part), 0, group.line(stream, part), rows[stream] // group.mapping[stream])
+        for k, (stream, part) in enumerate(parts)
+    ]
+
+
+def moves(old, new, rows):
+    """The migration of one block per partition: (draft, start, blocks by id)."""
+    blocks = grid_blocks(old, rows)
+    facts = Facts(1, ("r", "s"), tuple(blocks), len(blocks), rows, rows, (0, 0))
+    draft = Draft(facts)
+    start = begin(draft, old, new, blocks)
+    return draft, start, {b.id: b for b in blocks}
+
+
+@pytest.mark.parametrize("n, m", [(8, 2), (2, 1), (16, 4), (4, 16)])
+@pytest.mark.parametrize("stream", [0, 1])
+def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
+    """(n, m) to (n/2, 2m), as in figure 3, and the mirror image: |R|/n tuples each way between partners, S is only cut."""
+    mapping = (n, m) if stream == 0 else (m, n)
+    after_it = (n // 2, 2 * m) if stream == 0 else (2 * m, n // 2)
+    old = Group((0, n * m), mapping, tuple(range(n * m)))
+    rows = (960 * n, 480 * n)
+    draft, start, blocks = moves(old, old.remap(after_it), rows)
+    received, partners = defaultdict(int), defaultdict(set)
+    for block, dst, src in start.migration.pending:
+        assert blocks[block].stream == stream
+        assert src in blocks[block].hosts
+        received[dst] += blocks[block].rows
+        partners[dst].add(src)
+    moved = rows[stream] // n
+    assert received == {h: moved for h in old.hosts}
+    assert all(partners[src] == {dst} for dst, (src,) in partners.items()), "each host exchanges with one partner"
+    assert start.tuples == n * m * moved
+    assert start.discarded == n * m * rows[1 - stream] // m // 2
+    assert all(d.block.stream == 1 - stream and all(a == b for a, b in d.reads.items()) for d in draft.derivations)
+    left = [b for b in draft.live() if b.stream != stream]
+    new = old.remap(after_it)
+    assert {(b.keys, b.hosts) for b in left} == {
+        (new.range(1 - stream, part), new.line(1 - stream, part)) for part in range(2 * m)
+    }
+
+
+@pytest.mark.parametrize("before, later", list(product([(16, 1), (8, 2), (4, 4), (1, 16)], repeat=2)))
+def test_jumps_of_several_steps_compose_and_move_in_one_line(before, later):
+    """A copy comes from a host of the same old column (for R) or row (for S); the rest stays or is cut."""
+    old = Group((0, 16), before, tuple(range(16)))
+    new = old.remap(later)
+    draft, start, blocks = moves(old, new, (1600, 1600))
+    line = 1 if before[0] > later[0] else 0
+    cells = old.cells()
+    assert all(cells[dst][line] == cells[src][line] for _, dst, src in start.migration.pending)
+    moving = 0 if before[0] > later[0] else 1
+    factor = max(before[0] // later[0], later[0] // before[0])
+    assert start.tuples == 16 * (factor - 1) * 1600 // before[moving]
+    assert sorted(new.hosts) == list(range(16)) and new.mapping == later
+    assert draft.derivations or before == later or (before[0], later[0]) == (1, 1)
+
+
+def test_growth_keeps_a_quarter_and_gives_three_away():
+    """Figure 4b: (2, 2) to (4, 4); the host of cell (i, j) keeps (2i, 2j)."""
+    old = Group((0, 16), (2, 2), (0, 1, 2, 3))
+    new = old.grow(iter(range(4, 16)))
+    assert new.mapping == (4, 4)
+    assert {h: new.cells()[h] for h in range(4)} == {0: (0, 0), 1: (0, 2), 2: (2, 0), 3: (2, 2)}
+    assert sorted(new.hosts) == list(range(16))
+    draft, start, blocks = moves(old, new, (1600, 800))
+    sources = {d.block.id: d.sources[0] for d in draft.derivations}
+    parent = {h: old.host(row // 2, column // 2) for h, (row, column) in new.cells().items()}
+    for block, dst, src in start.migration.pending:
+        assert src == parent[dst] and src in blocks[sources[block]].hosts
+    assert start.tuples == 12 * (1600 // 4 + 800 // 4)
+
+
+def swings(k, start, phases, share=0.01):
+    """Each stream in turn grows until it is k times the other (section 5.4); a batch brings this share of all tuples so far."""
+    sent, out = [start, start], [(start, start)]
+    for phase in range(phases):
+        side = phase % 2
+        while sent[side] < k * sent[1 - side]:
+            size = round(share * sum(sent))
+            sent[side] += size
+            out.append((size, 0) if side == 0 else (0, size))
+    return out
+
+
+def ratios(events, hosts):
+    """(batch, ILF of the mapping / ILF*) after every batch, for one group."""
+    mapping, hosts_now = None, hosts
+    for e in events:
+        if isinstance(e, MappingChanged):
+            mapping, hosts_now = e.after, len(e.cells)
+        if isinstance(e, BatchCommitted):
+            yield e.batch, ilf(*e.live, *mapping) / optimal_ilf(*e.live, hosts_now)
+
+
+@pytest.mark.parametrize("k", [2, 4, 6, 8])
+@pytest.mark.parametrize("statistics", ["exact", "sample"])
+def test_theorem_4_4_swinging_streams_stay_within_the_bound(k, statistics):
+    """Batches of 1% of the tuples so far. A checkpoint sees the last batch, so |Delta R| may overshoot |R| by two batches."""
+    batches = swings(k, 4000, 5)
+    events = simulate(AdaptiveGrid(16, statistics=statistics, sizes=(1, 1)), batches, seed=k)
+    slack = 1.01 if statistics == "exact" else 1.05
+    assert max(ratio for _, ratio in ratios(events, 16)) <= 1.25 * slack
+    assert sum(isinstance(e, MigrationStarted) for e in events) >= 4
+
+
+@pytest.mark.parametrize("k", [2, 4, 8])
+def test_theorem_4_4_fewer_tuples_arrive_in_a_migration_than_were_there(k):
+    events = simulate(AdaptiveGrid(64, statistics="exact", sizes=(1, 1)), swings(k, 4000, 5))
+    total, began, checked = [0, 0], None, 0
+    for e in events:
+        if isinstance(e, MigrationStarted):
+            began = tuple(total)
+        if isinstance(e, MigrationEnded):
+            assert all(now - then <= then for now, then in zip(total, began, strict=True))
+            checked += 1
+        if isinstance(e, BatchCommitted):
+            total = e.total
+    assert checked >= 4
+
+
+def test_a_migration_spends_at_most_twice_what_its_hosts_receive():
+    """The token bucket, host by host, as long as tuples arrive."""
+    batches = swings(4, 2000, 4)
+    events = simulate(AdaptiveGrid(16, statistics="exact", sizes=(1, 1)), batches)
+    ends = {e.batch for e in events if isinstance(e, MigrationEnded)}
+    allowance, running = [0] * 16, False
+    for e in events:
+        if isinstance(e, MigrationStarted):
+            running, allowance = True, [0] * 16
+        if isinstance(e, BatchCommitted) and e.batch < len(batches):
+            if running:
+                assert all(moved <= have for moved, have in zip(e.host_moved, allowance, strict=True))
+                allowance = [a - m + 2 * n for a, m, n in zip(allowance, e.host_moved, e.host_received, strict=True)]
+            else:
+                assert not any(e.host_moved)
+            running = running and e.batch not in ends
+
+
+@pytest.mark.parametrize("hosts", [3, 7, 12, 20, 63])
+def test_groups_share_the_work_and_the_ratio_is_at_most_3_75(hosts):
+    """Section 4.2.2: against the best of all grids n * m <= J, whatever n and m."""
+    rng = random.Random(hosts)
+    batches = [(rng.randrange(2000), rng.randrange(1000)) for _ in range(30)]
+    events = simulate(AdaptiveGrid(hosts, sizes=(1, 1)), batches, seed=1)
+    work = [0] * hosts
+    for e in (e for e in events if isinstance(e, BatchCommitted)):
+        best = min(ilf(*e.live, n, hosts // n) for n in range(1, hosts + 1))
+        assert max(e.host_stored) <= 3.75 * best
+        work = [a + b for a, b in zip(work, e.host_compared, strict=True)]
+    assert max(work) <= 1.25 * sum(work) / hosts
+    assert min(work) >= 0.75 * sum(work) / hosts
+
+
+@pytest.mark.parametrize("hosts, most", [(1, 64), (4, 64), (3, 48)])
+def test_growth_keeps_hosts_within_their_capacity_and_the_ratio(hosts, most):
+    capacity = 4000
+    grid = AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1), capacity=capacity, max_hosts=most)
+    events = simulate(grid, [(40, 40)] * 400)
+    hosts_seen = {len(e.host_stored) for e in events if isinstance(e, BatchCommitted)}
+    assert max(hosts_seen) > hosts, "it grew"
+    assert max(max(e.host_stored) for e in events if isinstance(e, BatchCommitted)) <= capacity
+    if len(decompose(hosts)) == 1:
+        assert max(ratio for _, ratio in ratios(events, hosts)) <= 1.25
+
+
+def test_growth_stops_at_max_hosts():
+    events = simulate(AdaptiveGrid(1, statistics="exact", capacity=10, max_hosts=4), [(20, 20)] * 20)
+    last = [e for e in events if isinstance(e, MappingChanged)][-1]
+    assert len(last.cells) == 4
+
+
+def test_warmup_holds_adapting_back():
+    batches = [(100, 1)] * 20
+    early = simulate(AdaptiveGrid(16), batches)
+    late = simulate(AdaptiveGrid(16, warmup=1010), batches)
+    first = [[e.batch for e in run if isinstance(e, MappingChanged)][1] for run in (early, late)]
+    assert first == [1, 10]
+
+
+def test_a_smaller_epsilon_adapts_earlier():
+    batches = [(400, 400), *[(20, 0)] * 60]
+    first = []
+    for epsilon in (1.0, 0.25):
+        events = simulate(AdaptiveGrid(16, epsilon=epsilon, statistics="exact"), batches)
+        first.append([e.batch for e in events if isinstance(e, MappingChanged)][1])
+    assert first[1] < first[0]
+
+
+def test_sizes_are_measured_unless_given():
+    """As many tuples of either stream, but those of S are sixteen times larger: (1, 16) is the optimum of 16 hosts."""
+    batches = [(200, 200)] * 6
+    assert _last_mapping(AdaptiveGrid(16), batches, (10, 160)) == (1, 16)
+    assert _last_mapping(AdaptiveGrid(16, sizes=(1, 1)), batches, (10, 160)) == (4, 4)
+    assert _last_mapping(AdaptiveGrid(16, sizes=(16, 1)), batches, (10, 160)) == (16, 1)
+
+
+def _last_mapping(grid, batches, tuple_bytes):
+    events = simulate(grid, batches, tuple_bytes=tuple_bytes)
+    return [e for e in events if isinstance(e, MappingChanged)][-1].after
+
+
+def test_sampled_statistics_come_near_the_exact_ones():
+    batches = [(1000, 3000)] * 10
+    estimates = [
+        [e for e in simulate(AdaptiveGrid(64, statistics=how), batches, seed=3) if isinstance(e, MappingChanged)][-1].estimate
+        for how in ("sample", "exact")
+    ]
+    for sampled, exact in zip(*estimates, strict=True):
+        assert sampled == pytest.approx(exact, rel=0.2)
+
+
+def test_static_grids_say_their_mapping_and_never_move():
+    optimum = StaticOpt(16, sizes=(1, 16))
+    for grid, mapping in ((StaticGrid(16), (4, 4)), (StaticGrid(8), (2, 4)), (StaticGrid(12, 3, 4), (3, 4)), (optimum, (1, 16))):
+        events = simulate(grid, swings(4, 100, 2, share=0.2))
+        changes = [e for e in events if isinstance(e, MappingChanged)]
+        assert [(e.before, e.after, e.batch) for e in changes] == [(mapping, mapping, 0)]
+        assert not any(sum(e.host_moved) for e in events if isinstance(e, BatchCommitted))
+        assert not any(isinstance(e, MigrationAdvanced) for e in events)
+
+
+def test_the_oracle_is_best_in_the_end():
+    batches = swings(8, 500, 1, share=0.1)
+    r, s = (sum(b[stream] for b in batches) for stream in (0, 1))
+    stored = {}
+    for grid in (StaticGrid(16), StaticOpt(16, sizes=(r, s)), AdaptiveGrid(16)):
+        stored[type(grid).__name__] = sum(simulate(grid, batches)[-2].host_stored)
+    assert stored["StaticOpt"] <= stored["AdaptiveGrid"] < stored["StaticGrid"]
+    assert stored["StaticOpt"] == pytest.approx(16 * optimal_ilf(r, s, 16), rel=0.01)

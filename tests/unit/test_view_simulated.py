@@ -1,0 +1,203 @@
+"""The views on the placements' own events, held against what the events say when they are counted one by one."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolkit.events import BatchCommitted, BatchPlanned, MappingChanged, MigrationAdvanced
+from toolkit.placement import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid
+from toolkit.simulate import simulate
+from widgets import grid, matrix, stage, timeline, totals
+from widgets.fold import fold
+from widgets.joined import JoinMatrix, rectangles
+from widgets.recording import EVERY, Recording
+
+SWING = [(0, 900)] * 4 + [(900, 0)] * 12 + [(0, 900)] * 6
+PLACEMENTS = {
+    "64 hosts": AdaptiveGrid(64),
+    "20 hosts": AdaptiveGrid(20),
+    "growing": AdaptiveGrid(4, capacity=600, max_hosts=64),
+    "static": StaticGrid(12, 3, 4),
+    "hashed": HashPartition(7),
+    "biclique": JoinBiclique(6),
+}
+
+
+@pytest.fixture(scope="module", params=PLACEMENTS)
+def events(request: pytest.FixtureRequest) -> list[Any]:
+    return simulate(PLACEMENTS[request.param], SWING)
+
+
+def brute(events: list[Any]) -> tuple[dict[tuple[int, int], float], set[tuple[int, int]], dict[int, list[Any]]]:
+    """Met row pairs by pair of routing keys, owed pairs and live blocks, counted event by event and pair by pair."""
+    met: dict[tuple[int, int], float] = defaultdict(float)
+    owed: set[tuple[int, int]] = set()
+    blocks: dict[int, list[Any]] = {}
+    plan = None
+    for e in events:
+        if isinstance(e, BatchPlanned):
+            plan = e
+        if not isinstance(e, BatchCommitted):
+            continue
+        for line in e.blocks:
+            blocks[line[0]] = line
+        for id in e.dropped:
+            blocks.pop(id, None)
+        assert plan is not None
+        for id, _, _, _, paths, fresh, deferred in plan.routes:
+            owed |= {(id, b) for b in deferred}
+            for (hop,) in paths:
+                for b in (b for ids in hop[1].values() for b in ids):
+                    if not fresh:
+                        owed -= {(id, b), (b, id)}
+                    if id in blocks and b in blocks:
+                        r, s = sorted((blocks[id], blocks[b]), key=lambda line: line[1])
+                        share = r[5] * s[5] / ((r[2][1] - r[2][0]) * (s[2][1] - s[2][0]))
+                        for i in range(*r[2]):
+                            for j in range(*s[2]):
+                                met[i, j] += share
+        owed = {(a, b) for a, b in owed if a in blocks and b in blocks}
+    return met, owed, blocks
+
+
+def test_the_fold_equals_a_count_pair_by_pair(events):
+    for end in (len(events) // 3, len(events)):
+        scene = fold(events[:end])
+        met, owed, blocks = brute(events[:end])
+        rows, columns = scene.joined.cuts
+        for i, r in enumerate(rows[:-1]):
+            for j, s in enumerate(columns[:-1]):
+                assert scene.joined.met[i, j] == pytest.approx(met.get((r, s), 0), rel=1e-6, abs=1e-3)
+        assert scene.owed == owed
+        found = {
+            b.id: [b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes] for b in scene.blocks.values()
+        }
+        assert found == blocks
+
+
+def test_all_pairs_are_met_when_the_run_is_over(events):
+    scene = fold(events)
+    assert {cell[5] for cell in matrix.cells(scene)} == {100}
+    r, s = scene.last.total
+    widths = np.outer(np.diff(scene.joined.cuts[0]), np.diff(scene.joined.cuts[1]))
+    if scene.start.placement != "HashPartition":
+        assert (scene.joined.met * widths).sum() == pytest.approx(r * s)
+
+
+def test_the_cells_tile_the_matrix(events):
+    scene = fold(events)
+    cells = matrix.cells(scene)
+    area = sum((bottom - top) * (right - left) for top, bottom, left, right, *_ in cells)
+    filled = (scene.joined.host >= 0).mean() if scene.start.placement == "HashPartition" else 1
+    assert area == pytest.approx(filled, abs=1e-3)
+
+
+def test_cells_carry_the_hosts_of_the_plan(events):
+    """After a quiet batch every pair of live blocks of a grid lies at the host that stores both."""
+    scene = fold(events)
+    if not scene.grids or len(scene.grids) > 1 or scene.owed:
+        return
+    (group,) = scene.grids.values()
+    n, m = group.mapping
+    where = {place: host for host, place in group.cells.items()}
+    for top, bottom, left, right, host, _, _ in matrix.cells(scene):
+        row, column = int((top + bottom) / 2 * n), int((left + right) / 2 * m)
+        assert where[row, column] == host
+
+
+def test_loads_are_those_of_the_blocks(events):
+    for scene in Recording(events):
+        held = [0] * len(scene.last.host_stored)
+        for b in scene.blocks.values():
+            for h in b.hosts:
+                held[h] += b.rows
+        assert grid.data(scene)["stored"] == held
+        used = {h for g in scene.grids.values() for h in g.cells} or range(len(held))
+        assert scene.points[-1].ilf == pytest.approx(sum(held[h] if h < len(held) else 0 for h in used) / len(used))
+
+
+def test_a_seek_shows_what_playing_shows(events):
+    played = [json.dumps(stage.frame(scene)) for scene in Recording(events)]
+    recording, order = Recording(events), list(range(len(played)))
+    random.Random(1).shuffle(order)
+    assert all(json.dumps(stage.frame(recording.at(k))) == played[k] for k in order)
+    assert len(recording._kept) <= 2 + len(played) // EVERY
+
+
+def test_totals_are_sums_over_the_batches(events):
+    committed = [e for e in events if isinstance(e, BatchCommitted)]
+    t = fold(events).totals
+    assert t.sent == sum(sum(e.host_received) for e in committed)
+    assert t.moved == sum(sum(e.host_moved) for e in committed) and t.batches == len(committed)
+    assert totals.table(events)["value"].notna().all()
+
+
+def test_frames_are_small_and_hold_only_numbers(events):
+    for scene in Recording(events):
+        text = json.dumps(stage.frame(scene), allow_nan=False)
+        assert len(text) < 100_000
+
+
+@pytest.mark.parametrize("hosts", [64, 20])
+def test_chips_fly_from_and_to_the_hosts_that_the_plan_names(hosts):
+    events = simulate(AdaptiveGrid(hosts), SWING)
+    copies = defaultdict(set)
+    for e in events:
+        if isinstance(e, MigrationAdvanced):
+            copies[e.batch] |= {(source, target) for _, source, target in e.copies}
+    seen = 0
+    for scene in Recording(events):
+        view = matrix.data(scene)
+        flights = {(chip[6], chip[7]) for chip in view["chips"]}
+        assert flights <= copies[scene.last.batch]
+        seen += len(flights)
+        assert all(0 <= x <= 1 for chip in view["chips"] for x in chip[:4])
+    assert seen > hosts // 2
+
+
+def test_the_ratio_of_the_mapping_is_the_papers():
+    events = simulate(AdaptiveGrid(64, n=8, m=8), [(1, 64)] * 3, tuple_bytes=(3, 3))
+    first = timeline.history(events)[0]
+    # Figure 2: |R| = 1, |S| = 64 under (8, 8) stores 8 1/8 a host, under (1, 64) 2.
+    assert first.ilf_optimal == 2 and first.ratio == pytest.approx((1 / 8 + 64 / 8) / 2)
+
+
+def test_growth_adds_hosts_to_the_grid():
+    events = simulate(PLACEMENTS["growing"], SWING)
+    sizes = [len(grid.data(s)["groups"][0]["cells"]) for s in Recording(events)]
+    assert sizes[0] == 4 and sizes[-1] == 64 and sizes == sorted(sizes)
+    changes = [e for e in events if isinstance(e, MappingChanged)]
+    assert fold(events).grids[0].mapping == changes[-1].after
+
+
+def test_a_placement_without_tuples_has_pictures():
+    events = simulate(AdaptiveGrid(64), [(0, 0)] * 2)
+    scene = fold(events)
+    assert matrix.data(scene)["chips"] == [] and grid.data(scene)["top"] == 0
+    json.dumps(stage.frame(scene), allow_nan=False)
+    timeline.figure(events), matrix.figure(events), grid.figure(events)
+
+
+def test_finer_cuts_keep_what_was_met():
+    joined = JoinMatrix()
+    joined.cut(0, (0, 4))
+    joined.cut(1, (0, 4))
+    joined.meet(np.array([[0, 4, 0, 4]]), np.array([32.0]), np.array([5]))
+    joined.cut(0, (2,))
+    joined.cut(1, (1, 8))
+    assert joined.met.tolist() == [[2, 2, 0], [2, 2, 0]] and joined.host.tolist() == [[5, 5, -1], [5, 5, -1]]
+
+
+def test_rectangles_tile_equal_cells():
+    assert rectangles(np.array([[1, 1, 2], [1, 1, -1], [3, 2, 2]])) == [
+        (0, 2, 0, 2),
+        (0, 1, 2, 3),
+        (2, 3, 0, 1),
+        (2, 3, 1, 3),
+    ]

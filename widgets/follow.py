@@ -1,0 +1,29 @@
+"""Wait for a run on the console: one line of progress whenever a batch is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from widgets.fold import Scene, fold
+from widgets.progress import line
+
+
+class Awaited(Protocol):
+    def events(self, since: int = 0) -> list[Any]: ...
+
+    def awaitTermination(self, timeout: float | None = None) -> bool: ...  # noqa: N802 (Spark's name)
+
+
+def follow(run: Awaited, say: Callable[[str], Any] = print, interval: float = 0.5) -> list[Any]:
+    """The events of a run, once it has ended; tells ``say`` how far it is. Raises what made the run fail."""
+    scene, seen, told, ended = Scene(), 0, "", False
+    while not ended:
+        ended = run.awaitTermination(interval)
+        new = run.events(since=seen)
+        seen += len(new)
+        now = line(fold(new, scene))
+        if now != told:
+            say(now)
+            told = now
+    return run.events()
