@@ -57,10 +57,10 @@ class Engine:
         if epoch > self.state.epoch:
             self._turn(frame, epoch)
 
-    def finish(self, frame: DataFrame) -> None:
+    def finish(self, frame: DataFrame, stopped: Callable[[], bool]) -> None:
         """At the end of the input, run batches of no tuples (``frame`` is empty) until no migration owes results."""
         owes = getattr(self.placement, "owes", lambda state: False)
-        while owes(self.state.policy):
+        while owes(self.state.policy) and not stopped():
             self._turn(frame, self.state.epoch)
 
     def _turn(self, frame: DataFrame, epoch: int) -> None:
@@ -122,7 +122,7 @@ class Engine:
         size = [sum(blocks[id].bytes for id in fresh if id in blocks and blocks[id].stream == s) for s in range(self.streams)]
         latest = list(old.latest)
         for b in (blocks[id] for id in fresh if id in blocks):
-            latest[b.stream] = max(b.span[1], latest[b.stream] or b.span[1])
+            latest[b.stream] = b.span[1] if latest[b.stream] is None else max(b.span[1], latest[b.stream])
         owed = [[a, b] for a, b in (self.ledger.owed if self.ledger else ()) if a in blocks and b in blocks]
         if self.ledger:
             self.ledger.owed = {(a, b) for a, b in owed}

@@ -9,7 +9,6 @@ import threading
 import time as clock
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +92,8 @@ class StreamJoin:
     def _check_streams(self) -> None:
         if len(self.streams) < 2:
             raise ValueError(f"a join needs two or more streams; got {len(self.streams)}: {', '.join(self.streams) or 'none'}")
+        if len({a.lower() for a in self.streams}) < len(self.streams):
+            raise ValueError(f"the aliases {', '.join(self.streams)} must differ by more than upper and lower case")
         for alias, frame in self.streams.items():
             if not re.fullmatch(r"[A-Za-z]\w*", alias):
                 raise ValueError(f"the alias {alias!r} is not accepted; an alias is a letter, then letters, digits or _")
@@ -133,9 +134,12 @@ class StreamJoin:
                 f"{store.path} holds a run of another query: {differ[0]} is {known.get(differ[0])!r} there and "
                 f"{query[differ[0]]!r} here; use a new folder, or StreamJoin.resume to go on with that run"
             )
+        fresh = known is None or not known.get("ready")
+        if fresh:
+            self._check_batches(batches)
         store.acquire()
         try:
-            if known is None or not known.get("ready"):
+            if fresh:
                 store.create({**query, "ready": False})
                 known = {**query, "batches": self._replayed(store, batches), "ready": True}
                 store.create(known)
@@ -173,12 +177,18 @@ class StreamJoin:
         }
         return dict(json.loads(json.dumps(query)))
 
-    def _replayed(self, store: Store, batches: int | str) -> int | None:
-        static = {a: f for a, f in self.streams.items() if not f.isStreaming}
+    def _static(self) -> dict[str, DataFrame]:
+        return {a: f for a, f in self.streams.items() if not f.isStreaming}
+
+    def _check_batches(self, batches: int | str) -> None:
         if isinstance(batches, int) and batches < 1:
             raise ValueError(f"batches is {batches}; it must be 1 or more, or the name of a column")
-        if isinstance(batches, str) and (lack := [a for a, f in static.items() if batches not in f.columns]):
-            raise ValueError(f"stream {lack[0]} has no column {batches!r} that numbers its micro-batches")
+        if isinstance(batches, str):
+            for alias, frame in self._static().items():
+                replay.check(alias, frame, batches)
+
+    def _replayed(self, store: Store, batches: int | str) -> int | None:
+        static = self._static()
         count = replay.prepare(static, store.input, self.time, batches) if static else None
         return count if len(static) == len(self.streams) else None
 
@@ -218,7 +228,7 @@ class StreamJoin:
     def _routing_key(self, i: int, frame: DataFrame) -> Column:
         """A seeded hash in [0, keys): of the whole tuple, or of the value that the equality joins on."""
         p = self.predicate
-        hashed = [F.col(f"`{f.name}`") for f in frame.schema.fields if not isinstance(f.dataType, (T.MapType, T.VariantType))]
+        hashed = replay.hashable(frame)
         if self.placement.keying == "join" and p.equality is not None:
             hashed = [F.expr(p.keys[i][p.equality[i]])]
         return F.pmod(F.xxhash64(F.lit(self.seed), *hashed), F.lit(self.placement.keys)).cast("int")
@@ -299,8 +309,7 @@ class JoinRun:
         """Wait for the end, whatever its reason, and tell it as the last event."""
         try:
             self._spark_query.awaitTermination()
-            if not self._stopping.is_set():
-                self._engine.finish(self._nothing())
+            self._engine.finish(self._nothing(), self._stopping.is_set)
         except Exception as error:
             self._error = self._error or error
         with self._turn:
@@ -319,6 +328,8 @@ class JoinRun:
 
     def stop(self) -> None:
         """Stop within one batch. A batch in the middle is given up and done again when the run is resumed."""
+        if not self.isActive:
+            return
         self._stopping.set()
         self._gate.set()
         self._spark_query.stop()
@@ -383,14 +394,12 @@ class JoinRun:
 
 def micros(text: Any, what: str, zero: bool = False) -> int:
     """Microseconds of a span such as "90 seconds" or "1 hour 30 minutes". Raises ValueError for anything else."""
-    if isinstance(text, timedelta):
-        text = f"{text // timedelta(microseconds=1)} microseconds"
     parts = re.findall(r"(-?\d+(?:\.\d+)?)\s*([a-z]+?)s?\b", str(text).lower())
     rest = re.sub(r"(-?\d+(?:\.\d+)?)\s*([a-z]+?)s?\b", "", str(text).lower()).strip()
-    total = sum(float(n) * _UNITS[u] for n, u in parts if u in _UNITS)
+    total = int(sum(float(n) * _UNITS[u] for n, u in parts if u in _UNITS))
     if not parts or rest or any(u not in _UNITS for _, u in parts) or total < 0 or (total == 0 and not zero):
         raise ValueError(f"the {what} is {text!r}; it must be a positive span such as '60 seconds' or '1 hour 30 minutes'")
-    return int(total)
+    return total
 
 
 def _sentence(error: BaseException) -> str:

@@ -148,12 +148,12 @@ def _end(
 def _holds(a: np.ndarray, b: np.ndarray, link: Link) -> np.ndarray:
     """An exact link on aligned keys. Order is compared directly where there is no offset; NaN equals NaN and is the largest."""
     keep = np.ones(len(a), bool)
-    if link.lo == link.hi == 0:
+    if link.lo == link.hi == 0 and not any(link.strict):
         return (a == b) | ((a != a) & (b != b))
     if link.lo > -np.inf:
-        keep &= _at_least(a, _shift(b, link.lo), link.strict[0])
+        keep &= _at_least(a, _shift(b, link.lo), link.strict[0]) & ~_beyond(b, max(link.lo, 0))
     if link.hi < np.inf:
-        keep &= _at_least(_shift(b, link.hi), a, link.strict[1])
+        keep &= _at_least(_shift(b, link.hi), a, link.strict[1]) & ~_beyond(b, min(link.hi, 0))
     return keep
 
 
@@ -167,9 +167,19 @@ def _shift(values: np.ndarray, by: float) -> np.ndarray:
     if by == 0 or values.dtype.kind == "f":
         return values + by
     limits = np.iinfo(values.dtype)
-    by = int(max(min(by, limits.max), limits.min))
+    by = int(max(min(by, 1 << 64), -1 << 64))
+    if abs(by) > limits.max:
+        return _shift(_shift(values, by // 2), by - by // 2)
     clipped = np.minimum(values, limits.max - by) if by > 0 else np.maximum(values, limits.min - by)
     return clipped + by
+
+
+def _beyond(values: np.ndarray, by: float) -> Any:
+    """Where values + by is past the end of the integer range, so that no integer is as far out."""
+    if by == 0 or values.dtype.kind == "f":
+        return np.False_
+    limits = np.iinfo(values.dtype)
+    return values > limits.max - by if by > 0 else values < limits.min - by
 
 
 def _candidates(partial: Partial, rows: Rows, stream: int, index: Link | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -220,8 +230,10 @@ def _ranges(partial: Partial, rows: Rows, stream: int, link: Link) -> tuple[np.n
     last = np.full(len(probe), len(stored), np.int64)
     if low > -np.inf:
         first = np.searchsorted(stored, _widen(probe, low, link, -1), "right" if strict[0] and link.exact else "left")
+        first = np.where(_beyond(probe, max(low, 0)), len(stored), first)
     if high < np.inf:
         last = np.searchsorted(stored, _widen(probe, high, link, 1), "left" if strict[1] and link.exact else "right")
+        last = np.where(_beyond(probe, min(high, 0)), 0, last)
     return first, last, order
 
 
@@ -230,7 +242,8 @@ def _widen(probe: np.ndarray, by: float, link: Link, direction: int) -> np.ndarr
     shifted = _shift(probe, by)
     if link.exact or probe.dtype.kind != "f":
         return shifted
-    return shifted + direction * 1e-6 * (np.abs(probe) + abs(by))
+    slack = 1e-6 * (np.abs(probe) + abs(by))
+    return shifted + direction * np.where(np.isfinite(slack), slack, 0)
 
 
 @cache

@@ -98,14 +98,15 @@ class Store:
         """
         if self.query_file.exists():
             return dict(json.loads(self.query_file.read_text()))
-        if self.path.exists() and any(self.path.iterdir()):
+        if self.path.exists() and any(not f.name.startswith(".") for f in self.path.iterdir()):
             raise ValueError(f"{self.path} holds files but no run of Braid; a new run needs a new or empty folder")
         return None
 
     def create(self, query: dict[str, Any]) -> None:
-        for folder in (self.blocks, self.results, self.commits, self.input):
-            folder.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(parents=True, exist_ok=True)
         _write(self.query_file, query)
+        for folder in (self.blocks, self.results, self.commits, self.input):
+            folder.mkdir(exist_ok=True)
 
     def acquire(self) -> None:
         """Hold the run for this process. Raises RuntimeError when another one has it; a killed process holds nothing."""

@@ -175,8 +175,9 @@ class _Task:
         if not found:
             return
         if len(found) == 1 and host == source:
-            slot = self.made[found[0][0], host][0]._replace(keys=d.block.keys)
-            rows = Rows(found[0][1].batch, d.block.keys)
+            slot = self.made[found[0][0], host][0]
+            slot = slot._replace(keys=_narrow(slot.keys, d.block.keys))
+            rows = Rows(found[0][1].batch, slot.keys)
         else:
             parts = [Rows(r.batch, _narrow(r.keys, d.block.keys)) for _, r in found]
             rows = Rows(merge(parts, self.batch.query.predicate.indexes(d.block.stream)))
@@ -261,7 +262,8 @@ class _Task:
             rows = self.rows(block, host)
             if rows is None:
                 continue
-            for found in self.joiner.probe(partial, rows, path[hop].stream, block not in self.fresh, count):
+            stored = block not in self.fresh and self.batch.routes[route].fresh
+            for found in self.joiner.probe(partial, rows, path[hop].stream, stored, count):
                 if hop + 1 < len(path):
                     self._onward(found, (route, path_number, hop + 1), path)
                 else:

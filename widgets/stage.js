@@ -284,7 +284,7 @@ export function replay(root, frames, palette) {
     '<select aria-label="speed"><option value="1000">1 batch/s</option><option value="400" selected>2.5 batches/s</option><option value="150">6.7 batches/s</option></select>';
   root.append(bar);
   const [button, slider, label, speed] = bar.children;
-  slider.max = frames.length - 1;
+  slider.max = slider.value = frames.length - 1; // opens on the end; Play starts from the beginning
   let timer = null;
   const show = () => { label.textContent = `${+slider.value + 1} / ${frames.length}`; painter.show(frames[+slider.value], +slider.value); };
   const stop = () => { clearInterval(timer); timer = null; button.textContent = "Play"; };

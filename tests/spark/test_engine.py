@@ -91,3 +91,61 @@ def test_three_streams(spark: SparkSession, tmp_path: Path, on: str, windows: di
     assert want
     run = ended(make(spark, THREE, on, windows, PLACEMENTS[name]()).start(tmp_path / "run", batches="batch"))
     assert differ(found(run), want) == ""
+
+
+def test_all_placements_give_the_same_results(spark: SparkSession, tmp_path: Path) -> None:
+    on, windows = "a.k = b.k AND a.n <= b.n + 400", {"a": 150, "b": 100}
+    want = expected(TWO, on, windows)
+    wrong = {}
+    for name, placement in PLACEMENTS.items():
+        run = ended(make(spark, TWO, on, windows, placement()).start(tmp_path / name, batches="batch"))
+        wrong[name] = differ(found(run), want)
+        assert run.metrics().groupby("batch")["results"].sum().sum() == want.total()
+    assert wrong == dict.fromkeys(PLACEMENTS, "")
+
+
+FLUCTUATING = tables("ab", {"a": 900, "b": 700}, seed=5, batches=12)
+
+
+def swing(streams: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """Stream a comes first, then b: |R|/|S| falls all the way, and the mapping follows."""
+    sizes = {"a": [300, 300, 200, 60, 20, 20] + [0] * 6, "b": [2, 2, 5, 20, 60, 100, 100, 100, 100, 100, 60, 51]}
+    out = {}
+    for alias, rows in streams.items():
+        batch = pa.array([i for i, n in enumerate(sizes[alias]) for _ in range(n)], pa.int32())
+        out[alias] = rows.set_column(rows.schema.get_field_index("batch"), "batch", batch)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("placement", "windows"),
+    [
+        (AdaptiveGrid(hosts=8, epsilon=0.25), NONE),
+        (AdaptiveGrid(hosts=5, epsilon=0.25), NONE),
+        (AdaptiveGrid(hosts=4, epsilon=0.25), {"a": 400, "b": 300}),
+        (AdaptiveGrid(hosts=2, epsilon=0.5, capacity=300, max_hosts=8), NONE),
+    ],
+    ids=["J=8", "J=4+1", "J=4, windows", "J=2 grows to 8"],
+)
+def test_migrations_lose_and_double_nothing(
+    spark: SparkSession, tmp_path: Path, placement: AdaptiveGrid, windows: dict[str, int]
+) -> None:
+    """Stopped twice on the way, once while a migration runs, and resumed."""
+    streams = swing(FLUCTUATING)
+    on = "abs(a.n - b.n) <= 25"
+    want = expected(streams, on, windows)
+    join = make(spark, streams, on, windows, placement, lateness="1 hour")
+    run = join.start(tmp_path / "run", batches="batch")
+    until(lambda: any(kind == "Started" for _, kind in migrations(run)), "migration")
+    run.stop()
+    assert run.status["state"] == "stopped"
+    run = StreamJoin.resume(tmp_path / "run", join.streams)
+    until(lambda: run.status["batch"] >= 9 or not run.isActive, "batch 9")
+    run.stop()
+    run = ended(StreamJoin.resume(tmp_path / "run", join.streams))
+    assert differ(found(run), want) == ""
+    kinds = [kind for _, kind in migrations(run)]
+    assert kinds.count("Started") == kinds.count("Ended") > 1
+    assert "Advanced" in kinds
+    if placement.max_hosts > placement.hosts:
+        assert max(len(e.host_stored) for e in run.events() if isinstance(e, events.BatchCommitted)) == placement.max_hosts

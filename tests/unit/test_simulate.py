@@ -1,0 +1,114 @@
+"""A simulated run counts what an engine would count."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit import events
+from toolkit.events import BatchCommitted, BatchPlanned, MigrationEnded, MigrationStarted, RunEnded, RunStarted
+from toolkit.placement import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, StaticGrid
+from toolkit.plan import Block, CoverError, Plan, Route
+from toolkit.simulate import simulate
+
+BATCHES = [(40, 10), (0, 80), (30, 30), (0, 90)]
+
+
+def committed(run):
+    return [e for e in run if isinstance(e, BatchCommitted)]
+
+
+def test_a_run_starts_ends_and_tells_every_batch():
+    run = simulate(StaticGrid(4), BATCHES, tuple_bytes=(8, 16), streams=("l", "o"))
+    start, *middle, end = run
+    assert isinstance(start, RunStarted) and start.clock == "modelled" and start.streams == ("l", "o") and start.batches == 4
+    assert end == RunEnded(3, "completed")
+    assert [e.batch for e in middle if isinstance(e, BatchPlanned)] == [0, 1, 2, 3]
+    assert [e.received for e in committed(run)] == [list(b) for b in BATCHES]
+    assert committed(run)[-1].total == committed(run)[-1].live == [70, 210]
+
+
+def test_events_survive_a_file(tmp_path):
+    run = simulate(AdaptiveGrid(4), BATCHES)
+    events.write(tmp_path / "run.jsonl", run)
+    assert events.read(tmp_path / "run.jsonl") == run
+
+
+def test_the_same_seed_gives_the_same_run():
+    assert simulate(AdaptiveGrid(8), BATCHES, seed=5) == simulate(AdaptiveGrid(8), BATCHES, seed=5)
+    assert simulate(AdaptiveGrid(8), BATCHES, seed=5) != simulate(AdaptiveGrid(8), BATCHES, seed=6)
+
+
+@pytest.mark.parametrize(
+    "placement, sent, stored",
+    [
+        (Centralized(), 1, 1),
+        (HashPartition(6), 1, 1),
+        (StaticGrid(4), 2, 2),
+        (StaticGrid(16), 4, 4),
+        (JoinBiclique(8), 5, 1),
+    ],
+)
+def test_what_a_tuple_costs(placement, sent, stored):
+    """Copies sent and replicas stored of each of 280 tuples, in tuples and in bytes; the biclique adds the other side."""
+    run = committed(simulate(placement, [(40, 40), (100, 100)], tuple_bytes=(10, 10)))
+    first, last = run
+    assert sum(last.host_stored) == 280 * stored and sum(last.host_stored_bytes) == 2800 * stored
+    assert sum(last.host_received) == 200 * sent and sum(last.host_received_bytes) == 2000 * sent
+    assert not any(sum(e.host_moved) + sum(e.host_discarded) for e in run)
+
+
+@pytest.mark.parametrize("placement", [Centralized(), StaticGrid(6), JoinBiclique(3), AdaptiveGrid(16)])
+def test_every_pair_of_tuples_is_compared_once(placement):
+    run = committed(simulate(placement, BATCHES))
+    assert sum(sum(e.host_compared) for e in run) == 70 * 210
+
+
+def test_tuples_are_conserved_host_by_host_in_migrations():
+    run = simulate(AdaptiveGrid(16), [(50, 1)] * 12 + [(1, 400)] * 12)
+    moves = sum(isinstance(e, MigrationStarted) for e in run)
+    assert moves >= 2 and moves == sum(isinstance(e, MigrationEnded) for e in run)
+    stored = [0] * 16
+    for e in committed(run):
+        came = [a + b + c - d for a, b, c, d in zip(stored, e.host_received, e.host_moved, e.host_discarded, strict=True)]
+        assert came == e.host_stored
+        stored = e.host_stored
+
+
+def test_block_facts_add_up_to_what_hosts_store():
+    run = simulate(AdaptiveGrid(8), [(50, 1)] * 12 + [(1, 400)] * 12)
+    blocks = {}
+    for e in committed(run):
+        for id in e.dropped:
+            del blocks[id]
+        blocks |= {b[0]: b for b in e.blocks}
+        stored = [sum(rows for _, _, _, _, hosts, rows, _ in blocks.values() if h in hosts) for h in range(8)]
+        assert stored == e.host_stored
+
+
+def test_a_migration_that_runs_at_the_end_is_finished_in_empty_batches():
+    run = simulate(AdaptiveGrid(16, statistics="exact"), [(100, 100), (400, 0), (0, 10)])
+    extra = [e for e in committed(run) if not any(e.received)]
+    assert extra and isinstance(run[-2], BatchCommitted) and run[0].batches == 3 + len(extra) == run[-1].batch + 1
+    assert sum(isinstance(e, MigrationEnded) for e in run) == sum(isinstance(e, MigrationStarted) for e in run) >= 1
+    assert sum(sum(e.host_compared) for e in committed(run)) == 500 * 110
+
+
+def test_an_unsound_plan_is_caught():
+    class Forgetful(Centralized):
+        """Stores everything, joins nothing."""
+
+        def plan(self, facts, state):
+            blocks = [Block(facts.next_id + s, s, (0, 1), facts.batch, (0,)) for s in (0, 1)]
+            return Plan(tuple(Route(b, ()) for b in blocks))
+
+    with pytest.raises(CoverError, match="blocks never met"):
+        simulate(Forgetful(), BATCHES)
+
+
+def test_lengths_must_agree():
+    with pytest.raises(ValueError, match="one entry per stream; the first batch has 2"):
+        simulate(Centralized(), [(1, 2), (1, 2, 3)])
+    with pytest.raises(ValueError, match="one entry per stream"):
+        simulate(Centralized(), [(1, 2)], tuple_bytes=(8,))
+    with pytest.raises(ValueError, match="two streams"):
+        simulate(StaticGrid(4), [(1, 2, 3)])
