@@ -257,7 +257,8 @@ class JoinRun:
         events.write(store.path / "events.jsonl", self._events)
         self._gate, self._turn = threading.Event(), threading.Lock()
         self._gate.set()
-        self._stopping, self._error = threading.Event(), None
+        self._stopping = threading.Event()
+        self._error: BaseException | None = None
         self._pace, self._next_turn = pace, 0.0
         self._began = clock.monotonic()
         sources = join.sources(store)

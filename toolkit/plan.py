@@ -132,8 +132,11 @@ class Placement(Protocol):
     routing key hashes.
     """
 
-    hosts: int
-    keying: Keying
+    @property
+    def hosts(self) -> int: ...
+
+    @property
+    def keying(self) -> Keying: ...
 
     @property
     def keys(self) -> int: ...

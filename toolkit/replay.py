@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time as clock
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
@@ -72,7 +72,16 @@ def _number(frame: DataFrame, time: str | None, batches: int | str, cuts: list[i
         return F.col(f"`{batches}`").cast("int")
     if time is None:
         return F.pmod(F.xxhash64(F.lit(0), *hashable(frame)), F.lit(batches)).cast("int")
-    return F.coalesce(sum((F.when(_micros(time) >= c, 1).otherwise(0) for c in cuts), F.lit(0)), F.lit(0)).cast("int")
+    return cuts_below(_micros(time), cuts).cast("int")
+
+
+def cuts_below(value: Column, cuts: Sequence[int], low: int = 0) -> Column:
+    """How many of the ascending ``cuts`` lie below ``value``, as a balanced tree of comparisons; NULL counts none."""
+    if not cuts:
+        return F.lit(low)
+    middle = len(cuts) // 2
+    below, above = cuts_below(value, cuts[:middle], low), cuts_below(value, cuts[middle + 1 :], low + middle + 1)
+    return F.when(value > cuts[middle], above).otherwise(below)
 
 
 def _micros(time: str) -> Column:

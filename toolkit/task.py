@@ -312,6 +312,7 @@ def spread(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Rec
     """The function for ``mapInArrow`` over the streams' union: the reshuffler. Tuples go to the partitions whose hosts need them."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _quiet_collector()
         need = _partitions_by_key(batch)
         for rows in batches:
             stream = rows.column("__stream").to_numpy()

@@ -216,6 +216,17 @@ def test_swinging_streams_with_migrations(make):
         assert cluster.settled, "no tuple arrived in the middle of a migration"
 
 
+def test_the_controller_counts_every_tuple_once_though_blocks_are_merged():
+    """On one host the sample is everything: at each batch |R| + |dR| and |S| + |dS| are what came before its last batch."""
+    placement = AdaptiveGrid(1)
+    cluster = Cluster(placement, 2)
+    for batch in arrivals([(3, 2)] * 30, placement.keys, random.Random(0)):
+        before = list(cluster.received)
+        cluster.run(batch)
+        r, s, dr, ds = cluster.state["groups"][0]["counts"]
+        assert [r + dr, s + ds] == before
+
+
 @every_placement
 def test_a_plan_depends_on_nothing_but_its_arguments(make):
     placement = make()

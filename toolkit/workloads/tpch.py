@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from toolkit.replay import cuts_below
 from toolkit.workloads.zipf import mix, remap, zipf
 
 TABLES = ("region", "nation", "supplier", "orders", "lineitem")
@@ -193,7 +194,7 @@ def fluct(
     replayed = {}
     for side, stream in streams.items():
         cuts = [_threshold(hashes[side], sent) for sent in _sent(phases, side, edges)]
-        replayed[side] = stream.withColumn(BATCH, _count_up_to(_arrival(seed), cuts))
+        replayed[side] = stream.withColumn(BATCH, cuts_below(_arrival(seed), cuts))
     return Workload("Fluct-Join", replayed, "l.l_orderkey = o.o_orderkey")
 
 
@@ -243,15 +244,6 @@ def _threshold(hashes: npt.NDArray[np.int64], sent: int) -> int:
 def _arrival(seed: int) -> Column:
     """The place of a tuple in its stream's random order of arrival: a pure function of the tuple and the seed."""
     return F.xxhash64(F.lit(seed), F.lit("arrival"), F.col("*"))
-
-
-def _count_up_to(value: Column, cuts: list[int], low: int = 0) -> Column:
-    """How many of the ascending ``cuts`` lie below ``value``, as a balanced tree of comparisons."""
-    if not cuts:
-        return F.lit(low)
-    middle = len(cuts) // 2
-    below, above = _count_up_to(value, cuts[:middle], low), _count_up_to(value, cuts[middle + 1 :], low + middle + 1)
-    return F.when(value <= cuts[middle], below).otherwise(above)
 
 
 def _shuffled(streams: Mapping[str, DataFrame], seed: int, batches: int) -> dict[str, DataFrame]:

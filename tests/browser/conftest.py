@@ -1,0 +1,145 @@
+"""A browser, a JupyterLab server in a temporary folder, and a notebook in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import requests
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import TimeoutError as NotYet
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
+
+ROOT = Path(__file__).parents[2]
+SWITCHES = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+MINUTE = 60_000
+READY = """() => {
+  const context = window.jupyterapp?.shell.currentWidget?.sessionContext, kernel = context?.session?.kernel;
+  return context?.isReady && kernel?.connectionStatus === "connected" && kernel.status === "idle";
+}"""
+STARTED = """() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].some(p => /[*\\d]/.test(p.textContent))"""
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=SWITCHES)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Lab:
+    """A running JupyterLab over ``folder``."""
+
+    folder: Path
+    address: str
+    token: str
+    server: psutil.Process
+
+    def ask(self, method: str, path: str) -> Any:
+        with requests.Session() as session:
+            session.mount("http://", HTTPAdapter(max_retries=Retry(40, backoff_factor=0.1, backoff_max=1)))
+            answer = session.request(method, f"{self.address}/api/{path}", params={"token": self.token}, timeout=MINUTE / 1000)
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        """Processes of that name below the server, kernels and their children among them."""
+        return [p for p in self.server.children(recursive=True) if p.name() == name]
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    home = tmp_path_factory.mktemp("lab")
+    (home / "config" / "labconfig").mkdir(parents=True)
+    quiet = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+    (home / "config" / "labconfig" / "page_config.json").write_text(json.dumps(quiet))
+    (home / "work" / "notebooks").mkdir(parents=True)
+    (home / "work" / "data").symlink_to(ROOT / "data")
+    port, token = _free_port(), secrets.token_hex(16)
+    folders = {"JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "run", "IPYTHONDIR": "ipython"}
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={token}", "--allow-root", "--expose-app-in-browser", f"--ServerApp.root_dir={home / 'work'}",
+    ]  # fmt: skip
+    environment = {**os.environ, **{name: str(home / folder) for name, folder in folders.items()}, "JUPYTER_PREFER_ENV_PATH": "1"}
+    environment.pop("BRAID_HEADLESS", None)
+    with (home / "log").open("w") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    lab = Lab(home / "work" / "notebooks", f"http://127.0.0.1:{port}", token, psutil.Process(server.pid))
+    try:
+        lab.ask("GET", "status")
+        yield lab
+    finally:
+        if server.poll() is None:
+            for session in lab.ask("GET", "sessions"):
+                lab.ask("DELETE", f"sessions/{session['id']}")
+            server.terminate()
+        server.wait(30)
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@dataclass
+class Notebook:
+    """A notebook that is open in the browser; ``errors`` are what its page complained of."""
+
+    page: Page
+    errors: list[str] = field(default_factory=list)
+
+    def run_all(self) -> None:
+        """Run all cells. JupyterLab drops a run that comes while the kernel's session is being made, so look that it began."""
+        self.page.wait_for_function(READY, timeout=MINUTE)
+        while True:
+            self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells') }")
+            with suppress(NotYet):
+                self.page.wait_for_function(STARTED, timeout=3000)
+                return
+
+    def cell(self, text: str) -> Locator:
+        """The code cell whose source contains this text."""
+        return self.page.locator(".jp-CodeCell", has=self.page.locator(".jp-InputArea", has_text=text)).first
+
+    def done(self, cell: Locator) -> None:
+        """Wait until a cell has run to its end."""
+        expect(cell.locator(".jp-InputPrompt").first).to_have_text(re.compile(r"\[\d+\]"), timeout=MINUTE)
+
+
+@pytest.fixture
+def opened(lab: Lab, browser: Browser) -> Iterator[Callable[..., Notebook]]:
+    """Open a notebook of the lab by file name, in a page of this size."""
+    contexts = []
+
+    def open_notebook(name: str, width: int = 1400, height: int = 1000, scheme: str = "light") -> Notebook:
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+        contexts.append(context)
+        notebook = Notebook(context.new_page())
+        notebook.page.on("pageerror", lambda error: notebook.errors.append(str(error)))
+        notebook.page.on("console", lambda m: notebook.errors.append(f"{m.location} {m.text}") if m.type == "error" else None)
+        notebook.page.goto(f"{lab.address}/lab/tree/notebooks/{name}?reset&token={lab.token}")
+        return notebook
+
+    yield open_notebook
+    for context in contexts:
+        context.close()

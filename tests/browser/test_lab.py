@@ -1,0 +1,63 @@
+"""The notebook in JupyterLab: it opens on a recorded run, launches a live one, and stays responsive."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from papermill import execute_notebook
+from playwright.sync_api import expect
+
+ROOT = Path(__file__).parents[2]
+NAME = "01_adaptive_theta_join.ipynb"
+SETTINGS = {"scale": 0.01, "batches": 8, "hosts": 4, "pace": 0.5}
+PICTURE = ".braid[data-seq]"
+PROBE = 'print("the panel is", panel.state)'
+OVERFLOW = """(root) => {
+  const box = root.getBoundingClientRect(), area = root.closest(".jp-OutputArea-output").getBoundingClientRect();
+  return [root.scrollWidth > root.clientWidth, box.left < area.left, box.right > area.right + 1];
+}"""
+
+
+def prepared(folder: Path) -> str:
+    """A copy of the notebook with small settings and one cell more, to be run while the join runs."""
+    notebook: Any = execute_notebook(ROOT / "notebooks" / NAME, None, SETTINGS, prepare_only=True, kernel_name="python3")
+    notebook.cells.append(nbformat.v4.new_code_cell(PROBE, id="probe"))
+    nbformat.write(notebook, folder / NAME)
+    return NAME
+
+
+def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(lab: Any, opened: Callable[..., Any]) -> None:
+    notebook = opened(prepared(lab.folder), width=1000)
+    page, title = notebook.page, notebook.page.locator(".braid-title").first
+    notebook.run_all()
+    began = time.monotonic()
+    page.wait_for_selector(PICTURE, timeout=60_000)
+    assert time.monotonic() - began < 5
+    notebook.done(probe := notebook.cell(PROBE))
+    assert lab.processes("java") == [], "a recorded run needs no Spark"
+
+    picture = page.locator(PICTURE).first
+    assert picture.evaluate(OVERFLOW) == [False] * 3, "nothing is cut off at a width of 1000"
+    recorded = picture.get_attribute("data-hash")
+    expect(title).to_contain_text("of 48")
+    page.locator("button", has_text=re.compile(r"^\s*Launch$")).click()
+    expect(title).to_contain_text(re.compile(r"batch \d of 8"), timeout=120_000)
+    assert lab.processes("java")
+    seen, first = int(picture.get_attribute("data-seq") or 0), picture.get_attribute("data-hash")
+    assert first != recorded
+
+    expect(page.locator(".jp-Notebook-ExecutionIndicator").first).to_have_attribute("data-status", "idle")
+    probe.locator(".cm-content").click()
+    page.keyboard.press("Shift+Enter")
+    expect(probe.locator(".jp-OutputArea-output")).to_have_text("the panel is running", timeout=20_000)
+
+    expect(title).to_contain_text("completed", timeout=120_000)
+    expect(picture).not_to_have_attribute("data-hash", first or "")
+    assert int(picture.get_attribute("data-seq") or 0) >= seen + 3, "it was repainted while it ran"
+    expect(page.locator(".widget-label", has_text="batch 8 of 8 (100%)").first).to_be_visible()
+    assert notebook.errors == []

@@ -1,0 +1,156 @@
+"""The cover rule: a right plan passes, each kind of wrong plan is caught and told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from toolkit.plan import Block, CoverError, CoverLedger, Derivation, Hop, Path, Plan, Route, after
+
+A, B = Block(1, 0, (0, 8), 0, (0,)), Block(2, 1, (0, 8), 0, (1,))
+HALVES = Block(3, 1, (0, 4), 0, (1,)), Block(4, 1, (4, 8), 0, (2,))
+
+
+def hop(stream: int, **probes: tuple[int, ...]) -> Hop:
+    """hop(1, h2=(7, 8)): blocks 7 and 8 of stream 1 on host 2."""
+    return Hop(stream, {int(h[1:]): ids for h, ids in probes.items()})
+
+
+def fresh(id: int, stream: int, *paths: Path, keys: tuple[int, int] = (0, 8), deferred: tuple[int, ...] = ()) -> Route:
+    return Route(Block(id, stream, keys, 1, (0,)), paths, deferred)
+
+
+def check(blocks: tuple[Block, ...], plan: Plan, streams: int = 2, **more: object) -> CoverLedger:
+    ledger = CoverLedger(streams, **more)  # type: ignore[arg-type]
+    ledger.check(blocks, plan)
+    return ledger
+
+
+def test_a_right_plan_passes() -> None:
+    routes = (fresh(10, 0, (hop(1, h1=(2,)),)), fresh(11, 1, (hop(0, h0=(1, 10)),)))
+    assert check((A, B), Plan(routes)).owed == set()
+
+
+def test_boxes_may_tile_the_combinations() -> None:
+    """Two paths that share the first hop's blocks and split the second's."""
+    c, d = Block(5, 2, (0, 8), 0, (3,)), Block(6, 2, (0, 8), 0, (3,))
+    paths = ((hop(1, h1=(2,)), hop(2, h3=(5,))), (hop(2, h3=(6,)), hop(1, h1=(2,))))
+    check((A, B, c, d), Plan((fresh(10, 0, *paths),)), streams=3)
+
+
+def test_blocks_of_other_values_are_not_due() -> None:
+    plan = Plan((fresh(10, 0, (hop(1, h1=(3,)),), keys=(0, 4)),))
+    check(HALVES, plan, keying="join")
+    with pytest.raises(CoverError, match=r"meets 1 of 2 due combinations; .* \{1: \[4\]\}"):
+        check(HALVES, plan)
+
+
+WRONG: dict[str, tuple[tuple[Block, ...], Plan, str]] = {
+    "missing": ((A, B), Plan((fresh(10, 0),)), r"block 10 meets 0 of 1 due combinations; .* \{1: \[2\]\}"),
+    "fresh block of a smaller stream missing": (
+        (), Plan((fresh(10, 0), fresh(11, 1))), r"block 11 meets 0 of 1 due .* \{0: \[10\]\}",
+    ),
+    "twice on two paths": (
+        (A, B), Plan((fresh(10, 0, (hop(1, h1=(2,)),), (hop(1, h1=(2,)),)),)), r"block 10 meets blocks \[\[2\]\] on two paths",
+    ),
+    "twice in one hop": (
+        (A, Block(2, 1, (0, 8), 0, (1, 2))), Plan((fresh(10, 0, (hop(1, h1=(2,), h2=(2,)),)),)), "on two hosts of one hop",
+    ),
+    "fresh block of a greater stream": (
+        (), Plan((fresh(10, 0, (hop(1, h0=(11,)),)), fresh(11, 1, (hop(0, h0=(10,)),)))),
+        r"block 10 meets blocks \[11\], which are not due",
+    ),
+    "wrong host": ((A, B), Plan((fresh(10, 0, (hop(1, h0=(2,)),)),)), "probes block 2 of stream 1 on host 0: not there"),
+    "unknown block": ((A, B), Plan((fresh(10, 0, (hop(1, h1=(2, 99)),)),)), "probes block 99 of stream 1 on host 1: not there"),
+    "wrong stream": ((A, B), Plan((fresh(10, 0, (hop(1, h0=(1,)),)),)), "probes block 1 of stream 1 on host 0: not there"),
+    "path without a stream": ((A, B), Plan((fresh(10, 0, (hop(0, h0=(1,)),)),)), r"visits streams \[0\] of 2"),
+    "id in use": ((A, B), Plan((fresh(2, 0, (hop(1, h1=(2,)),)),)), r"fresh blocks \[2\] carry ids that are in use"),
+    "dropped block": (
+        (A, B), Plan((fresh(10, 0, (hop(1, h1=(2,)),)),), drops={2: (1,)}), "probes block 2 of stream 1 on host 1: not there",
+    ),
+    "defers what is not due": ((A, B), Plan((fresh(10, 0, deferred=(1, 2)),)), r"block 10 defers \[1\], which are not due"),
+    "meets what it defers": (
+        (A, B), Plan((fresh(10, 0, (hop(1, h1=(2,)),), deferred=(2,)),)), r"block 10 meets blocks \[2\], which are not due",
+    ),
+    "settles without a debt": (
+        (A, B), Plan((Route(B, ((hop(0, h1=(1,)),),), fresh=False),)), "probes block 1 of stream 0 on host 1: not there",
+    ),
+    "copies from a host without a replica": (
+        (A, B), Plan(derivations=(Derivation(Block(2, 1, (0, 8), 0, (1, 3)), (2,), {3: 0}),)), "on host 3 reads block 2 of host 0",
+    ),
+    "says a replica that is not made": (
+        (A, B), Plan(derivations=(Derivation(Block(2, 1, (0, 8), 0, (1, 3, 4)), (2,), {3: 1}),)),
+        r"on \(1, 3, 4\) but made on \[3\]",
+    ),
+    "copies a block made in the same batch from another host": (
+        HALVES,
+        Plan(derivations=(
+            Derivation(Block(7, 1, (0, 4), 0, (1,)), (3,), {1: 1}),
+            Derivation(Block(7, 1, (0, 4), 0, (1, 2)), (7,), {2: 1}),
+        )),
+        "block 7 on host 2 reads block 7 of host 1: not there",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_plan_is_caught_and_told(case: str) -> None:
+    blocks, plan, message = WRONG[case]
+    with pytest.raises(CoverError, match=message):
+        check(blocks, plan)
+
+
+def test_only_joins_of_two_streams_may_defer() -> None:
+    c = Block(5, 2, (0, 8), 0, (3,))
+    with pytest.raises(CoverError, match="only joins of two streams"):
+        check((A, B, c), Plan((fresh(10, 0, deferred=(2,)),)), streams=3)
+
+
+def owing() -> tuple[CoverLedger, tuple[Block, ...]]:
+    """Block 10 has come and not met block 2, which is on its way to host 0."""
+    ledger = check((A, B), Plan((fresh(10, 0, deferred=(2,)),)))
+    assert ledger.owed == {(10, 2)}
+    return ledger, (A, B, Block(10, 0, (0, 8), 1, (0,)))
+
+
+def settle(block: Block, probes: Mapping[int, tuple[int, ...]]) -> Route:
+    return Route(block, ((Hop(1 - block.stream, probes),),), fresh=False)
+
+
+@pytest.mark.parametrize("by", [2, 10], ids=["by the old block", "by the one that deferred"])
+def test_a_debt_is_settled_once_from_either_side(by: int) -> None:
+    ledger, blocks = owing()
+    arrived = Block(2, 1, (0, 8), 0, (0, 1))
+    copy = Derivation(arrived, (2,), {0: 1})
+    route = settle(arrived, {0: (10,)}) if by == 2 else settle(blocks[2], {0: (2,)})
+    ledger.check(blocks, Plan((route,), (copy,)))
+    assert ledger.owed == set()
+    with pytest.raises(CoverError, match="owes it nothing"):
+        ledger.check((A, arrived, blocks[2]), Plan((route,)))
+
+
+def test_a_block_settles_only_where_it_is_stored() -> None:
+    ledger, blocks = owing()
+    with pytest.raises(CoverError, match=r"block 2 is stored on \(1,\) but probes from \[0\]"):
+        ledger.check(blocks, Plan((settle(B, {0: (10,)}),)))
+
+
+@pytest.mark.parametrize("gone", [2, 10])
+def test_a_block_that_is_owed_must_stay(gone: int) -> None:
+    ledger, blocks = owing()
+    hosts = {b.id: b.hosts for b in blocks}[gone]
+    with pytest.raises(CoverError, match=rf"pair \(10, 2\) is owed, but block {gone} is dropped or replaced"):
+        ledger.check(blocks, Plan(drops={gone: hosts}))
+
+
+def test_derivations_then_drops_make_the_blocks_that_routes_see() -> None:
+    copied = Block(2, 1, (0, 8), 0, (1, 2))
+    plan = Plan(derivations=(Derivation(copied, (2,), {2: 1}),), drops={2: (1,), 1: (0,)})
+    assert after((A, B), plan) == (Block(2, 1, (0, 8), 0, (2,)),)
+
+
+def test_a_route_needs_its_rows_where_it_is_stored_and_where_it_probes_first() -> None:
+    route = Route(Block(10, 0, (0, 8), 1, (4,)), ((hop(1, h1=(2,)), hop(2, h3=(5,))),))
+    assert route.hosts() == {1, 4}
+    assert Route(A, ((hop(1, h1=(2,)),),), fresh=False).hosts() == {1}

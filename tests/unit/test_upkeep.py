@@ -1,0 +1,126 @@
+"""Upkeep: expired blocks go, small ones are merged, and nothing else changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from math import ceil, log
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.plan import Block, CoverLedger, Plan, after
+from toolkit.upkeep import FANOUT, horizon, upkeep
+
+FULL = (None, None)
+
+
+def block(id: int, rows: int = 10, span: tuple[int, int] = (0, 0), **more: object) -> Block:
+    fields: dict[str, object] = {"stream": 0, "keys": (0, 8), "batch": id, "hosts": (0,), "rows": rows, "bytes": 8 * rows, "span": span}
+    return Block(id, **(fields | more))  # type: ignore[arg-type]
+
+
+def test_the_horizon_is_what_the_other_streams_may_still_send() -> None:
+    """Latest times 100, 70 and 90, with 5 of lateness: a waits for b (65), b for c (85), c for b (65)."""
+    assert horizon((100, 70, 90), 5) == (65, 85, 65)
+
+
+def test_a_silent_stream_keeps_the_others_alive() -> None:
+    assert horizon((100, None), 0) == (None, 100)
+    assert horizon((None, None), 0) == (None, None)
+
+
+def test_a_block_expires_when_its_last_tuple_is_a_window_old() -> None:
+    """W = 50; partners are expected from 100 on, and now - t < W is strict.
+
+    time      0        49  50  51            100
+    block 1   |---------|                     |   49 + 50 <= 100  gone
+    block 2   |-------------|                 |   50 + 50 <= 100  gone
+    block 3   |-----------------|             |   51 + 50 >  100  alive
+    """
+    blocks = (block(1, span=(0, 49)), block(2, span=(0, 50)), block(3, span=(0, 51)))
+    assert upkeep(blocks, 9, (), (50, None), (100, None)).drops == {1: (0,), 2: (0,)}
+
+
+def test_full_history_and_pinned_blocks_stay() -> None:
+    old = block(1, span=(0, 0))
+    assert upkeep((old,), 9, (), FULL, (10**12, 10**12)) == Plan()
+    assert upkeep((old,), 9, (1,), (50, 50), (100, 100)) == Plan()
+    assert upkeep((old,), 9, (), (50, 50), (None, None)) == Plan()
+
+
+def test_four_of_a_tier_become_one() -> None:
+    """Tiers: below 16384 tuples, below 65536, ...; blocks 1 to 4 are of the lowest, 5 to 7 of the next."""
+    small = [block(i, 100, (i, i + 5)) for i in (1, 2, 3, 4)]
+    large = [block(i, 20_000) for i in (5, 6, 7)]
+    plan = upkeep([*small, *large], 8, (), FULL, FULL)
+    (merge,) = plan.derivations
+    assert merge.block == Block(8, 0, (0, 8), 1, (0,), 400, 3200, (1, 9))
+    assert (merge.sources, merge.reads, set(plan.drops)) == ((1, 2, 3, 4), {0: 0}, {1, 2, 3, 4})
+
+
+def test_in_a_window_a_merged_block_spans_a_quarter_at_most() -> None:
+    """W = 400, so that runs may span 100.
+
+    time     0    30   60   90  120  150  180  210
+    blocks   1    2    3    4    5    6    7    8
+             |---- 90 -----|    |----- 90 ----|
+    """
+    blocks = [block(i, span=(30 * (i - 1), 30 * (i - 1))) for i in range(1, 9)]
+    plan = upkeep(blocks, 9, (), (400, 400), (0, 0))
+    assert [d.sources for d in plan.derivations] == [(1, 2, 3, 4), (5, 6, 7, 8)]
+    wide = [replace(b, span=(b.span[0] * 2, b.span[1] * 2)) for b in blocks if b.span]
+    assert upkeep(wide, 9, (), (400, 400), (0, 0)) == Plan()
+
+
+BLOCKS = st.lists(
+    st.builds(
+        lambda stream, keys, hosts, rows, start, length: block(
+            0, rows, (start, start + length), stream=stream, keys=keys, hosts=hosts
+        ),
+        st.integers(0, 1), st.sampled_from([(0, 4), (4, 8)]), st.sampled_from([(0,), (1, 2)]), st.sampled_from([1, 50, 30_000]),
+        st.integers(0, 300), st.integers(0, 50),
+    ),
+    max_size=40,
+)  # fmt: skip
+
+
+@given(BLOCKS, st.sets(st.integers(0, 39), max_size=8), st.sampled_from([None, 100, 400]), st.integers(0, 400))
+def test_upkeep_keeps_every_live_tuple_where_it_was(
+    blocks: list[Block], pinned: set[int], window: int | None, now: int
+) -> None:
+    blocks = [replace(b, id=i) for i, b in enumerate(blocks)]
+    plan = upkeep(blocks, len(blocks), pinned, (window, window), (now, now))
+    CoverLedger(2).check(blocks, plan)
+    known = {b.id: b for b in blocks}
+    for d in plan.derivations:
+        sources = [known[s] for s in d.sources]
+        assert len({(b.stream, b.keys, b.hosts) for b in (*sources, d.block)}) == 1
+        assert d.block.rows == sum(b.rows for b in sources)
+        assert not pinned.intersection(d.sources)
+        start, end = d.block.span or (0, 0)
+        assert window is None or end - start <= max(window // 4, *(b.span[1] - b.span[0] for b in sources if b.span))
+    left = after(blocks, plan)
+    assert pinned & known.keys() <= {b.id for b in left}
+    gone = [b for b in blocks if b.id in plan.drops and not any(b.id in d.sources for d in plan.derivations)]
+    assert all(window is not None and b.span and b.span[1] + window <= now for b in gone)
+
+    def held(some: list[Block] | tuple[Block, ...]) -> Counter[object]:
+        return sum((Counter({(b.stream, b.keys, b.hosts): b.rows}) for b in some), Counter())
+
+    assert held(left) == held([b for b in blocks if b not in gone])
+
+
+@given(st.lists(st.integers(1, 40_000), min_size=1, max_size=300))
+def test_the_number_of_blocks_grows_with_the_logarithm_of_the_history(sizes: list[int]) -> None:
+    live: tuple[Block, ...] = ()
+    rewritten = 0
+    for batch, rows in enumerate(sizes):
+        plan = upkeep(live, 2 * batch, (), FULL, FULL)
+        rewritten += sum(d.block.rows for d in plan.derivations)
+        live = (*after(live, plan), block(10_000 + batch, rows))
+    tiers = 1 + max(0, ceil(log(sum(sizes) / 4096, FANOUT)))
+    assert sum(b.rows for b in live) == sum(sizes)
+    assert len(live) <= FANOUT * tiers + 1
+    # above the lowest tier each tuple is rewritten once a tier; below it, at most 16384 tuples at a time
+    assert rewritten <= sum(sizes) * (tiers + 1) + 16_384 * len(sizes)
