@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+settings.register_profile("braid", deadline=None)  # a busy machine is no reason to fail
+settings.load_profile("braid")
 
 HERE = Path(__file__).parent
 FOLDERS = ("unit", "spark", "notebooks", "browser")
@@ -30,7 +34,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[SparkSession]:
     from toolkit.session import session
 
-    spark = session("braid-tests", cores=2)
+    quick = "-Xss8m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # many short jobs: starting fast beats running fast
+    spark = session("braid-tests", cores=2, spark_driver_extraJavaOptions=quick)
     yield spark
     spark.stop()
 

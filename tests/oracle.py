@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -21,7 +22,8 @@ import sqlglot
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
 
-from toolkit.join import JoinRun
+from toolkit.join import JoinRun, StreamJoin
+from toolkit.kernels import Joiner, Partial, Rows, build
 from toolkit.placement.biclique import JoinBiclique
 from toolkit.placement.centralized import Centralized
 from toolkit.placement.grid import AdaptiveGrid, StaticGrid
@@ -104,6 +106,21 @@ def found(run: JoinRun) -> Ids:
     results = run.results()
     ids = results.select(*[results[a]["id"].alias(a) for a in results.columns]).toArrow()
     return Counter(zip(*(c.to_pylist() for c in ids.columns), strict=True))
+
+
+def local(join: StreamJoin) -> Ids:
+    """The join of two whole streams by the kernels, without the engine."""
+    whole, blocks = join.union(join.streams), []
+    for i, alias in enumerate(join.streams):
+        keys = [f"__keys{i}.*"] if join.predicate.keys[i] or join.predicate.computed[i] else []
+        mine = whole.filter(f"__stream = {i}").select(f"{alias}.*", "__time", "__key", *keys).toArrow()
+        batch = pa.record_batch({n: c.combine_chunks() for n, c in zip(mine.column_names, mine.columns, strict=True)})
+        blocks.append(Rows(build(batch, join.predicate.indexes(i))))
+    a, b = blocks
+    joiner, found = Joiner(join.predicate, (None, None), (None, None)), Ids()
+    for part in joiner.probe(Partial({0: (a, np.arange(a.batch.num_rows))}), b, 1, False, SimpleNamespace(compared=0)):
+        found.update(zip(part.values(0, "id").tolist(), part.values(1, "id").tolist(), strict=True))
+    return found
 
 
 def differ(found: Ids, expected: Ids) -> str:

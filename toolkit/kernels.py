@@ -270,11 +270,14 @@ def residual_mask(
     return np.asarray(answer.column("holds").to_numpy())
 
 
-def build(columns: pa.RecordBatch, indexes: Sequence[str], ordered: bool = False) -> pa.RecordBatch:
-    """A block: the rows sorted by the first index, with a permutation for each further one."""
+def build(columns: pa.RecordBatch, indexes: Sequence[str], ordered: bool = False, runs: bool = False) -> pa.RecordBatch:
+    """A block: the rows sorted by the first index, with a permutation for each further one.
+
+    ``ordered`` says that they are sorted already, ``runs`` that they are a few sorted runs, which a stable sort merges.
+    """
     if not ordered:
         key = columns.column(indexes[0]).to_numpy(zero_copy_only=False)
-        columns = columns.take(pa.array(np.argsort(key, kind="stable")))
+        columns = columns.take(pa.array(np.argsort(key, kind="stable" if runs else None)))
     for name in indexes[1:]:
         order = np.argsort(columns.column(name).to_numpy(zero_copy_only=False), kind="stable")
         columns = _replace(columns, f"__p:{name}", pa.array(order.astype(np.int32)))
@@ -293,4 +296,4 @@ def merge(sources: Sequence[Rows], indexes: Sequence[str]) -> pa.RecordBatch:
         chosen = rows.chosen()
         batches.append(rows.batch if chosen is None else rows.batch.take(pa.array(np.flatnonzero(chosen))))
     whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-    return build(whole, indexes, ordered=len(batches) == 1)
+    return build(whole, indexes, ordered=len(batches) == 1, runs=True)

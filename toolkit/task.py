@@ -163,7 +163,7 @@ class _Task:
         return rows
 
     def derive(self) -> None:
-        """Make the derived blocks of these hosts, in the order of the plan. A view of one's own replica copies nothing."""
+        """Make the derived blocks of these hosts, in the order of the plan. A cut of one's own replica is a view, if it is dense."""
         for d in self.batch.derivations:
             for host, source in d.reads.items():
                 if self.mine(host):
@@ -174,12 +174,11 @@ class _Task:
         found = [(s, rows) for s in d.sources if (rows := self.rows(s, source)) is not None]
         if not found:
             return
-        if len(found) == 1 and host == source:
-            slot = self.made[found[0][0], host][0]
-            slot = slot._replace(keys=_narrow(slot.keys, d.block.keys))
-            rows = Rows(found[0][1].batch, slot.keys)
+        parts = [Rows(r.batch, _narrow(r.keys, d.block.keys)) for _, r in found]
+        if len(parts) == 1 and host == source and _is_dense(parts[0]):
+            rows = parts[0]
+            slot = self.made[found[0][0], host][0]._replace(keys=rows.keys)
         else:
-            parts = [Rows(r.batch, _narrow(r.keys, d.block.keys)) for _, r in found]
             rows = Rows(merge(parts, self.batch.query.predicate.indexes(d.block.stream)))
             slot = self.blocks.write(d.block.stream, rows.batch) if rows.batch.num_rows else Slot("", 0)
         if self._keep(d.block.id, host, slot, rows) and host != source:
@@ -407,6 +406,12 @@ def _open(path: str) -> Any:
 
 def _replica(path: str, index: int, keys: Keys | None) -> Rows:
     return Rows(_open(path).get_batch(index), keys)
+
+
+def _is_dense(view: Rows) -> bool:
+    """Whether a third of the rows in the file count, so that a half is. A probe of a view searches and filters all of them."""
+    chosen = view.chosen()
+    return chosen is None or 3 * np.count_nonzero(chosen) >= len(chosen)
 
 
 def _narrow(a: Keys | None, b: Keys) -> Keys:

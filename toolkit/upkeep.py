@@ -1,7 +1,8 @@
 """Upkeep of the block store, the same for every placement: expired blocks are dropped, small blocks merged.
 
-Merging works as in a log-structured merge tree: blocks of one stream, with the same routing keys on the same hosts, are grouped in
-tiers by size, each tier four times the one below; four of a tier become one. The number of blocks that a probe enters grows
+Merging works as in a log-structured merge tree: blocks of one stream on the same hosts are grouped in tiers by size, each tier
+four times the one below; four of a tier become one, if their ranges of routing keys touch, so that what a migration has cut
+grows together again. The number of blocks that a probe enters grows
 with the logarithm of the history, and each tuple is rewritten a logarithmic number of times.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from toolkit.plan import Block, Derivation, Plan
+from toolkit.plan import Block, Derivation, Keys, Plan
 
 FANOUT = 4
 _SMALLEST = 4096
@@ -45,7 +46,7 @@ def upkeep(
             if b.id not in pinned:
                 drops[b.id] = b.hosts
         elif b.id not in pinned:
-            groups.setdefault((b.stream, b.keys, b.hosts, _tier(b.rows)), []).append(b)
+            groups.setdefault((b.stream, b.hosts, _tier(b.rows)), []).append(b)
     derivations = []
     for group in groups.values():
         for few in _due(group, windows[group[0].stream]):
@@ -62,24 +63,37 @@ def _tier(rows: int) -> int:
 
 
 def _due(group: list[Block], window: int | None) -> list[list[Block]]:
-    """Runs of blocks to merge, oldest first. In a window, a run spans a quarter of it at most, so that it expires in time."""
-    group = sorted(group, key=lambda b: (b.span or (0, 0), b.id))
-    runs, run = [], []
-    for b in group:
-        if window is not None and run and (run[0].span and b.span) and b.span[1] - run[0].span[0] > window // FANOUT:
-            run = []
+    """Runs of blocks to merge, oldest first, and what was born together by its keys."""
+    due, runs = [], []
+    for b in sorted(group, key=lambda b: (b.batch, b.keys, b.id)):
+        run = next((run for run in runs if _fits(run, b, window)), [])
         run.append(b)
-        if len(run) == FANOUT:
+        if len(run) == 1:
             runs.append(run)
-            run = []
-    return runs
+        elif len(run) == FANOUT:
+            runs.remove(run)
+            due.append(run)
+    return due
+
+
+def _fits(run: list[Block], b: Block, window: int | None) -> bool:
+    """Whether the keys of a run and a block touch. In a window, a run spans a quarter of it at most, so that it expires in time."""
+    (lo, hi), span = _keys(run), _span([*run, b])
+    in_time = window is None or span is None or span[1] - span[0] <= window // FANOUT
+    return in_time and lo <= b.keys[1] and b.keys[0] <= hi
+
+
+def _keys(blocks: list[Block]) -> Keys:
+    return min(b.keys[0] for b in blocks), max(b.keys[1] for b in blocks)
+
+
+def _span(blocks: list[Block]) -> tuple[int, int] | None:
+    spans = [b.span for b in blocks if b.span]
+    return (min(s[0] for s in spans), max(s[1] for s in spans)) if spans else None
 
 
 def _merged(few: list[Block], id: int) -> Derivation:
     first = few[0]
-    spans = [b.span for b in few if b.span]
-    block = Block(
-        id, first.stream, first.keys, min(b.batch for b in few), first.hosts, sum(b.rows for b in few),
-        sum(b.bytes for b in few), (min(s[0] for s in spans), max(s[1] for s in spans)) if spans else None,
-    )  # fmt: skip
+    rows, size = sum(b.rows for b in few), sum(b.bytes for b in few)
+    block = Block(id, first.stream, _keys(few), min(b.batch for b in few), first.hosts, rows, size, _span(few))
     return Derivation(block, tuple(b.id for b in few), {h: h for h in first.hosts})

@@ -12,6 +12,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 TEMPLATE = "plotly_white"
+GREY = "#747a80"
+"""Reads on white and on black alike (contrast 4.3); where a stage is on the page, its style gives text the theme's colour."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,13 @@ class Chart:
         return save_page(path, f"{page}{self.to_html()}</body></html>", overwrite)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return {"application/vnd.plotly.v1+json": json.loads(self.figure.to_json()), "text/plain": f"Chart({self.name!r})"}
+        return {"application/vnd.plotly.v1+json": json.loads(self._themed().to_json()), "text/plain": f"Chart({self.name!r})"}
+
+    def _themed(self) -> go.Figure:
+        """The figure for a notebook, whose theme may be light or dark: on no ground of its own."""
+        figure, rule = go.Figure(self.figure), dict(gridcolor="rgba(128,128,128,0.25)", zerolinecolor="rgba(128,128,128,0.5)")
+        figure.update_layout(paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font_color=GREY)
+        return figure.update_xaxes(**rule).update_yaxes(**rule)
 
 
 def save_page(path: str | Path, html: str, overwrite: bool = False) -> Path:

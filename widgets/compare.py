@@ -52,10 +52,12 @@ def _row(name: str, events: list[Any]) -> dict[str, Any]:
 
 
 def html(runs: Mapping[str, Iterable[Any]]) -> str:
-    """The table as HTML."""
-    data = table(runs)
+    """The table as HTML, without columns that say nothing here."""
+    data = table(runs).dropna(axis="columns", how="all").rename_axis(index=None)
+    kinds = " and ".join(sorted(set(data.pop("clock")) - {""}))
     styled = data.to_html(formatters=dict.fromkeys(data.select_dtypes("number"), _number), na_rep="–", border=0)
-    return f'<div style="font:13px system-ui,sans-serif;overflow-x:auto">{styled}</div>'
+    title = f'<div style="font-weight:600;padding:4px 10px">Runs compared ({kinds}); loads in tuples</div>'
+    return f'<div style="font:13px system-ui,sans-serif;overflow-x:auto">{title}{styled}</div>'
 
 
 def _number(value: float) -> str:
@@ -79,6 +81,7 @@ def figure(runs: Mapping[str, Iterable[Any]]) -> Chart:
     for place, unit in enumerate(("tuples", "tuples", "seconds")[: len(titles)], 1):
         plot.update_yaxes(title=unit, row=1, col=place)
     kinds = " and ".join(sorted(set(data["clock"]) - {""}))
-    plot.update_layout(template=TEMPLATE, title=f"Runs compared ({kinds})", height=420)
-    plot.update_layout(legend=dict(orientation="h", y=-0.15))
+    plot.update_layout(template=TEMPLATE, title=dict(text=f"Runs compared ({kinds})", y=0.97, yanchor="top"), height=480)
+    plot.update_xaxes(tickangle=-45)
+    plot.update_layout(legend=dict(orientation="h", y=1.12, yanchor="bottom"), margin=dict(t=140, b=90))
     return Chart("compare", plot, data.reset_index())

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import ipywidgets as W
 
 from widgets.player import Player, Run, problem
+from widgets.stage import WIDTH
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,10 @@ class Panel(W.VBox):
             button.on_click(action)
         for name in ("workload", "placement"):
             self.inputs[name].observe(self._relevant, "value")
-        columns = W.Layout(grid_template_columns="repeat(auto-fit, minmax(330px, 1fr))")
+        columns = W.Layout(grid_template_columns="repeat(auto-fit, minmax(380px, 1fr))", grid_gap="0 16px")
         grid = W.GridBox(list(self.inputs.values()), layout=columns)
         bar = W.HBox([self.start, self.pause, self.stop, self.status])
-        super().__init__([grid, bar, player.progress, self.message])
+        super().__init__([grid, bar, self.message], layout=W.Layout(max_width=WIDTH))
         self._relevant()
         self._state("idle")
 
@@ -113,7 +114,8 @@ class Panel(W.VBox):
     def _state(self, state: State, text: str | None = None) -> None:
         with self.player.lock:
             self.state = state
-            self.status.value = {"idle": "ready", "starting": "starting Spark…"}.get(state, state) if text is None else text
+            starting = "preparing the streams…" if self.run else "starting Spark…"
+            self.status.value = text or {"idle": "ready", "starting": starting}.get(state, state)
             self.start.disabled = state != "idle"
             self.pause.disabled = state not in ("running", "paused")
             self.stop.disabled = state not in ("running", "paused")
@@ -167,7 +169,7 @@ class Panel(W.VBox):
 
 
 def _inputs() -> dict[str, Any]:
-    style: dict[str, Any] = {"style": {"description_width": "150px"}, "layout": W.Layout(width="auto", max_width="460px")}
+    style: dict[str, Any] = {"style": {"description_width": "150px"}, "layout": W.Layout(width="auto")}
     return {
         "workload": W.Dropdown(description="workload", options=[(w.label, k) for k, w in WORKLOADS.items()], **style),
         "skew": W.BoundedFloatText(description="skew z (Zipf)", min=0, max=4, step=0.25, value=0.0, **style),

@@ -67,14 +67,15 @@ class Player(W.VBox):
         self.recording = Recording(source)
         self.stage = stage.Stage()
         self.play = W.Play(min=0, interval=400, show_repeat=False)
-        self.slider = W.IntSlider(min=0, description="batch", continuous_update=True, layout=W.Layout(flex="1 1 auto"))
+        self.slider = W.IntSlider(min=0, readout=False, continuous_update=True, layout=W.Layout(flex="1 1 auto"))
         self.speed = W.Dropdown(options=SPEEDS, value=400, layout=W.Layout(width="130px"))
         W.jslink((self.play, "value"), (self.slider, "value"))
         W.dlink((self.speed, "value"), (self.play, "interval"))
         self.slider.observe(self._moved, "value")
         self.progress, self.message, self.totals = W.Label(), W.HTML(), W.HTML()
         bar = W.HBox([self.play, self.slider, self.speed])
-        super().__init__([self.stage, bar, self.progress, self.message, self.totals])
+        views = [self.progress, self.message, self.stage, bar, self.totals]
+        super().__init__(views, layout=W.Layout(max_width=stage.WIDTH))
         self._load(self.recording)
         self.seek(0)
 

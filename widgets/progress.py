@@ -7,14 +7,32 @@ from typing import Any
 
 from widgets.fold import Scene, fold
 
+FINISHING = "input done, finishing a migration"
+
+
+def fed(scene: Scene) -> int:
+    """Batches done that carried input: a finite input may be followed by empty batches, which only finish a migration."""
+    done = scene.last.batch + 1 if scene.last else 0
+    known = scene.start.batches if scene.start else None
+    return done if known is None else min(done, known)
+
+
+def finishing(scene: Scene) -> bool:
+    """Whether all input is done and a migration is not."""
+    known = scene.start.batches if scene.start else None
+    return known is not None and fed(scene) == known and bool(scene.migrating) and scene.end is None
+
 
 def line(scene: Scene, live: bool = True) -> str:
     """Batches done of how many, tuples per second, and while it is live the time left; both only where time was measured."""
     if scene.start is None:
         return "nothing has started"
-    done, known = (scene.last.batch + 1 if scene.last else 0), scene.start.batches
+    known = scene.start.batches
+    done = fed(scene)
     parts = [f"batch {done:,} of {known:,} ({done / known:.0%})" if known else f"batch {done:,}"]
-    timed = [p for p in scene.points if p.seconds == p.seconds and p.seconds > 0]
+    if finishing(scene):
+        parts.append(FINISHING)
+    timed = [p for p in scene.points if p.seconds == p.seconds and p.seconds > 0 and p.batch < (known or p.batch + 1)]
     if timed:
         recent = timed[-10:]
         seconds = sum(p.seconds for p in recent)

@@ -2,7 +2,8 @@
 // The same code serves the live widget and the page that replays a recording.
 
 const GLIDE = 600; // milliseconds that blocks in transit take to their new host
-const FONT = "12px system-ui, sans-serif";
+const FONT = "12px system-ui, sans-serif", SMALL = "11px system-ui, sans-serif";
+const EDGE = 2; // pixels at both sides that stay blank, so that no line or letter is cut
 
 function fingerprint(text) {
   let hash = 0x811c9dc5;
@@ -10,11 +11,13 @@ function fingerprint(text) {
   return (hash >>> 0).toString(16).padStart(8, "0");
 }
 
-function ink(colour) {
-  const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16) / 255)
-    .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.22 ? "#111111" : "#ffffff";
+const channels = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+function luminance(colour) {
+  const [r, g, b] = channels(colour).map((v) => v / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
+const ink = (colour) => (luminance(colour) > 0.22 ? "#111111" : "#ffffff");
+const paler = (colour) => "#" + channels(colour).map((v) => Math.round(0.6 * v + 102).toString(16).padStart(2, "0")).join("");
 
 const count = (n) => (n == null ? "–" : Math.round(n).toLocaleString("en"));
 function short(n) {
@@ -80,19 +83,25 @@ class Painter {
 
   host(h) { return this.palette.hosts[h % this.palette.hosts.length]; }
 
+  // Lines and texts on a dark ground are painted paler than on a light one.
+  on(colour) { return this.dark ? paler(colour) : colour; }
+  shade(name) { return this.on(this.palette[name]); }
+  stream(s) { return this.on(this.palette.streams[s % this.palette.streams.length]); }
+
   paint(t) {
-    const width = Math.max(280, this.canvas.clientWidth), wide = width >= 620;
+    const width = Math.max(280, this.canvas.clientWidth) - 2 * EDGE, wide = width >= 620;
     const side = Math.floor(Math.min(wide ? (width - 24) / 2 : width, 520));
     const line = this.frame.line ? 250 : 0, rows = wide ? side : 2 * side + 12;
     const height = rows + (line ? line + 18 : 0), ratio = window.devicePixelRatio || 1;
-    this.canvas.width = Math.round(width * ratio);
+    this.canvas.width = Math.round((width + 2 * EDGE) * ratio);
     this.canvas.height = Math.round(height * ratio);
     this.canvas.style.height = `${height}px`;
     const css = getComputedStyle(this.root);
     [this.fg, this.muted, this.rule, this.bg] = ["fg", "muted", "line", "bg"].map((n) => css.getPropertyValue(`--braid-${n}`).trim());
+    this.dark = css.color.match(/\d+/)[0] > 127;
     const c = (this.c = this.canvas.getContext("2d"));
-    c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    c.clearRect(0, 0, width, height);
+    c.setTransform(ratio, 0, 0, ratio, EDGE * ratio, 0);
+    c.clearRect(-EDGE, 0, width + 2 * EDGE, height);
     this.targets = [];
     if (this.frame.matrix) this.matrix(this.frame.matrix, 0, 0, side, t);
     if (this.frame.grid) wide ? this.grid(this.frame.grid, side + 24, 0, side) : this.grid(this.frame.grid, 0, side + 12, side);
@@ -109,12 +118,23 @@ class Painter {
     c.restore();
   }
 
+  // Two lines at most, broken at a dot.
+  remark(text, x, y, max) {
+    const c = this.c, lines = [""];
+    c.font = SMALL;
+    for (const part of text.split(" · ")) {
+      const longer = lines.at(-1) ? `${lines.at(-1)} · ${part}` : part;
+      c.measureText(longer).width > max && lines.at(-1) && lines.length < 2 ? lines.push(part) : (lines[lines.length - 1] = longer);
+    }
+    lines.forEach((line, i) => this.text(line, x, y + 14 * i, { colour: this.muted, font: SMALL, max }));
+  }
+
   // Row 0 is on top, column 0 at the left; the key spaces of both streams span the same length, so unit cells are squares.
   matrix(m, x, y, side, t) {
-    const c = this.c, x0 = x + 24, y0 = y + 40, size = side - 28 - 20;
+    const c = this.c, x0 = x + 24, y0 = y + 40, size = side - 62;
     this.text(m.title, x, y + 8, { font: "600 " + FONT, max: side });
-    this.text(`${m.streams[1]}: ${count(m.rows[1])} tuples  →`, x0, y0 - 10, { colour: this.palette.streams[1] });
-    this.text(`←  ${m.streams[0]}: ${count(m.rows[0])} tuples`, x + 10, y0 + size, { colour: this.palette.streams[0], turn: -Math.PI / 2 });
+    this.text(`${m.streams[1]}: ${count(m.rows[1])} tuples  →`, x0, y0 - 10, { colour: this.stream(1) });
+    this.text(`←  ${m.streams[0]}: ${count(m.rows[0])} tuples`, x + 10, y0 + size, { colour: this.stream(0), turn: -Math.PI / 2 });
     for (const [top, bottom, left, right, host, percent, moving] of m.cells) {
       const [a, b, w, h] = [x0 + left * size, y0 + top * size, (right - left) * size, (bottom - top) * size];
       const colour = this.host(host);
@@ -146,7 +166,7 @@ class Painter {
     const ease = t * t * (3 - 2 * t);
     for (const [ax, ay, bx, by, stream, rows, from, to] of m.chips) {
       const [p, q] = [x0 + ax * size, y0 + ay * size], [px, py] = [p + (bx - ax) * size * ease, q + (by - ay) * size * ease];
-      const colour = this.palette.streams[stream % this.palette.streams.length], r = m.chips.length > 40 ? 3 : 5;
+      const colour = this.stream(stream), r = m.chips.length > 40 ? 3 : 5;
       c.globalAlpha = 0.55;
       c.strokeStyle = colour;
       c.lineWidth = 1.2;
@@ -158,12 +178,12 @@ class Painter {
       c.strokeRect(px - r, py - r, 2 * r, 2 * r);
       this.targets.push([px - r - 1, py - r - 1, 2 * r + 2, 2 * r + 2, `${count(rows)} tuples of ${m.streams[stream]}: host ${from} → host ${to}`]);
     }
-    this.text(m.note, x0, y0 + size + 11, { colour: this.muted, font: "11px system-ui, sans-serif", max: size });
+    this.remark(m.note, x0, y0 + size + 11, size);
   }
 
   // One box for each host, at its row and column in its group's grid; the bar is what it stores, the tick the mean (ILF).
   grid(g, x, y, side) {
-    const c = this.c, x0 = x, y0 = y + 40, size = side - 48, gap = g.groups.length > 1 ? 14 : 0;
+    const c = this.c, x0 = x, y0 = y + 40, size = side - 62, gap = g.groups.length > 1 ? 14 : 0;
     this.text(g.title, x, y + 8, { font: "600 " + FONT, max: side });
     this.text(g.scale, x, y0 - 10, { colour: this.muted, max: side });
     const total = g.groups.reduce((sum, group) => sum + Math.sqrt(group.cells.length), 0), room = size - gap * (g.groups.length - 1);
@@ -179,7 +199,7 @@ class Painter {
         c.strokeStyle = this.rule;
         c.lineWidth = Math.min(1, w / 6, h / 6);
         c.strokeRect(a, b, w, h);
-        c.strokeStyle = this.palette.bound;
+        c.strokeStyle = this.shade("bound");
         c.lineWidth = 1.5;
         c.beginPath();
         if (upright) { const v = b + h - pad - mean * (h - 2 * pad); c.moveTo(a, v); c.lineTo(a + w, v); }
@@ -195,11 +215,11 @@ class Painter {
       }
       top += tall + gap;
     }
-    this.text(g.note, x, y0 + size + 11, { colour: this.muted, font: "11px system-ui, sans-serif", max: side });
+    this.remark(g.note, x, y0 + size + 11, side);
   }
 
   line(l, x, y, width, height) {
-    const c = this.c, left = x + 40, w = width - 40 - 46, first = l.batch[0] ?? 0, last = Math.max(l.batch.at(-1) ?? 0, first + 1);
+    const c = this.c, left = x + 40, w = width - 40 - 46, first = l.batch[0] ?? 0, last = Math.max(l.batch.at(-1) ?? 0, l.last, first + 1);
     const at = (b) => left + (b - first) / (last - first) * w, tall = (height - 46) / l.panels.length - 22;
     this.text(l.title, x, y + 8, { font: "600 " + FONT, max: width });
     const panels = l.panels.map((p, i) => ({ ...p, top: y + 34 + i * (tall + 22), tall }));
@@ -222,16 +242,16 @@ class Painter {
     const c = this.c, known = curve.values.filter((v) => v != null), floor = curve.floor ?? 0;
     const peak = Math.min(curve.cap ?? Infinity, Math.max(curve.ceiling ?? 0, ...known)), top = peak + (peak - floor) * 0.06 || 1;
     const to = (v) => p.top + p.tall - (v - floor) / (top - floor) * p.tall;
-    const edge = side ? left + w + 4 : left - 4, align = side ? "left" : "right", colour = this.palette[curve.colour];
+    const edge = side ? left + w + 4 : left - 4, align = side ? "left" : "right", colour = this.shade(curve.colour);
     if (curve.bound) {
-      c.strokeStyle = this.palette.bound;
+      c.strokeStyle = this.shade("bound");
       c.lineWidth = 1.2;
       c.setLineDash([5, 3]);
       c.beginPath(); c.moveTo(left, to(curve.bound)); c.lineTo(left + w, to(curve.bound)); c.stroke();
       c.setLineDash([]);
-      this.text(curve.bound, edge, to(curve.bound), { colour: this.palette.bound, align });
+      this.text(curve.bound, edge, to(curve.bound), { colour: this.shade("bound"), align });
     }
-    this.text(curve.name, side ? left + w : left, p.top - 8, { colour, align: side ? "right" : "left", font: "11px system-ui, sans-serif" });
+    this.text(curve.name, side ? left + w : left, p.top - 8, { colour, align: side ? "right" : "left", font: SMALL });
     if (!known.length) return;
     this.text(short(floor), edge, p.top + p.tall - 4, { colour, align });
     if (peak > floor && (!curve.bound || to(curve.bound) - to(peak) > 13)) this.text(short(peak), edge, to(peak) + 2, { colour, align });
@@ -254,7 +274,7 @@ class Painter {
   }
 
   point(event) {
-    const box = this.canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+    const box = this.canvas.getBoundingClientRect(), x = event.clientX - box.left - EDGE, y = event.clientY - box.top;
     const hit = this.targets.findLast(([a, b, w, h]) => x >= a && x <= a + w && y >= b && y <= b + h);
     this.tip.style.display = hit ? "block" : "none";
     if (!hit) return;

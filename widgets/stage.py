@@ -11,12 +11,14 @@ from uuid import uuid4
 import anywidget
 import traitlets
 
-from widgets import colours, grid, matrix, timeline
+from widgets import colours, grid, matrix, progress, timeline
 from widgets.charts import save_page
 from widgets.fold import Scene
 from widgets.recording import Recording
 
 _HERE = Path(__file__).parent
+WIDTH = "1080px"
+"""The widest that a stage gets; stage.css has it too."""
 
 
 def frame(scene: Scene) -> dict[str, Any]:
@@ -33,10 +35,10 @@ def frame(scene: Scene) -> dict[str, Any]:
 def _title(scene: Scene) -> str:
     if scene.start is None:
         return "No run yet"
-    batch = "no batch yet" if scene.last is None else f"batch {scene.last.batch + 1:,}"
+    batch = "no batch yet" if scene.last is None else f"batch {progress.fed(scene):,}"
     of = f" of {scene.start.batches:,}" if scene.last and scene.start.batches else ""
     on = f" ON {scene.start.on}" if scene.start.on else ""
-    ended = f" · {scene.end.reason}" if scene.end else ""
+    ended = f" · {scene.end.reason}" if scene.end else f" · {progress.FINISHING}" if progress.finishing(scene) else ""
     return f"{batch}{of} · {' ⋈ '.join(scene.streams)}{on}{ended}"
 
 
@@ -75,7 +77,8 @@ def replay(events: Iterable[Any] | str | Path, most: int = 200) -> str:
 
 def save(events: Iterable[Any] | str | Path, path: str | Path, overwrite: bool = False) -> Path:
     """Write the replay as a page. Raises FileExistsError rather than replace a file silently."""
-    head = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Braid</title></head><body>'
+    head = '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+    head += '<title>Braid: a recorded run</title></head><body>'
     return save_page(path, f"{head}{replay(events)}</body></html>", overwrite)
 
 

@@ -62,17 +62,18 @@ def data(scene: Scene) -> dict[str, Any]:
         panels.append({"curves": [rate, made]})
     return {
         "title": _title(scene.modelled, gridded),
-        "axis": "batch",
+        "axis": "batch (the first is 0)",
         "batch": [p.batch for p in points],
+        "last": (scene.start.batches or 1) - 1 if scene.start else 0,
         "migrations": spans(points),
         "panels": panels,
     }
 
 
 def _title(modelled: bool, gridded: bool) -> str:
-    mapping = "ILF of the mapping / ILF* (oracle), tuples by size, 1.25 bound"
-    first = mapping if gridded else "Most stored on a host / ILF* (oracle)"
-    return f"{first}; shaded: migrating" + (" (modelled run)" if modelled else "; measured rates")
+    mapping = "ILF of the grid / ILF* of an oracle · dashed: bound 1.25 · shaded: migrating"
+    first = mapping if gridded else "Most stored on a host / ILF* of an oracle"
+    return first + (" · modelled run" if modelled else " · measured rates")
 
 
 def _ratio_name(gridded: bool) -> str:
@@ -116,15 +117,17 @@ def figure(events: Iterable[Any]) -> Chart:
     shade = dict(fillcolor=colours.MIGRATION, opacity=0.25, line_width=0)
     for (first, last), row in product(spans(points), range(1, rows + 1)):
         plot.add_vrect(first - 0.5, last + 0.5, row=row, col=1, **shade)
-    plot.update_xaxes(title="batch", row=rows, col=1)
-    plot.update_layout(template=TEMPLATE, title=_title(scene.modelled, gridded), height=180 + 200 * rows)
-    plot.update_layout(legend=dict(orientation="h", y=-0.16), margin=dict(t=60, b=40))
+    plot.update_xaxes(title="batch (the first is 0)", row=rows, col=1)
+    plot.update_layout(template=TEMPLATE, title=dict(text=_title(scene.modelled, gridded), font=dict(size=15)))
+    plot.update_layout(showlegend=False, height=140 + 180 * rows, margin=dict(t=60, b=50))
     return Chart("time line", plot, table(events))
 
 
 def _bound(plot: go.Figure, top: float) -> None:
     dashed = dict(color=colours.BOUND, dash="dash")
-    plot.add_hline(BOUND, line=dashed, annotation_text="1.25 bound", row=1, col=1, secondary_y=False)
+    label = dict(text=f"bound {BOUND}", font=dict(color=colours.BOUND))
+    place = dict(row=1, col=1, secondary_y=False)
+    plot.add_hline(BOUND, line=dashed, annotation=label, annotation_position="top left", **place)
     plot.update_yaxes(range=[0.98, top], row=1, col=1, secondary_y=False)
 
 

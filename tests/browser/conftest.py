@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ import psutil
 import pytest
 import requests
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
-from playwright.sync_api import TimeoutError as NotYet
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
@@ -32,6 +30,10 @@ MINUTE = 60_000
 READY = """() => {
   const context = window.jupyterapp?.shell.currentWidget?.sessionContext, kernel = context?.session?.kernel;
   return context?.isReady && kernel?.connectionStatus === "connected" && kernel.status === "idle";
+}"""
+RUN_ALL = """() => {
+  window.ran = false;
+  window.jupyterapp.commands.execute("notebook:run-all-cells").finally(() => { window.ran = true });
 }"""
 STARTED = """() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].some(p => /[*\\d]/.test(p.textContent))"""
 
@@ -109,13 +111,13 @@ class Notebook:
     errors: list[str] = field(default_factory=list)
 
     def run_all(self) -> None:
-        """Run all cells. JupyterLab drops a run that comes while the kernel's session is being made, so look that it began."""
+        """Run all cells. JupyterLab drops a run that comes while the kernel's session is being made; then it is run again."""
         self.page.wait_for_function(READY, timeout=MINUTE)
-        while True:
-            self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells') }")
-            with suppress(NotYet):
-                self.page.wait_for_function(STARTED, timeout=3000)
-                return
+        started = False
+        while not started:
+            self.page.evaluate(RUN_ALL)
+            self.page.wait_for_function(f"() => window.ran || ({STARTED})()", timeout=MINUTE)
+            started = self.page.evaluate(STARTED)
 
     def cell(self, text: str) -> Locator:
         """The code cell whose source contains this text."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from oracle import Ids, differ, frames, tables
+from oracle import Ids, differ, frames, local, tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from toolkit.join import StreamJoin
-from toolkit.kernels import Joiner, Partial, Rows, build
 from toolkit.placement.centralized import Centralized
 
 # One condition a line; "index" says that the parser must find a link between the streams, "scan" that it must not.
@@ -140,21 +137,6 @@ def truth(given: dict[str, DataFrame]) -> dict[str, Ids]:
     a, b = (answer.column(x).to_numpy() for x in ("a", "b"))
     hits = [np.flatnonzero(answer.column(str(i)).to_numpy(zero_copy_only=False)) for i in range(len(texts))]
     return {on: Counter(zip(a[at].tolist(), b[at].tolist(), strict=True)) for on, at in zip(texts, hits, strict=True)}
-
-
-def local(join: StreamJoin) -> Ids:
-    """The join of two whole streams by the kernels, without the engine."""
-    whole, blocks = join.union(join.streams), []
-    for i, alias in enumerate(join.streams):
-        keys = [f"__keys{i}.*"] if join.predicate.keys[i] or join.predicate.computed[i] else []
-        mine = whole.filter(f"__stream = {i}").select(f"{alias}.*", "__time", "__key", *keys).toArrow()
-        batch = pa.record_batch({n: c.combine_chunks() for n, c in zip(mine.column_names, mine.columns, strict=True)})
-        blocks.append(Rows(build(batch, join.predicate.indexes(i))))
-    a, b = blocks
-    joiner, found = Joiner(join.predicate, (None, None), (None, None)), Counter()
-    for part in joiner.probe(Partial({0: (a, np.arange(a.batch.num_rows))}), b, 1, False, SimpleNamespace(compared=0)):
-        found.update(zip(part.values(0, "id").tolist(), part.values(1, "id").tolist(), strict=True))
-    return found
 
 
 @pytest.mark.parametrize("line", CONDITIONS)

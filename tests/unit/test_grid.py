@@ -143,12 +143,12 @@ def grid_blocks(group, rows):
     ]
 
 
-def moves(old, new, rows):
+def moves(old, new, rows, budget=0):
     """The migration of one block per partition: (draft, start, blocks by id)."""
     blocks = grid_blocks(old, rows)
     facts = Facts(1, ("r", "s"), tuple(blocks), len(blocks), rows, rows, (0, 0))
     draft = Draft(facts)
-    start = begin(draft, old, new, blocks)
+    start = begin(draft, old, new, blocks, budget)
     return draft, start, {b.id: b for b in blocks}
 
 

@@ -16,7 +16,8 @@ FULL = (None, None)
 
 
 def block(id: int, rows: int = 10, span: tuple[int, int] = (0, 0), **more: object) -> Block:
-    fields: dict[str, object] = {"stream": 0, "keys": (0, 8), "batch": id, "hosts": (0,), "rows": rows, "bytes": 8 * rows, "span": span}
+    fields: dict[str, object] = {"stream": 0, "keys": (0, 8), "batch": id, "hosts": (0,), "rows": rows, "bytes": 8 * rows}
+    fields["span"] = span
     return Block(id, **(fields | more))  # type: ignore[arg-type]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.events import MigrationAdvanced, MigrationEnded, MigrationStarted
 from toolkit.placement.groups import Group, by_group, changed
 from toolkit.placement.mapping import Decision
-from toolkit.placement.migration import Draft, Migration, Step, advance, begin, settle
+from toolkit.placement.migration import RATE, Draft, Migration, Step, advance, begin, settle
 from toolkit.placement.routing import routes
 from toolkit.plan import Block, Facts, Plan, Route
 
@@ -138,7 +138,7 @@ class Turn:
 
     def _start(self, team: Team, new: Group) -> None:
         """A new epoch: the fresh blocks of this very batch are routed by the new mapping."""
-        start = begin(self.draft, team.group, new, self.blocks[team.number])
+        start = begin(self.draft, team.group, new, self.blocks[team.number], self._budget(new))
         (r, s, dr, ds), (tau_r, tau_s) = team.counts, self._sizes()
         self.events += [
             changed(self.facts.batch, team.number, team.group, new, ((r + dr) * tau_r, (s + ds) * tau_s)),
@@ -146,6 +146,11 @@ class Turn:
         ]
         team.group = new
         self._continue(team, start.migration if start.migration.pending else None)
+
+    def _budget(self, group: Group) -> float:
+        """Tuples that migration may bring to a host of the group with each batch, if batches go on as the last one was."""
+        share = (group.keys[1] - group.keys[0]) / self.grid.keys
+        return RATE * share * sum(n / parts for n, parts in zip(self.facts.last_received, group.mapping, strict=True))
 
     def _advance(self, team: Team) -> None:
         assert team.migration is not None

@@ -17,6 +17,9 @@ from toolkit.placement.mapping import Decision, check_hosts, decompose, ilf, opt
 from toolkit.placement.routing import routes
 from toolkit.plan import Facts, Keying, Plan
 
+FINENESS = 16
+"""Routing keys for each host of an adaptive grid, so that what migrates can be cut into pieces of one host's share."""
+
 __all__ = [
     "AdaptiveGrid", "Decision", "StaticGrid", "StaticOpt", "decompose", "ilf", "optimal_ilf", "optimal_mapping", "pad",
 ]  # fmt: skip
@@ -161,14 +164,14 @@ class AdaptiveGrid:
 
     @property
     def keys(self) -> int:
-        return self.max_hosts
+        return self.max_hosts * FINENESS
 
     def start(self, streams: int) -> Any:
         """The controller's state: for each group its mapping, hosts, counts of Algorithm 2, and the migration that runs."""
         _check_streams(self, streams)
         given = [(self.n, self.m)] if self.n is not None and self.m is not None else None
         mappings = given or [square(j) for j in decompose(self.hosts)]
-        groups = divide(self.hosts, mappings, self.max_hosts // self.hosts)
+        groups = divide(self.hosts, mappings, self.keys // self.hosts)
         return {"told": False, "check": False, "groups": [Team(k, g).state() for k, g in enumerate(groups)]}
 
     def owes(self, state: Any) -> bool:

@@ -72,11 +72,11 @@ class Group:
         return Group(self.keys, mapping, tuple(sorted(place, key=place.__getitem__)))
 
 
-def divide(hosts: int, mappings: Sequence[Mapping], growth: int = 1) -> list[Group]:
-    """J hosts as groups of powers of two, each with a share of the ``growth`` * J routing keys in proportion to its size."""
+def divide(hosts: int, mappings: Sequence[Mapping], width: int = 1) -> list[Group]:
+    """J hosts as groups of powers of two, each with ``width`` routing keys for each of its hosts."""
     groups, first = [], 0
     for size, mapping in zip(decompose(hosts), mappings, strict=True):
-        groups.append(Group((first * growth, (first + size) * growth), mapping, tuple(range(first, first + size))))
+        groups.append(Group((first * width, (first + size) * width), mapping, tuple(range(first, first + size))))
         first += size
     return groups
 

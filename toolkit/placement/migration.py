@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, pairwise
 
 from toolkit.placement.groups import Group
 from toolkit.plan import Block, Derivation, Facts, Hop, Keys, Plan, Route, after
@@ -21,6 +21,9 @@ Copy = tuple[int, int, int]
 
 RATE = 2
 """Migrated tuples that a host takes in for each new tuple it receives (Theorem 4.4)."""
+
+PIECES = 16
+"""A block is cut into this many pieces at most, for each new partition that it is copied to."""
 
 
 @dataclass
@@ -77,32 +80,54 @@ class Start:
     discarded: int
 
 
-def begin(draft: Draft, old: Group, new: Group, blocks: Iterable[Block]) -> Start:
+def begin(draft: Draft, old: Group, new: Group, blocks: Iterable[Block], budget: float) -> Start:
     """Cut and discard what the new mapping does not need in its place, and list what must be copied; no copy is made yet.
 
     A block that already lies on all its new hosts (its stream's partitions are cut) needs no copy: KEEP and DISCARD of
-    Algorithm 3. The other stream's blocks are MIGRATED: each goes from a host to its partner in the same old row or column.
+    Algorithm 3. The other stream's blocks are MIGRATED: each goes from a host to its partner in the same old row or column,
+    in pieces of about ``budget`` tuples, what a host may take in with one batch, so that the flow is steady.
     """
     pending: list[Copy] = []
     tuples = discarded = 0.0
     places = _sources(old, new)
     for b in blocks:
-        parts = range(new.part(b.stream, b.keys[0]), new.part(b.stream, b.keys[1] - 1) + 1)
-        for part in parts:
-            share = b.rows / len(parts)
-            target = new.line(b.stream, part)
+        ranges = _ranges(b, new, budget)
+        for keys in ranges:
+            share = b.rows * (keys[1] - keys[0]) / (b.keys[1] - b.keys[0])
+            target = new.line(b.stream, new.part(b.stream, keys[0]))
             missing = [h for h in target if h not in b.hosts]
             stay = b.hosts if missing else target
-            piece = b if len(parts) == 1 else draft.cut(b, new.range(b.stream, part), stay)
+            piece = b if len(ranges) == 1 else draft.cut(b, keys, stay)
             source = old.part(b.stream, b.keys[0])
             pending += [(piece.id, h, places[h][b.stream][source]) for h in missing]
             tuples += share * len(missing)
             discarded += share * (len(b.hosts) - len(stay))
             if piece is b:
                 draft.drop(b, set(b.hosts) - set(stay))
-        if len(parts) > 1:
+        if len(ranges) > 1:
             draft.drop(b, b.hosts)
     return Start(Migration(draft.facts.batch, tuple(pending)), round(tuples), round(discarded))
+
+
+def _ranges(block: Block, new: Group, budget: float) -> list[Keys]:
+    """The key ranges that a block is cut in: by new partition, and what is to be copied further, into equal ones."""
+    stream, (lo, hi) = block.stream, block.keys
+    ranges: list[Keys] = []
+    for part in range(new.part(stream, lo), new.part(stream, hi - 1) + 1):
+        first, last = new.range(stream, part)
+        first, last = max(first, lo), min(last, hi)
+        moves = not set(block.hosts).issuperset(new.line(stream, part))
+        pieces = _pieces(block.rows * (last - first) / (hi - lo), last - first, budget) if moves else 1
+        ranges += pairwise(first + (last - first) * k // pieces for k in range(pieces + 1))
+    return ranges
+
+
+def _pieces(rows: float, keys: int, budget: float) -> int:
+    """The least power of two of pieces that are within the budget, as far as keys allow; one when nothing is arriving."""
+    pieces = 1
+    while 0 < pieces * budget < rows and 2 * pieces <= min(keys, PIECES):
+        pieces *= 2
+    return pieces
 
 
 def _sources(old: Group, new: Group) -> dict[int, tuple[dict[int, int], dict[int, int]]]:

@@ -1,0 +1,51 @@
+"""A driver for a test to kill: ``python driver.py FOLDER start|resume [commit|tidy BATCH]``.
+
+It joins seeded streams. Given a step of the store and a batch, it stops for ever right before that step, having made the
+file FOLDER.held.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from oracle import frames, tables
+from scatter import Scatter
+
+from toolkit.join import StreamJoin
+from toolkit.session import session
+from toolkit.store import Store
+
+ON = "abs(a.n - b.n) <= 30 AND b.k <> a.k"
+WINDOWS = {"a": 300, "b": 250}
+STREAMS = tables("ab", {"a": 300, "b": 400}, seed=31, batches=8)
+
+
+def hold(folder: str, step: str, batch: int) -> None:
+    real = getattr(Store, step)
+
+    def held(self: Store, *given: Any) -> None:
+        if len(self.committed()) == batch:
+            Path(f"{folder}.held").touch()
+            threading.Event().wait()
+        real(self, *given)
+
+    setattr(Store, step, held)
+
+
+def main(folder: str, verb: str, step: str = "", batch: str = "") -> None:
+    if step:
+        hold(folder, step, int(batch))
+    streams = frames(session(cores=2), STREAMS)
+    if verb == "start":
+        windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
+        run = StreamJoin(streams, ON, Scatter(), windows, time="ts", check=True).start(folder, batches="batch")
+    else:
+        run = StreamJoin.resume(folder, streams)
+    run.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

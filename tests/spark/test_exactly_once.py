@@ -1,0 +1,131 @@
+"""Real processes, really killed: the results are those of a run that nobody disturbed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import driver
+import pytest
+from oracle import differ, expected, found, frames, tables, until
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from scatter import Scatter
+
+from toolkit import engine
+from toolkit.join import JoinRun, StreamJoin
+from toolkit.store import Store
+
+
+def parents() -> dict[int, int]:
+    """The parent of every live process, from /proc; what has ended but not been reaped does not count."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = entry.read_text().rpartition(")")[2].split()[:2]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if state != "Z":
+            found[int(entry.parent.name)] = int(parent)
+    return found
+
+
+def descendants(pid: int) -> set[int]:
+    tree, family = parents(), {pid}
+    while more := {p for p, parent in tree.items() if parent in family} - family:
+        family |= more
+    return family - {pid}
+
+
+def launch(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """The driver in a process of its own. Its output goes to a file beside the folder."""
+    program = Path(driver.__file__)
+    paths = os.pathsep.join([str(program.parent), str(program.parent.parent)])
+    with open(f"{folder}.log", "ab") as log:
+        return subprocess.Popen(
+            [sys.executable, str(program), str(folder), *arguments], env=os.environ | {"PYTHONPATH": paths}, stdout=log, stderr=log
+        )
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """kill -9 the driver; its JVM and workers then end by themselves."""
+    family = descendants(process.pid)
+    assert process.poll() is None, "the driver ended before it could be killed"
+    process.kill()
+    process.wait()
+    assert len(family) >= 2
+    until(lambda: not family & parents().keys(), "end of the JVM that lost its driver")
+
+
+def ended(run: JoinRun) -> JoinRun:
+    run.awaitTermination()
+    return run
+
+
+def test_a_driver_killed_three_times(spark: SparkSession, tmp_path: Path) -> None:
+    """In the middle of batch 2's tasks, before the commit of batch 4, right after that of batch 6."""
+    folder, store = tmp_path / "run", Store(tmp_path / "run")
+    held = Path(f"{folder}.held")
+
+    process = launch(folder, "start")
+    until(lambda: list(store.blocks.glob("000002-*")) or process.poll(), "block of batch 2", 120)
+    kill(process)
+    assert store.committed() in ([0, 1], [0, 1, 2])
+
+    process = launch(folder, "resume", "commit", "4")
+    until(lambda: held.exists() or process.poll(), "batch 4 before its commit", 120)
+    kill(process)
+    assert store.committed() == [0, 1, 2, 3]
+    assert list(store.results.glob("000004-*"))
+
+    held.unlink()
+    process = launch(folder, "resume", "tidy", "7")
+    until(lambda: held.exists() or process.poll(), "batch 6 after its commit", 120)
+    kill(process)
+    assert store.committed() == list(range(7))
+
+    run = ended(StreamJoin.resume(folder, frames(spark, driver.STREAMS)))
+    assert store.committed() == list(range(8))
+    assert differ(found(run), expected(driver.STREAMS, driver.ON, driver.WINDOWS)) == ""
+    named = {Path(f).name for f in store.result_files()}
+    assert {f.name for f in store.results.iterdir()} == named
+
+
+@pytest.mark.parametrize("stage", ["first_stage", "next_stage"])
+def test_python_workers_killed_in_the_middle_of_their_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    """Each task of a stage stops when all its files are written; its worker is killed, and the task tried again."""
+    streams, on = tables("ab", 150, seed=41, batches=3), "a.k = b.k"
+    real = getattr(engine, stage)
+    monkeypatch.setattr(engine, stage, lambda batch: stopping(real(batch), tmp_path / f"{batch.number}"))
+    join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
+    run, killed = join.start(tmp_path / "run", batches="batch"), set()
+    while run.isActive:
+        for mark in {*tmp_path.glob("*.pid")} - killed:
+            os.kill(int(mark.read_text()), signal.SIGKILL)
+            killed.add(mark)
+        run.awaitTermination(0.02)
+    assert len(killed) >= 6
+    assert differ(found(run), expected(streams, on)) == ""
+    assert run.metrics()["results"].sum() == run.results().count()
+
+
+def stopping(kernel: Callable[[Any], Iterator[Any]], mark: Path) -> Callable[[Any], Iterator[Any]]:
+    """The kernel, but the first attempt of each task tells its process id when its work is done and then waits for ever."""
+
+    def run(batches: Any) -> Iterator[Any]:
+        done = list(kernel(batches))
+        mine = mark.with_name(f"{mark.name}-{TaskContext.get().partitionId()}.pid")
+        if not mine.exists():
+            mine.with_suffix(".new").write_text(str(os.getpid()))
+            mine.with_suffix(".new").rename(mine)
+            signal.pause()
+        yield from done
+
+    return run

@@ -1,0 +1,136 @@
+"""Any schema, NULL everywhere, nothing at all: tuples come through unchanged and only those that match."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from oracle import EPOCH, differ, expected, found, frames, local, tables
+from pyspark.sql import DataFrame, Row, SparkSession
+from scatter import Scatter
+
+from toolkit.events import BatchCommitted
+from toolkit.join import JoinRun, StreamJoin
+from toolkit.placement.centralized import Centralized
+from toolkit.placement.grid import AdaptiveGrid
+from toolkit.placement.hashing import HashPartition
+
+SCHEMA = """
+    id long, byte byte, short short, int int, long long, float float, double double, text string, date date,
+    `a time` timestamp, ntz timestamp_ntz, money decimal(10,2), wide decimal(38,10), flag boolean, raw binary,
+    list array<int>, texts array<string>, pair struct<x: int, y: string>, map map<string, int>,
+    deep array<struct<m: map<int, array<double>>, n: struct<o: boolean>>>, `dotted.name` int, `größe` string
+"""
+FIRST = datetime(1969, 12, 31, 23, 59, 59, 999_999)
+ROWS: list[tuple[Any, ...]] = [
+    (
+        -(2**7), -(2**15), -(2**31), -(2**63), -0.0, -inf, "", date(1583, 1, 1), FIRST, FIRST, Decimal("-99999999.99"),
+        Decimal("-9999999999999999999999999999.9999999999"), False, b"", [], [], Row(x=None, y=None), {}, [], 1, "μ",
+    ),
+    (
+        2**7 - 1, 2**15 - 1, 2**31 - 1, 2**63 - 1, inf, nan, "Zoë 日本 🎉\n\t\"'\\", date(9999, 12, 31),
+        datetime(9999, 12, 31, 23, 59, 59), datetime(9999, 12, 31, 23, 59, 59), Decimal("0.01"), Decimal("1E-10"), True,
+        b"\x00\xff", [1, None, 3], ["", None, "é"], Row(x=1, y="ÿ"), {"": None, "k": 2},
+        [Row(m={1: [nan, None], 2: None}, n=Row(o=None)), None, Row(m=None, n=None)], -1, "",
+    ),
+    (None,) * 21,
+]  # fmt: skip
+
+EQUAL = Counter((i, j) for i in range(9) for j in range(9) if i % 3 == j % 3 != 2)
+
+
+def wide(spark: SparkSession, first: int) -> DataFrame:
+    rows = [(first + i, *row) for i, row in enumerate(ROWS * 3)]
+    return spark.createDataFrame(rows, SCHEMA)
+
+
+def texts(frame: DataFrame) -> list[str]:
+    """The rows in a form in which NaN equals itself and -0.0 differs from 0.0."""
+    return sorted(map(repr, frame.collect()))
+
+
+def test_tuples_come_through_unchanged(spark: SparkSession, tmp_path: Path) -> None:
+    streams = {"a": wide(spark, 0), "b": wide(spark, 1000)}
+    on = "a.id = b.id - 1000 AND (b.`dotted.name` IS NULL OR a.`größe` IS NOT NULL)"
+    join = StreamJoin(streams, on, Scatter(), check=True)
+    run = join.start(tmp_path / "run", batches=3)
+    run.awaitTermination()
+    for alias in ("a", "b"):
+        assert texts(run.results().select(f"{alias}.*")) == texts(streams[alias])
+        assert run.results().schema[alias].dataType == streams[alias].schema
+
+
+@pytest.mark.parametrize("column", ["float", "double", "wide", "raw", "text", "`a time`", "ntz", "date", "flag", "größe"])
+def test_null_never_matches_and_equal_values_do(spark: SparkSession, column: str) -> None:
+    """ROWS holds each value three times; NaN equals NaN, NULL nothing. Each type can be indexed and partitioned by."""
+    streams = {"a": wide(spark, 0), "b": wide(spark, 0)}
+    join = StreamJoin(streams, f"a.{column} = b.{column}", HashPartition(2))
+    assert join.predicate.step(frozenset({0}), 1).index is not None
+    assert local(join) == EQUAL
+
+
+def test_nan_and_null_keys_in_a_run(spark: SparkSession, tmp_path: Path) -> None:
+    streams = {"a": wide(spark, 0), "b": wide(spark, 0)}
+    join = StreamJoin(streams, "a.double = b.double AND a.text = b.text", HashPartition(3), check=True)
+    run = join.start(tmp_path / "run", batches=2)
+    run.awaitTermination()
+    assert found(run) == EQUAL
+
+
+def test_a_tuple_without_event_time_matches_only_without_windows(spark: SparkSession, tmp_path: Path) -> None:
+    times = [EPOCH, None, EPOCH + timedelta(seconds=20), None]
+    rows = pa.table({"id": range(4), "ts": pa.array(times, pa.timestamp("us", tz="UTC"))})
+    streams = {a: spark.createDataFrame(rows) for a in ("a", "b")}
+    seen = {}
+    for name, windows in (("all", {}), ("windowed", {"a": "10 seconds", "b": "10 seconds"})):
+        run = StreamJoin(streams, "a.id = b.id OR true", Scatter(), windows, time="ts").start(tmp_path / name, batches=2)
+        run.awaitTermination()
+        seen[name] = found(run)
+    assert seen["all"] == Counter((i, j) for i in range(4) for j in range(4))
+    assert seen["windowed"] == Counter({(0, 0): 1, (2, 2): 1})
+
+
+@pytest.mark.parametrize("time", ["date", "ntz"])
+def test_dates_and_local_timestamps_are_event_times_too(spark: SparkSession, tmp_path: Path, time: str) -> None:
+    """W = 2 days, strictly: day 1 meets day 2 and not day 3."""
+    days = [datetime(2024, 3, d, tzinfo=UTC) for d in (1, 2, 3)]
+    naive = pa.array([d.replace(tzinfo=None) for d in days], pa.timestamp("us"))
+    column = naive.cast(pa.date32()) if time == "date" else naive
+    frame = spark.createDataFrame(pa.table({"id": [1, 2, 3], "t": column}))
+    windows = {"a": "2 days", "b": "2 days"}
+    run = StreamJoin({"a": frame, "b": frame}, "a.id <= b.id", Centralized(), windows, time="t").start(tmp_path / "run", batches=2)
+    run.awaitTermination()
+    assert found(run) == Counter([(1, 1), (1, 2), (2, 2), (2, 3), (3, 3)])
+
+
+def test_empty_batches_do_what_is_due(spark: SparkSession, tmp_path: Path) -> None:
+    """Blocks of batches 0 to 3 are merged in batch 4, which has no tuples, as have 5 to 7 and the last."""
+    streams = tables("ab", 60, seed=8, batches=5)
+    for alias, rows in streams.items():
+        batch = pa.array([{4: 8}.get(b, b) for b in rows["batch"].to_pylist()], pa.int32())
+        streams[alias] = rows.set_column(rows.schema.get_field_index("batch"), "batch", batch)
+    on = "a.k = b.k"
+    run = StreamJoin(frames(spark, streams), on, Centralized(), check=True).start(tmp_path / "run", batches="batch")
+    run.awaitTermination()
+    committed = [e for e in run.events() if isinstance(e, BatchCommitted)]
+    assert [sum(e.received) > 0 for e in committed] == [True] * 4 + [False] * 4 + [True]
+    assert len(committed[4].dropped) == 8
+    assert sum(committed[4].live) == sum(committed[3].live)
+    assert differ(found(run), expected(streams, on)) == ""
+
+
+@pytest.mark.parametrize("empty", ["b", "ab"])
+def test_empty_streams(spark: SparkSession, tmp_path: Path, empty: str) -> None:
+    streams = {a: rows.slice(0, 0) if a in empty else rows for a, rows in tables("ab", 40, seed=8).items()}
+    join = StreamJoin(frames(spark, streams), "a.k = b.k", AdaptiveGrid(4), {"a": "1 minute"}, time="ts")
+    run: JoinRun = join.start(tmp_path / "run", batches=3)
+    run.awaitTermination()
+    assert run.status["state"] == "completed"
+    assert run.results().count() == 0
+    assert [f.name for f in run.results().schema] == ["a", "b"]
