@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from toolkit.events import BatchCommitted
-from toolkit.plan import Block, CoverLedger, Facts, Placement, Plan, after
+from toolkit.plan import Block, CoverError, CoverLedger, Facts, Placement, Plan, after
 from toolkit.report import planned
 from toolkit.store import Slot, State, Store
 from toolkit.task import SHIPPED, Batch, Query, first_stage, next_stage, spread
@@ -92,6 +92,7 @@ class Engine:
         )  # fmt: skip
         plan = self.placement.plan(facts, json.loads(json.dumps(s.policy)))
         if self.ledger is not None:
+            _check_tiles(plan, self.streams, self.placement.keys)
             self.ledger.check(blocks, _joined(kept, plan))
         return kept, plan
 
@@ -178,6 +179,15 @@ class Engine:
             host_seconds=[round(s, 6) for s in by_host("seconds")],
             late=sum(_first_line(outcome, b)[5] for b in plain.values() if b.batch == state.batch and b.id not in old.blocks),
         )
+
+
+def _check_tiles(plan: Plan, streams: int, keys: int) -> None:
+    """Raise CoverError unless the fresh blocks of every stream share out the routing keys, so that each tuple is in one."""
+    for s in range(streams):
+        ranges = sorted(r.block.keys for r in plan.routes if r.fresh and r.block.stream == s)
+        ends = [0, *(end for _, end in ranges)]
+        if [start for start, _ in ranges] != ends[:-1] or ends[-1] != keys:
+            raise CoverError(f"the fresh blocks of stream {s} hold routing keys {ranges}; together they must hold [0, {keys}) once")
 
 
 def _joined(kept: Plan, plan: Plan) -> Plan:

@@ -20,8 +20,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from toolkit import events, replay
 from toolkit.engine import Engine
+from toolkit.parsing import parse
 from toolkit.plan import Placement
-from toolkit.predicate import TIME, Predicate, parse
+from toolkit.predicate import TIME, Predicate
 from toolkit.store import Store
 from toolkit.task import Query
 

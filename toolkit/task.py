@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from toolkit.kernels import ROUTING, Joiner, Partial, Rows, build, merge
-from toolkit.plan import Derivation, Keys, Path as Hops, Route
+from toolkit.plan import Derivation, Keys, Route
+from toolkit.plan import Path as Hops
 from toolkit.predicate import TIME, Predicate
 from toolkit.store import Slot
 

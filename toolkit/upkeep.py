@@ -1,8 +1,8 @@
 """Upkeep of the block store, the same for every placement: expired blocks are dropped, small blocks merged.
 
-Merging works as in a log-structured merge tree: blocks of one stream on the same hosts are grouped in tiers by size, each tier
-four times the one below; four of a tier become one, if their ranges of routing keys touch, so that what a migration has cut
-grows together again. The number of blocks that a probe enters grows
+Merging works as in a log-structured merge tree: the blocks of one stream on the same hosts are grouped in tiers by size, each tier
+four times the one below; four of a tier whose ranges of routing keys touch become one. Size is rows per key, so that the
+pieces of a block that was cut lie in its tier, and grow together again. The number of blocks that a probe enters grows
 with the logarithm of the history, and each tuple is rewritten a logarithmic number of times.
 """
 
@@ -39,20 +39,29 @@ def upkeep(
     A block has expired when now - t_max >= W for every tuple that may still come.
     """
     drops: dict[int, tuple[int, ...]] = {}
-    groups: dict[tuple[object, ...], list[Block]] = {}
+    groups: dict[tuple[int, tuple[int, ...]], list[Block]] = {}
     for b in blocks:
         window, limit = windows[b.stream], horizon[b.stream]
         if window is not None and limit is not None and b.span is not None and b.span[1] + window <= limit:
             if b.id not in pinned:
                 drops[b.id] = b.hosts
         elif b.id not in pinned:
-            groups.setdefault((b.stream, b.hosts, _tier(b.rows)), []).append(b)
+            groups.setdefault((b.stream, b.hosts), []).append(b)
     derivations = []
-    for group in groups.values():
-        for few in _due(group, windows[group[0].stream]):
+    for tier in (tier for group in groups.values() for tier in _tiers(group)):
+        for few in _due(tier, windows[tier[0].stream]):
             derivations.append(_merged(few, next_id + len(derivations)))
             drops |= {b.id: b.hosts for b in few}
     return Plan(derivations=tuple(derivations), drops=drops)
+
+
+def _tiers(group: list[Block]) -> list[list[Block]]:
+    """The blocks by tier, each counted with the rows that it would have if it held all keys of the group."""
+    lo, hi = _keys(group)
+    tiers: dict[int, list[Block]] = {}
+    for b in group:
+        tiers.setdefault(_tier(b.rows * (hi - lo) // (b.keys[1] - b.keys[0])), []).append(b)
+    return list(tiers.values())
 
 
 def _tier(rows: int) -> int:
@@ -62,25 +71,29 @@ def _tier(rows: int) -> int:
     return tier
 
 
-def _due(group: list[Block], window: int | None) -> list[list[Block]]:
-    """Runs of blocks to merge, oldest first, and what was born together by its keys."""
+def _due(tier: list[Block], window: int | None) -> list[list[Block]]:
+    """Runs of four blocks or more to merge, oldest first, and what was born together by its keys."""
     due, runs = [], []
-    for b in sorted(group, key=lambda b: (b.batch, b.keys, b.id)):
-        run = next((run for run in runs if _fits(run, b, window)), [])
-        run.append(b)
-        if len(run) == 1:
-            runs.append(run)
-        elif len(run) == FANOUT:
-            runs.remove(run)
+    for b in sorted(tier, key=lambda b: (b.batch, b.keys, b.id)):
+        run, apart = [b], []
+        for other in runs:
+            if _fit(other, run, window):
+                run = other + run
+            else:
+                apart.append(other)
+        if len(run) < FANOUT:
+            runs = [*apart, run]
+        else:
+            runs = apart
             due.append(run)
     return due
 
 
-def _fits(run: list[Block], b: Block, window: int | None) -> bool:
-    """Whether the keys of a run and a block touch. In a window, a run spans a quarter of it at most, so that it expires in time."""
-    (lo, hi), span = _keys(run), _span([*run, b])
+def _fit(a: list[Block], b: list[Block], window: int | None) -> bool:
+    """Whether the keys of two runs touch. In a window, a run spans a quarter of it at most, so that it expires in time."""
+    (lo, hi), (low, high), span = _keys(a), _keys(b), _span(a + b)
     in_time = window is None or span is None or span[1] - span[0] <= window // FANOUT
-    return in_time and lo <= b.keys[1] and b.keys[0] <= hi
+    return in_time and lo <= high and low <= hi
 
 
 def _keys(blocks: list[Block]) -> Keys:

@@ -89,6 +89,7 @@ class Painter {
   stream(s) { return this.on(this.palette.streams[s % this.palette.streams.length]); }
 
   paint(t) {
+    if (!this.root.isConnected) return; // the observer of its size paints it once it has one
     const width = Math.max(280, this.canvas.clientWidth) - 2 * EDGE, wide = width >= 620;
     const side = Math.floor(Math.min(wide ? (width - 24) / 2 : width, 520));
     const line = this.frame.line ? 250 : 0, rows = wide ? side : 2 * side + 12;

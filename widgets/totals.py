@@ -47,14 +47,19 @@ def table(events: Iterable[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows(fold(events)), columns=COLUMNS, dtype=object)
 
 
+def _readable(row: tuple[str, float | int, str]) -> tuple[str, str, str]:
+    what, value, unit = row
+    return (what, f"{value / 1e6:,.2f}", "MB") if unit == "bytes" else (what, f"{value:,}", unit)
+
+
 def html(scene: Scene) -> str:
     """The totals as an HTML table; its title says so when the run is modelled."""
     kind = "modelled run" if scene.modelled else "measured"
     style = "padding:1px 10px;text-align:right;font-variant-numeric:tabular-nums"
     lines = "".join(
-        f'<tr><td style="padding:1px 10px;text-align:left">{what}</td><td style="{style}">{value:,}</td>'
+        f'<tr><td style="padding:1px 10px;text-align:left">{what}</td><td style="{style}">{value}</td>'
         f'<td style="padding:1px 10px;text-align:left">{unit}</td></tr>'
-        for what, value, unit in rows(scene)
+        for what, value, unit in map(_readable, rows(scene))
     )
     caption = f'<caption style="text-align:left;font-weight:600;padding:4px 10px">Totals ({kind})</caption>'
     return f'<table style="border-collapse:collapse;font:13px system-ui,sans-serif">{caption}{lines}</table>'

@@ -102,9 +102,9 @@ def test_settings(streams: dict[str, DataFrame], change: Any, settings: dict[str
         StreamJoin(change(streams), "a.x = b.x", Centralized(), **settings)
 
 
-@pytest.mark.parametrize("window", ["-5 seconds", "0 seconds", "soon", "5", "5 parsecs", "1 second ago", "", 60, "0.0000001 seconds"])
+@pytest.mark.parametrize("window", ["-5 seconds", "0 seconds", "soon", "5", "5 parsecs", "1 second ago", "", 60, "1e-9 seconds"])
 def test_windows(streams: dict[str, DataFrame], window: Any) -> None:
-    with pytest.raises(ValueError, match=r"the window of b is .*; it must be a positive span such as '60 seconds'"):
+    with pytest.raises(ValueError, match=r"the window of b is .*; it must be a positive span"):
         StreamJoin(streams, "a.x = b.x", Centralized(), {"b": window}, time="ts")
 
 

@@ -52,10 +52,10 @@ def launch(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
         )
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[bytes], log: Path) -> None:
     """kill -9 the driver; its JVM and workers then end by themselves."""
     family = descendants(process.pid)
-    assert process.poll() is None, "the driver ended before it could be killed"
+    assert process.poll() is None, f"the driver ended before it could be killed: {log.read_text()}"
     process.kill()
     process.wait()
     assert len(family) >= 2
@@ -70,23 +70,23 @@ def ended(run: JoinRun) -> JoinRun:
 def test_a_driver_killed_three_times(spark: SparkSession, tmp_path: Path) -> None:
     """In the middle of batch 2's tasks, before the commit of batch 4, right after that of batch 6."""
     folder, store = tmp_path / "run", Store(tmp_path / "run")
-    held = Path(f"{folder}.held")
+    held, log = Path(f"{folder}.held"), Path(f"{folder}.log")
 
     process = launch(folder, "start")
     until(lambda: list(store.blocks.glob("000002-*")) or process.poll(), "block of batch 2", 120)
-    kill(process)
+    kill(process, log)
     assert store.committed() in ([0, 1], [0, 1, 2])
 
     process = launch(folder, "resume", "commit", "4")
     until(lambda: held.exists() or process.poll(), "batch 4 before its commit", 120)
-    kill(process)
+    kill(process, log)
     assert store.committed() == [0, 1, 2, 3]
     assert list(store.results.glob("000004-*"))
 
     held.unlink()
     process = launch(folder, "resume", "tidy", "7")
     until(lambda: held.exists() or process.poll(), "batch 6 after its commit", 120)
-    kill(process)
+    kill(process, log)
     assert store.committed() == list(range(7))
 
     run = ended(StreamJoin.resume(folder, frames(spark, driver.STREAMS)))
@@ -101,7 +101,7 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     """Each task of a stage stops when all its files are written; its worker is killed, and the task tried again."""
-    streams, on = tables("ab", 150, seed=41, batches=3), "a.k = b.k"
+    streams, on = tables("abc", 60, seed=41, batches=3), "a.k = b.k AND b.k = c.k"
     real = getattr(engine, stage)
     monkeypatch.setattr(engine, stage, lambda batch: stopping(real(batch), tmp_path / f"{batch.number}"))
     join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)

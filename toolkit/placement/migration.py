@@ -157,11 +157,13 @@ class Step:
 
 
 def advance(draft: Draft, migration: Migration, group: Group, blocks: dict[int, Block]) -> Step:
-    """Copy what the hosts' allowances cover, small blocks first, and drop the replicas that the new mapping does not need.
+    """Copy what the hosts' allowances cover and drop the replicas that the new mapping does not need.
+
+    The pieces of a block come in the order of their keys, so that upkeep can join them while others are on their way.
 
     When the last batch brought no tuple at all, copies delay nothing, and all that is pending moves.
     """
-    pending = sorted((p for p in migration.pending if p[0] in blocks), key=lambda p: (blocks[p[0]].rows, p))
+    pending = [p for p in migration.pending if p[0] in blocks]
     idle = not any(draft.facts.last_received)
     allowance = _filled(migration, draft.facts.batch, blocks.values(), {dst for _, dst, _ in pending})
     copies: list[Copy] = []

@@ -1,0 +1,70 @@
+"""Both notebooks by the same path as a report: they run, keep their claims, and leave one page that needs no network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from toolkit.cli import main
+from toolkit.headless import NOTEBOOKS, external_loads
+
+JOIN = [
+    "scale=0.01", "batches=6", "hosts=4", "compare_skews=1", "compare_scale=0.01", "compare_batches=3",
+]  # fmt: skip
+
+
+def report(name: str, page: Path, settings: list[str], folder: Path = NOTEBOOKS) -> int:
+    given = [word for setting in settings for word in ("-p", setting)]
+    return main(["report", name, "-o", str(page), "--notebooks", str(folder), *given])
+
+
+def checked(page: Path) -> str:
+    """The page's text, once it is sure that a browser fetches nothing for it."""
+    html = page.read_text(encoding="utf-8")
+    assert external_loads(html) == []
+    assert html.count("function replay(") >= 1 and '"matrix":' in html, "the run plays"
+    assert html.count("plotly.js v") == 1, "its charts are drawn without a network, by one copy of the library"
+    assert "widget-view" not in html and "Traceback" not in html
+    return html
+
+
+def test_the_tour(tmp_path: Path) -> None:
+    assert report("00_tour", page := tmp_path / "tour.html", ["tuples=600", "hosts=3", "batches=3"]) == 0
+    html = checked(page)
+    assert "pairs, the same as by brute force" in html
+    assert "batch 48 of 48" in html, "the recorded run"
+
+
+def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert report("01_adaptive_theta_join", page := tmp_path / "join.html", JOIN) == 0
+    html = checked(page)
+    assert "batch 6 of 6" in html and "AdaptiveGrid, 4 hosts" in html and "batch 48 of 48" not in html
+    assert "ILF of the grid / ILF* of an oracle" in html, "the time line"
+    assert "Runs compared (measured)" in html and all(f"{n}, z=1" in html for n in ("SHJ", "StaticMid", "StaticOpt", "Dynamic"))
+    assert "greatest ILF/ILF*" in html and "busiest host against the mean" in html, "the checks ran"
+    told = capfd.readouterr()
+    assert "batch 6 of 6 (100%)" in told.err and f"wrote {page}" in told.out
+
+
+def test_a_check_that_fails_makes_the_report_fail(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The tour with one result removed before its comparison with brute force."""
+    notebook = nbformat.read(NOTEBOOKS / "00_tour.ipynb", as_version=4)
+    place = next(i for i, cell in enumerate(notebook.cells) if "brute force" in cell.source and cell.cell_type == "code")
+    notebook.cells.insert(place, nbformat.v4.new_code_cell("found = found.iloc[1:]"))
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "data").symlink_to(NOTEBOOKS.parent / "data")
+    nbformat.write(notebook, tmp_path / "notebooks" / "short.ipynb")
+    settings = ["tuples=600", "hosts=3", "batches=3"]
+    assert report("short", tmp_path / "short.html", settings, tmp_path / "notebooks") == 1
+    assert "AssertionError" in capfd.readouterr().err and not (tmp_path / "short.html").exists()
+
+
+@pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem)
+def test_cells_have_lasting_ids_and_a_first_line_that_says_what_they_do(notebook: Path) -> None:
+    cells = json.loads(notebook.read_text())["cells"]
+    assert len({cell["id"] for cell in cells}) == len(cells)
+    code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code" and "parameters" not in c["metadata"].get("tags", [])]
+    assert all(source.startswith("# ") for source in code)
