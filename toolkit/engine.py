@@ -19,8 +19,9 @@ from toolkit.events import BatchCommitted
 from toolkit.plan import Block, CoverError, CoverLedger, Facts, Placement, Plan, after
 from toolkit.report import planned
 from toolkit.store import Slot, State, Store
-from toolkit.task import SHIPPED, Batch, Query, first_stage, next_stage, spread
+from toolkit.task import first_stage, next_stage, spread
 from toolkit.upkeep import horizon, upkeep
+from toolkit.wire import SHIPPED, Batch, Query
 
 
 @dataclass

@@ -6,6 +6,7 @@ microseconds), ``__key`` (routing key), the key columns of the predicate, and fo
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -252,6 +253,7 @@ def _duckdb() -> Any:
 
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("SET TimeZone = 'UTC'")
+    atexit.register(_duckdb.cache_clear)  # else it is told as leaked
     return connection
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from toolkit.join import JoinRun, StreamJoin
+from toolkit.join import StreamJoin
 from toolkit.placement import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid, StaticOpt
 from toolkit.plan import Placement
+from toolkit.run import JoinRun
 from toolkit.workloads.tpch import WORKLOADS, Workload
 
 PLACEMENTS = ("dynamic", "static_mid", "static_opt", "hash", "biclique")

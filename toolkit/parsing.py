@@ -223,7 +223,8 @@ class _Parser:
 
     def _refuse(self, node: exp.Expression, why: str, conjunct: exp.Expression) -> NoReturn:
         raise PredicateError(
-            f"{node.sql(dialect='spark').replace('`', '')!r} in the join condition cannot be evaluated over two streams at once ({why}); "
+            f"{node.sql(dialect='spark').replace('`', '')!r} in the join condition cannot be evaluated over two streams at once "
+            f"({why}); "
             "functions of one stream's columns alone may be any that Spark knows, and two streams may share comparisons, "
             "arithmetic, AND, OR, NOT, IN, LIKE, CASE, coalesce, greatest, least, concat, power, sqrt and the trigonometric ones"
         ) from None

@@ -277,10 +277,7 @@ def _check_derivations(blocks: tuple[Block, ...], plan: Plan) -> None:
             for s in d.sources:
                 if s not in where or src not in where[s].hosts:
                     raise CoverError(f"block {d.block.id} on host {dst} reads block {s} of host {src}: not there")
-        if d.sources == (d.block.id,):
-            kept = set(known[d.block.id].hosts)
-        else:
-            kept = set()
+        kept = set(known[d.block.id].hosts) if d.sources == (d.block.id,) else set()
         if set(d.block.hosts) != kept | set(d.reads):
             raise CoverError(f"block {d.block.id} is said to be on {d.block.hosts} but made on {sorted(d.reads)}")
         known[d.block.id] = d.block

@@ -47,7 +47,7 @@ def upkeep(
                 drops[b.id] = b.hosts
         elif b.id not in pinned:
             groups.setdefault((b.stream, b.hosts), []).append(b)
-    derivations = []
+    derivations: list[Derivation] = []
     for tier in (tier for group in groups.values() for tier in _tiers(group)):
         for few in _due(tier, windows[tier[0].stream]):
             derivations.append(_merged(few, next_id + len(derivations)))
@@ -56,11 +56,12 @@ def upkeep(
 
 
 def _tiers(group: list[Block]) -> list[list[Block]]:
-    """The blocks by tier, each counted with the rows that it would have if it held all keys of the group."""
+    """The blocks by tier. One that is not small counts with the rows that it would have if it held all keys of the group."""
     lo, hi = _keys(group)
     tiers: dict[int, list[Block]] = {}
     for b in group:
-        tiers.setdefault(_tier(b.rows * (hi - lo) // (b.keys[1] - b.keys[0])), []).append(b)
+        whole = b.rows * (hi - lo) // (b.keys[1] - b.keys[0])
+        tiers.setdefault(_tier(whole) if _tier(b.rows) else 0, []).append(b)
     return list(tiers.values())
 
 
@@ -73,7 +74,8 @@ def _tier(rows: int) -> int:
 
 def _due(tier: list[Block], window: int | None) -> list[list[Block]]:
     """Runs of four blocks or more to merge, oldest first, and what was born together by its keys."""
-    due, runs = [], []
+    due: list[list[Block]] = []
+    runs: list[list[Block]] = []
     for b in sorted(tier, key=lambda b: (b.batch, b.keys, b.id)):
         run, apart = [b], []
         for other in runs:

@@ -56,9 +56,7 @@ Frame = tuple[str, str, str, list[Any]]
 """Batch as text, title, note, traces."""
 
 
-def frames_chart(
-    name: str, frames: Sequence[Frame], layout: dict[str, Any], rows: Sequence[Any], columns: Sequence[str]
-) -> Chart:
+def frames_chart(name: str, frames: Sequence[Frame], layout: dict[str, Any], rows: Sequence[Any], columns: Sequence[str]) -> Chart:
     """A chart of one frame, or of several with a slider and Play; it opens on the last."""
     traces = frames[-1][3]
     figure = go.Figure(traces)

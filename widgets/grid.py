@@ -119,11 +119,7 @@ def _traces(view: dict[str, Any]) -> list[Any]:
     for x, y, w, h in corners:
         edges += [(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y), (None, None)]
         mean += [(x, y + h * (1 - view["mean"] / most)), (x + w, y + h * (1 - view["mean"] / most)), (None, None)]
-    fit = [
-        (x + w / 2, y + h - 0.015, host)
-        for host, (x, y, w, h) in places.items()
-        if w * 600 > 9 * len(str(host)) and h > 0.025
-    ]
+    fit = [(x + w / 2, y + h - 0.015, host) for host, (x, y, w, h) in places.items() if w * 600 > 9 * len(str(host)) and h > 0.025]
     numbers = go.Scatter(
         x=[f[0] for f in fit], y=[f[1] for f in fit], text=[str(f[2]) for f in fit], mode="text", hoverinfo="skip",
         textfont=dict(size=11, color=[colours.ink(colours.host(f[2])) for f in fit]), showlegend=False,

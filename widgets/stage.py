@@ -78,7 +78,7 @@ def replay(events: Iterable[Any] | str | Path, most: int = 200) -> str:
 def save(events: Iterable[Any] | str | Path, path: str | Path, overwrite: bool = False) -> Path:
     """Write the replay as a page. Raises FileExistsError rather than replace a file silently."""
     head = '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
-    head += '<title>Braid: a recorded run</title></head><body>'
+    head += "<title>Braid: a recorded run</title></head><body>"
     return save_page(path, f"{head}{replay(events)}</body></html>", overwrite)
 
 

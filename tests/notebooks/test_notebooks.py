@@ -11,9 +11,7 @@ import pytest
 from toolkit.cli import main
 from toolkit.headless import NOTEBOOKS, external_loads
 
-JOIN = [
-    "scale=0.01", "batches=6", "hosts=4", "compare_skews=1", "compare_scale=0.01", "compare_batches=3",
-]  # fmt: skip
+JOIN = ["scale=0.01", "batches=6", "hosts=4", "compare_skews=1", "compare_scale=0.01", "compare_batches=2"]
 
 
 def report(name: str, page: Path, settings: list[str], folder: Path = NOTEBOOKS) -> int:
@@ -44,7 +42,8 @@ def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert "batch 6 of 6" in html and "AdaptiveGrid, 4 hosts" in html and "batch 48 of 48" not in html
     assert "ILF of the grid / ILF* of an oracle" in html, "the time line"
     assert "Runs compared (measured)" in html and all(f"{n}, z=1" in html for n in ("SHJ", "StaticMid", "StaticOpt", "Dynamic"))
-    assert "greatest ILF/ILF*" in html and "busiest host against the mean" in html, "the checks ran"
+    for checked_by in ("so the bound is not checked", "moved by migrations", "busiest host against the mean"):
+        assert checked_by in html
     told = capfd.readouterr()
     assert "batch 6 of 6 (100%)" in told.err and f"wrote {page}" in told.out
 

@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 from dataclasses import replace
 from itertools import product
+from math import log
 
 import pytest
 from hypothesis import given, settings
@@ -180,6 +181,25 @@ def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
     }
 
 
+def test_what_is_copied_is_cut_to_the_budget_and_nothing_else_is():
+    """(2, 2) to (1, 4): R is copied, 800 tuples of a partition in pieces of 200 and of one key at least; S is cut in two."""
+    old = Group((0, 64), (2, 2), (0, 1, 2, 3))
+    new = old.remap((1, 4))
+    for budget, pieces in [(0, 1), (800, 1), (799, 2), (200, 4), (60, 16), (1, 16)]:
+        draft, start, _ = moves(old, new, (1600, 1600), budget)
+        live = draft.live()
+        for part in (0, 1):
+            lo, hi = old.range(0, part)
+            width = (hi - lo) // pieces
+            ranges = sorted(b.keys for b in live if b.stream == 0 and lo <= b.keys[0] < hi)
+            assert ranges == [(k, k + width) for k in range(lo, hi, width)]
+        assert sorted(b.keys for b in live if b.stream == 1) == [(k, k + 16) for k in range(0, 64, 16)]
+        assert len(start.migration.pending) == 4 * pieces and start.tuples == 4 * 800
+    coarse = Group((0, 4), (2, 2), (0, 1, 2, 3))
+    draft, start, _ = moves(coarse, coarse.remap((1, 4)), (1600, 1600), 1)
+    assert len(start.migration.pending) == 4 * 2, "a key is not cut"
+
+
 @pytest.mark.parametrize("before, later", list(product([(16, 1), (8, 2), (4, 4), (1, 16)], repeat=2)))
 def test_jumps_of_several_steps_compose_and_move_in_one_line(before, later):
     """A copy comes from a host of the same old column (for R) or row (for S); the rest stays or is cut."""
@@ -276,6 +296,61 @@ def test_a_migration_spends_at_most_twice_what_its_hosts_receive():
             else:
                 assert not any(e.host_moved)
             running = running and e.batch not in ends
+
+
+def migrations(events):
+    """What each migration moved, batch by batch from its first copies to its last, host by host; and the largest piece."""
+    found, copied, rows = [], False, {}
+    for e in events:
+        if isinstance(e, MigrationStarted):
+            found.append(([], []))
+        if isinstance(e, MigrationAdvanced):
+            copied = [block for block, _, _ in e.copies]
+        if isinstance(e, BatchCommitted):
+            rows |= {b[0]: b[5] for b in e.blocks}
+            if copied is not False:
+                found[-1][0].append(e)
+                found[-1][1].extend(rows[b] for b in copied)
+            copied = False
+    return found
+
+
+@pytest.mark.parametrize("hosts", [4, 16, 64])
+def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
+    """R has grown until each of its blocks holds many batches; then S comes. No pause, and no batch that makes up for one."""
+    batches = [(200 * hosts, 20 * hosts)] * 40 + [(0, 200 * hosts)] * 60
+    events = simulate(AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1)), batches)
+    received = {e.batch: e.host_received for e in events if isinstance(e, BatchCommitted)}
+    long = [m for m in migrations(events) if len(m[0]) > 4]
+    assert long, "some migration takes several batches"
+    for flow, pieces in long:
+        budgets = [[2 * n for n in received[e.batch - 1]] for e in flow]
+        assert max(pieces) <= 1.3 * max(max(b) for b in budgets), "about what a host may take in with a batch"
+        for e, budget in zip(flow, budgets, strict=True):
+            assert sum(e.host_moved) > 0
+            assert all(moved <= b + max(pieces) for moved, b in zip(e.host_moved, budget, strict=True))
+
+
+@pytest.mark.parametrize("hosts, factor", [(16, 4), (16, 8), (12, 4)])
+def test_migrations_leave_no_litter(hosts, factor):
+    """Four batches after the last migration, a host holds no more blocks than tiers of each stream would: O(log batches)."""
+    events = simulate(AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1)), swings(factor, 1000, 6, share=0.04))
+    blocks, running, quiet, checked = {}, 0, 0, 0
+    for e in events:
+        running += isinstance(e, MigrationStarted) - isinstance(e, MigrationEnded)
+        if not isinstance(e, BatchCommitted):
+            continue
+        for id in e.dropped:
+            del blocks[id]
+        blocks |= {b[0]: b for b in e.blocks}
+        quiet = 0 if running else quiet + 1
+        if quiet > 4:
+            checked += 1
+            for h in range(hosts):
+                mine = [b for b in blocks.values() if h in b[4]]
+                tiers = sum(2 + log(max(1, sum(b[5] for b in mine if b[1] == s) / 4096), 4) for s in (0, 1))
+                assert len(mine) <= 4 * tiers
+    assert checked > 20 and sum(isinstance(e, MigrationStarted) for e in events) >= 6
 
 
 @pytest.mark.parametrize("hosts", [3, 7, 12, 20, 63])

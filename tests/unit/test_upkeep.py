@@ -60,6 +60,19 @@ def test_four_of_a_tier_become_one() -> None:
     assert (merge.sources, merge.reads, set(plan.drops)) == ((1, 2, 3, 4), {0: 0}, {1, 2, 3, 4})
 
 
+def test_pieces_of_a_cut_grow_together_again_where_their_keys_touch() -> None:
+    """keys      0   2   4   6   8
+    block 1     |---|                 4 pieces that touch, in pairs of two batches
+    block 2         |---|
+    block 3     |---|
+    block 4         |---|
+    block 5                 |---|     apart
+    """
+    pieces = [block(i, keys=keys) for i, keys in enumerate([(0, 2), (2, 4), (0, 2), (2, 4), (6, 8)], 1)]
+    (merge,) = upkeep(pieces, 9, (), FULL, FULL).derivations
+    assert (merge.sources, merge.block.keys) == ((1, 2, 3, 4), (0, 4))
+
+
 def test_in_a_window_a_merged_block_spans_a_quarter_at_most() -> None:
     """W = 400, so that runs may span 100.
 
@@ -79,11 +92,57 @@ BLOCKS = st.lists(
         lambda stream, keys, hosts, rows, start, length: block(
             0, rows, (start, start + length), stream=stream, keys=keys, hosts=hosts
         ),
-        st.integers(0, 1), st.sampled_from([(0, 4), (4, 8)]), st.sampled_from([(0,), (1, 2)]), st.sampled_from([1, 50, 30_000]),
-        st.integers(0, 300), st.integers(0, 50),
+        st.integers(0, 1), st.sampled_from([(0, 2), (1, 4), (5, 8), (0, 4), (6, 7)]), st.sampled_from([(0,), (1, 2)]),
+        st.sampled_from([1, 50, 30_000]), st.integers(0, 300), st.integers(0, 50),
     ),
     max_size=40,
 )  # fmt: skip
+
+
+def hull(blocks: list[Block]) -> tuple[int, int]:
+    return min(b.keys[0] for b in blocks), max(b.keys[1] for b in blocks)
+
+
+def touching(blocks: list[Block]) -> list[list[Block]]:
+    """The blocks in sets whose keys have no gap, each as it was given."""
+    sets: list[list[Block]] = []
+    for b in sorted(blocks, key=lambda b: b.keys):
+        if sets and b.keys[0] <= hull(sets[-1])[1]:
+            sets[-1].append(b)
+        else:
+            sets.append([b])
+    return [[b for b in blocks if b in some] for some in sets]
+
+
+def settled(blocks: list[Block], pinned: set[int]) -> list[Block]:
+    """What upkeep leaves when it has no more to do."""
+    while (plan := upkeep(blocks, 1 + max(b.id for b in blocks), pinned, FULL, FULL)) != Plan():
+        CoverLedger(2).check(blocks, plan)
+        blocks = list(after(blocks, plan))
+    return blocks
+
+
+@given(BLOCKS.filter(len), st.sets(st.integers(0, 39), max_size=8))
+def test_fewer_than_four_small_blocks_that_touch_are_left(blocks: list[Block], pinned: set[int]) -> None:
+    """All blocks here are either of the lowest tier or, with 30,000 rows, of a higher one."""
+    pinned = {p for p in pinned if p < len(blocks)}
+    left = settled([replace(b, id=i) for i, b in enumerate(blocks)], pinned)
+    for stream, hosts in {(b.stream, b.hosts) for b in left}:
+        small = [b for b in left if (b.stream, b.hosts) == (stream, hosts) and b.id not in pinned and b.rows < 16_384]
+        assert all(len(some) < FANOUT for some in touching(small))
+
+
+@given(st.integers(0, 4), st.integers(1, 60_000), st.sets(st.integers(0, 15)))
+def test_the_pieces_of_a_cut_block_grow_together(cuts: int, rows: int, pinned: set[int]) -> None:
+    """Not over a gap, and not with pieces that are pinned: those that have still to move. 2^k pieces leave three at most."""
+    width = 16 >> cuts
+    pieces = [block(k, rows, batch=5, keys=(k * width, (k + 1) * width)) for k in range(1 << cuts)]
+    pinned = {p for p in pinned if p < len(pieces)}
+    left = [b for b in settled(pieces, pinned) if b.id not in pinned]
+    assert sum(b.rows for b in left) == rows * sum(b.id not in pinned for b in pieces)
+    runs = touching(left)
+    assert all(len(run) < FANOUT for run in runs)
+    assert [hull(run) for run in runs] == [hull(run) for run in touching([b for b in pieces if b.id not in pinned])]
 
 
 @given(BLOCKS, st.sets(st.integers(0, 39), max_size=8), st.sampled_from([None, 100, 400]), st.integers(0, 400))
@@ -96,7 +155,8 @@ def test_upkeep_keeps_every_live_tuple_where_it_was(
     known = {b.id: b for b in blocks}
     for d in plan.derivations:
         sources = [known[s] for s in d.sources]
-        assert len({(b.stream, b.keys, b.hosts) for b in (*sources, d.block)}) == 1
+        assert len({(b.stream, b.hosts) for b in (*sources, d.block)}) == 1
+        assert (runs := touching(sources)) == [sources] and d.block.keys == hull(*runs)
         assert d.block.rows == sum(b.rows for b in sources)
         assert not pinned.intersection(d.sources)
         start, end = d.block.span or (0, 0)
@@ -107,7 +167,7 @@ def test_upkeep_keeps_every_live_tuple_where_it_was(
     assert all(window is not None and b.span and b.span[1] + window <= now for b in gone)
 
     def held(some: list[Block] | tuple[Block, ...]) -> Counter[object]:
-        return sum((Counter({(b.stream, b.keys, b.hosts): b.rows}) for b in some), Counter())
+        return sum((Counter({(b.stream, b.hosts): b.rows}) for b in some), Counter())
 
     assert held(left) == held([b for b in blocks if b not in gone])
 

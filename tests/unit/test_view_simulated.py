@@ -34,9 +34,9 @@ def events(request: pytest.FixtureRequest) -> list[Any]:
     return simulate(PLACEMENTS[request.param], SWING)
 
 
-def brute(events: list[Any]) -> tuple[dict[tuple[int, int], float], set[tuple[int, int]], dict[int, list[Any]]]:
+def brute(events: list[Any]) -> tuple[np.ndarray, set[tuple[int, int]], dict[int, list[Any]]]:
     """Met row pairs by pair of routing keys, owed pairs and live blocks, counted event by event and pair by pair."""
-    met: dict[tuple[int, int], float] = defaultdict(float)
+    met = np.zeros((events[0].keys, events[0].keys))
     owed: set[tuple[int, int]] = set()
     blocks: dict[int, list[Any]] = {}
     plan = None
@@ -59,9 +59,7 @@ def brute(events: list[Any]) -> tuple[dict[tuple[int, int], float], set[tuple[in
                     if id in blocks and b in blocks:
                         r, s = sorted((blocks[id], blocks[b]), key=lambda line: line[1])
                         share = r[5] * s[5] / ((r[2][1] - r[2][0]) * (s[2][1] - s[2][0]))
-                        for i in range(*r[2]):
-                            for j in range(*s[2]):
-                                met[i, j] += share
+                        met[slice(*r[2]), slice(*s[2])] += share
         owed = {(a, b) for a, b in owed if a in blocks and b in blocks}
     return met, owed, blocks
 
@@ -73,7 +71,7 @@ def test_the_fold_equals_a_count_pair_by_pair(events):
         rows, columns = scene.joined.cuts
         for i, r in enumerate(rows[:-1]):
             for j, s in enumerate(columns[:-1]):
-                assert scene.joined.met[i, j] == pytest.approx(met.get((r, s), 0), rel=1e-6, abs=1e-3)
+                assert scene.joined.met[i, j] == pytest.approx(met[r, s], rel=1e-6, abs=1e-3)
         assert scene.owed == owed
         found = {
             b.id: [b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes] for b in scene.blocks.values()
