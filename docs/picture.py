@@ -1,7 +1,7 @@
 """Makes docs/fluct.webp, the picture of the README: a recorded run while its grid of hosts changes, by the project's own replay.
 
-    .venv/bin/python -m pip install pillow
-    .venv/bin/python docs/picture.py
+.venv/bin/python -m pip install pillow
+.venv/bin/python docs/picture.py
 """
 
 from __future__ import annotations

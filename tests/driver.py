@@ -1,7 +1,6 @@
-"""A driver for a test to kill: ``python driver.py FOLDER start|resume [commit|tidy BATCH]``.
+"""A driver for a test to kill: ``python driver.py FOLDER start|resume [BATCH]``.
 
-It joins seeded streams. Given a step of the store and a batch, it stops for ever right before that step, having made the
-file FOLDER.held.
+It joins seeded streams. Given a batch, it makes the file FOLDER.held right before that batch's commit, and waits for ever.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ WINDOWS = {"a": 300, "b": 250}
 STREAMS = tables("ab", {"a": 300, "b": 400}, seed=31, batches=8)
 
 
-def hold(folder: str, step: str, batch: int) -> None:
-    real = getattr(Store, step)
+def hold(folder: str, batch: int) -> None:
+    commit = Store.commit
 
-    def held(self: Store, *given: Any) -> None:
-        if len(self.committed()) == batch:
+    def held(store: Store, number: int, *given: Any) -> None:
+        if number == batch:
             Path(f"{folder}.held").touch()
             threading.Event().wait()
-        real(self, *given)
+        commit(store, number, *given)
 
-    setattr(Store, step, held)
+    Store.commit = held  # type: ignore[method-assign]
 
 
-def main(folder: str, verb: str, step: str = "", batch: str = "") -> None:
-    if step:
-        hold(folder, step, int(batch))
+def main(folder: str, verb: str, batch: str = "") -> None:
+    if batch:
+        hold(folder, int(batch))
     streams = frames(session(cores=2), STREAMS)
     if verb == "start":
         windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}

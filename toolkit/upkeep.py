@@ -1,9 +1,9 @@
 """Upkeep of the block store, the same for every placement: expired blocks are dropped, small blocks merged.
 
-Merging works as in a log-structured merge tree: the blocks of one stream on the same hosts are grouped in tiers by size, each tier
-four times the one below; four of a tier whose ranges of routing keys touch become one. Size is rows per key, so that the
-pieces of a block that was cut lie in its tier, and grow together again. The number of blocks that a probe enters grows
-with the logarithm of the history, and each tuple is rewritten a logarithmic number of times.
+Merging works as in a log-structured merge tree: the blocks of one stream on the same hosts are grouped in tiers by size,
+each tier four times the one below; four of a tier whose ranges of routing keys touch become one. Size is rows per key, so
+that the pieces of a block that was cut lie in its tier, and grow together again. The number of blocks that a probe enters
+grows with the logarithm of the history, and each tuple is rewritten a logarithmic number of times.
 """
 
 from __future__ import annotations

@@ -52,15 +52,19 @@ def _row(name: str, events: list[Any]) -> dict[str, Any]:
 
 
 def html(runs: Mapping[str, Iterable[Any]]) -> str:
-    """The table as HTML, without columns that say nothing here."""
+    """The table as HTML; what all runs have in common stands above it, once."""
     data = table(runs).dropna(axis="columns", how="all").rename_axis(index=None)
     kinds = " and ".join(sorted(set(data.pop("clock")) - {""}))
-    styled = data.to_html(formatters=dict.fromkeys(data.select_dtypes("number"), _number), na_rep="–", border=0)
-    title = f'<div style="font-weight:600;padding:4px 10px">Runs compared ({kinds}); loads in tuples</div>'
+    common = data.columns[data.nunique(dropna=False) == 1] if len(data) > 1 else []
+    alike = "".join(f" · {name}: {_text(data[name].iloc[0])}" for name in common)
+    styled = data.drop(columns=common).to_html(formatters=dict.fromkeys(data, _text), na_rep="–", border=0)
+    title = f'<div style="padding:4px 10px"><b>Runs compared ({kinds})</b>; loads in tuples{alike}</div>'
     return f'<div style="font:13px system-ui,sans-serif;overflow-x:auto">{title}{styled}</div>'
 
 
-def _number(value: float) -> str:
+def _text(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
     return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.3g}"
 
 

@@ -6,8 +6,11 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from IPython import get_ipython
+
 from widgets.fold import Scene, fold
 from widgets.progress import line
+from widgets.show import headless
 
 
 class Awaited(Protocol):
@@ -17,8 +20,10 @@ class Awaited(Protocol):
 
 
 def console(text: str) -> None:
-    """To stderr, over the line before; a report does not keep it."""
-    print(f"\r{text.rstrip():<79}", end="\n" if text.endswith("\n") else "", file=sys.stderr, flush=True)
+    """Over the line before: under the cell in a notebook, else to stderr, which a report does not keep."""
+    live = get_ipython() is not None and not headless()  # type: ignore[no-untyped-call]
+    end = "\n" if text.endswith("\n") else ""
+    print(f"\r{text.rstrip():<79}", end=end, file=sys.stdout if live else sys.stderr, flush=True)
 
 
 def follow(run: Awaited, say: Callable[[str], Any] = console, interval: float = 0.5) -> list[Any]:

@@ -67,8 +67,8 @@ def ended(run: JoinRun) -> JoinRun:
     return run
 
 
-def test_a_driver_killed_three_times(spark: SparkSession, tmp_path: Path) -> None:
-    """In the middle of batch 2's tasks, before the commit of batch 4, right after that of batch 6."""
+def test_a_driver_killed_twice(spark: SparkSession, tmp_path: Path) -> None:
+    """In the middle of batch 2's tasks, and right before the commit of batch 4."""
     folder, store = tmp_path / "run", Store(tmp_path / "run")
     held, log = Path(f"{folder}.held"), Path(f"{folder}.log")
 
@@ -77,23 +77,41 @@ def test_a_driver_killed_three_times(spark: SparkSession, tmp_path: Path) -> Non
     kill(process, log)
     assert store.committed() in ([0, 1], [0, 1, 2])
 
-    process = launch(folder, "resume", "commit", "4")
+    process = launch(folder, "resume", "4")
     until(lambda: held.exists() or process.poll(), "batch 4 before its commit", 120)
     kill(process, log)
     assert store.committed() == [0, 1, 2, 3]
     assert list(store.results.glob("000004-*"))
-
-    held.unlink()
-    process = launch(folder, "resume", "tidy", "7")
-    until(lambda: held.exists() or process.poll(), "batch 6 after its commit", 120)
-    kill(process, log)
-    assert store.committed() == list(range(7))
 
     run = ended(StreamJoin.resume(folder, frames(spark, driver.STREAMS)))
     assert store.committed() == list(range(8))
     assert differ(found(run), expected(driver.STREAMS, driver.ON, driver.WINDOWS)) == ""
     named = {Path(f).name for f in store.result_files()}
     assert {f.name for f in store.results.iterdir()} == named
+
+
+def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark takes batch 1 for failed and gives it again to the run that is resumed, which has it already."""
+    streams, on = tables("ab", 150, seed=51, batches=3), "a.k = b.k"
+    join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
+    with monkeypatch.context() as patch:
+        real = Store.tidy
+
+        def tidy(store: Store, *given: Any) -> None:
+            if store.committed()[-1] == 1:
+                raise KeyboardInterrupt("right after the commit")
+            real(store, *given)
+
+        patch.setattr(Store, "tidy", tidy)
+        run = join.start(tmp_path / "run", batches="batch")
+        with pytest.raises(KeyboardInterrupt, match="right after the commit"):
+            run.awaitTermination()
+    assert Store(tmp_path / "run").committed() == [0, 1]
+    run = ended(StreamJoin.resume(tmp_path / "run", join.streams))
+    assert differ(found(run), expected(streams, on)) == ""
+    assert sum(run.metrics()["results"]) == found(run).total()
 
 
 @pytest.mark.parametrize("stage", ["first_stage", "next_stage"])

@@ -317,7 +317,7 @@ def migrations(events):
 
 @pytest.mark.parametrize("hosts", [4, 16, 64])
 def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
-    """R has grown until each of its blocks holds many batches; then S comes. No pause, and no batch that makes up for one."""
+    """R has grown until each of its blocks holds many batches; then S comes. No pause, and no burst after one."""
     batches = [(200 * hosts, 20 * hosts)] * 40 + [(0, 200 * hosts)] * 60
     events = simulate(AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1)), batches)
     received = {e.batch: e.host_received for e in events if isinstance(e, BatchCommitted)}
