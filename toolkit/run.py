@@ -73,9 +73,12 @@ class JoinRun:
                 raise RuntimeError("the run was stopped before this batch")
             try:
                 self._engine.run(frame, number)
-            except BaseException as error:
+            except Exception as error:
                 self._error = error
                 raise
+            except BaseException as error:  # an interrupt: only an Exception finds its way back to Spark
+                self._error = error
+                raise RuntimeError(f"the batch was broken off by {type(error).__name__}") from error
 
     def _nothing(self) -> DataFrame:
         spark = self.join.spark

@@ -9,6 +9,7 @@ import pytest
 from unit.scripted import MIGRATION, committed, started
 
 from widgets import charts, colours, compare, grid, matrix, progress, stage, timeline, totals
+from widgets.fold import fold
 from widgets.recording import Recording
 
 
@@ -107,6 +108,14 @@ def test_progress_tells_batches_rate_and_time_left():
     assert progress.progress_line([]) == "nothing has started"
     assert progress.progress_line([started(batches=None), *MIGRATION[1:4]]) == "batch 1 · 20 tuples/s"
     assert [progress.span(s) for s in (45, 200, 7500)] == ["45 s", "3 min 20 s", "2 h 05 min"]
+
+
+def test_batches_without_input_only_finish_a_migration():
+    fed = [started(batches=2), *MIGRATION[1:]]
+    assert progress.progress_line(fed[:9]) == "batch 2 of 2 (100%) · input done, finishing a migration · 14 tuples/s"
+    assert stage.frame(fold(fed[:9]))["title"].startswith("batch 2 of 2 · ")
+    assert stage.frame(fold(fed[:9]))["title"].endswith(" · input done, finishing a migration")
+    assert progress.progress_line(fed) == "batch 2 of 2 (100%) · 14 tuples/s · completed"
 
 
 def test_a_chart_saves_an_offline_page_once(tmp_path):
