@@ -181,6 +181,7 @@ def page(notebook: NotebookNode, title: str, folder: Path) -> str:
     from jinja2 import DictLoader
     from nbconvert import HTMLExporter
 
+    notebook.metadata.pop("widgets", None)  # their state, which no page without a kernel can use
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]
         extra_loaders=[DictLoader({"offline.html.j2": TEMPLATE})],
         template_file="offline.html.j2",
