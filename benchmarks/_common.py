@@ -57,6 +57,12 @@ def files(frame: DataFrame, folder: Path, batches: int, rows: int) -> None:
     shutil.rmtree(folder / ".part")
 
 
+def both(spark: SparkSession, folder: Path, args: argparse.Namespace) -> None:
+    """Two streams, "a" and "b", as files under ``folder``: ten minutes of event time, each key about three times."""
+    for seed, name in enumerate("ab"):
+        files(events(spark, args.rows, seed, args.rows * 3 // 10, 600), folder / name, args.batches, args.rows)
+
+
 def stream(spark: SparkSession, folder: Path) -> DataFrame:
     schema = spark.read.parquet(str(folder)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))

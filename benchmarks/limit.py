@@ -8,12 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from _common import arguments, events, files, scratch, seconds, show, steady, stream
+from _common import arguments, both, scratch, seconds, show, steady, stream
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from spark_builtin import braid
 
-from toolkit.join import StreamJoin
-from toolkit.placement import HashPartition
 from toolkit.session import session
 
 
@@ -43,16 +42,9 @@ def main() -> None:
     args = arguments(__doc__ or "", rows=1_000_000, batches=10, window=60, hosts=2)
     spark = session("benchmark")
     with scratch() as folder:
-        for seed, name in enumerate("ab"):
-            files(events(spark, args.rows, seed, args.rows * 3 // 10, 600), folder / name, args.batches, args.rows)
+        both(spark, folder, args)
         limit = steady(routed_only(spark, folder, args.hosts))
-        join = StreamJoin(
-            {s: stream(spark, folder / s) for s in "ab"}, "a.k = b.k", HashPartition(args.hosts), time="ts",
-            windows=dict.fromkeys("ab", f"{args.window} seconds"),
-        )  # fmt: skip
-        run = join.start(folder / "braid", availableNow=True)
-        run.awaitTermination()
-        ours = steady(seconds(run))
+        ours = steady(braid(spark, folder, args.window, args.hosts)[0])
         rows = [("rows read, routed, discarded", limit, 1.0), ("the full join", ours, ours / limit)]
         table = pd.DataFrame(rows, columns=["program", "median s/batch", "times the limit"])
         show(f"{args.rows:,} + {args.rows:,} rows, {args.batches} batches (aim: 1.5)", table.round(2))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from _common import arguments, events, files, scratch, seconds, show, steady, stream
+from _common import arguments, both, scratch, seconds, show, steady, stream
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -51,8 +51,7 @@ def main() -> None:
     args = arguments(__doc__ or "", rows=1_000_000, batches=10, window=60, hosts=2)
     spark = session("benchmark")
     with scratch() as folder:
-        for seed, name in enumerate("ab"):
-            files(events(spark, args.rows, seed, args.rows * 3 // 10, 600), folder / name, args.batches, args.rows)
+        both(spark, folder, args)
         ours, count = braid(spark, folder, args.window, args.hosts)
         rows = [{"engine": "Braid", "median s/batch": steady(ours), "results": count, "times Braid": 1.0}]
         for name in STORES:
