@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from toolkit.events import BatchCommitted
-from toolkit.plan import Block, CoverError, CoverLedger, Facts, Placement, Plan, after
-from toolkit.report import planned
+from toolkit.plan import Block, CoverError, CoverLedger, Facts, Matches, Placement, Plan, after
+from toolkit.report import matches, planned, usage
 from toolkit.store import Slot, State, Store
 from toolkit.task import first_stage, next_stage, spread
 from toolkit.upkeep import horizon, upkeep
@@ -26,11 +26,12 @@ from toolkit.wire import SHIPPED, Batch, Query
 
 @dataclass
 class Outcome:
-    """What the hosts report of one batch, merged: replicas by (block, host), counts by host, result files."""
+    """What the hosts report of one batch, merged: replicas by (block, host), counts by host, result files, matches."""
 
     slots: dict[tuple[int, int], list[Any]]
     hosts: dict[int, dict[str, float]]
     results: list[str]
+    matches: Matches
 
 
 class Engine:
@@ -47,7 +48,8 @@ class Engine:
         self.streams = len(query.columns)
         self.state = store.state() or self._first()
         owed = {(a, b) for a, b in self.state.owed}
-        self.ledger = CoverLedger(self.streams, placement.keying, owed) if check else None
+        checked = check and getattr(placement, "complete", True)
+        self.ledger = CoverLedger(self.streams, placement.keying, owed) if checked else None
 
     def _first(self) -> State:
         none = [0] * self.streams
@@ -72,11 +74,12 @@ class Engine:
         outcome = self._execute(frame, number, kept, plan)
         executed = time.perf_counter()
         state = self._next(number, epoch, kept, plan, outcome)
+        committed = self._committed(state, kept, plan, outcome)
+        state.usage, state.matches = usage(committed), matches(self.state.matches, outcome.matches)
         snapshot = self.store.snapshot(state)
         seconds = {"plan": planning, "execute": executed - began - planning, "commit": time.perf_counter() - executed}
         seconds["total"] = sum(seconds.values())
-        committed = self._committed(state, kept, plan, outcome, seconds)
-        happened = [planned(number, _joined(kept, plan)), *plan.events, committed]
+        happened = [planned(number, _joined(kept, plan)), *plan.events, replace(committed, seconds=seconds)]
         self.store.commit(number, snapshot, outcome.results, happened)
         self.store.tidy(state, snapshot)
         self.state = state
@@ -90,6 +93,7 @@ class Engine:
         facts = Facts(
             number, self.query.predicate.aliases, after(blocks, kept), s.next_id + len(kept.derivations),
             tuple(s.received), tuple(s.received_bytes), tuple(s.last_received),
+            self.query.windows, tuple(s.latest), s.usage, s.matches,
         )  # fmt: skip
         plan = self.placement.plan(facts, json.loads(json.dumps(s.policy)))
         if self.ledger is not None:
@@ -141,9 +145,7 @@ class Engine:
             return slot
         raise RuntimeError(f"block {block.id} of stream {block.stream} was to be stored on host {host}, which has no replica")
 
-    def _committed(
-        self, state: State, kept: Plan, plan: Plan, outcome: Outcome, seconds: dict[str, float]
-    ) -> BatchCommitted:
+    def _committed(self, state: State, kept: Plan, plan: Plan, outcome: Outcome) -> BatchCommitted:
         old, plain = self.state, state.blocks
         touched = [1 + h for b in (*old.blocks.values(), *plain.values()) for h in b.hosts]
         width = max([self.placement.hosts, *touched, *(1 + h for h in outcome.hosts)])
@@ -165,7 +167,7 @@ class Engine:
             total=state.received,
             live=[sum(b.rows for b in plain.values() if b.stream == s) for s in range(self.streams)],
             results=sum(by_host("results")),
-            seconds=seconds,
+            seconds={},
             blocks=[[b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes] for b in changed],
             dropped=sorted(old.blocks.keys() - plain.keys()),
             host_received=by_host("received"),
@@ -178,6 +180,10 @@ class Engine:
             host_compared=by_host("compared"),
             host_results=by_host("results"),
             host_seconds=[round(s, 6) for s in by_host("seconds")],
+            host_probed=by_host("probed"),
+            host_sent=by_host("sent"),
+            host_arrived=by_host("arrived"),
+            host_arrived_bytes=by_host("arrived_bytes"),
             late=sum(_first_line(outcome, b)[5] for b in plain.values() if b.batch == state.batch and b.id not in old.blocks),
         )
 
@@ -210,7 +216,7 @@ def _shuffles(plan: Plan) -> int:
 
 
 def _merge(reports: list[dict[str, Any]]) -> Outcome:
-    outcome = Outcome({}, {}, [])
+    outcome = Outcome({}, {}, [], {})
     for report in reports:
         outcome.results += report["results"]
         outcome.slots |= {(line[0], line[1]): line for line in report["slots"]}
@@ -218,6 +224,9 @@ def _merge(reports: list[dict[str, Any]]) -> Outcome:
             mine = outcome.hosts.setdefault(int(host), {})
             for name, value in counts.items():
                 mine[name] = mine.get(name, 0) + value
+        for visited, stream, pairs, found in report["matches"]:
+            earlier = outcome.matches.get((tuple(visited), stream), (0, 0))
+            outcome.matches[tuple(visited), stream] = (earlier[0] + pairs, earlier[1] + found)
     return outcome
 
 

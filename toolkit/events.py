@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,9 @@ class BatchCommitted:
     each once, by stream. ``blocks``: [id, stream, [lo, hi], batch, [hosts], rows, bytes] of every block that is new or whose
     hosts changed. ``dropped``: ids of blocks that are gone. ``host_received``: tuples sent to the host. ``host_stored``: tuples
     held by the host after the batch (its input load). ``host_moved``: tuples read from other hosts (migration).
-    ``host_discarded``: tuples given up. ``host_compared``: candidate pairs looked at. Bytes are of Arrow buffers.
+    ``host_discarded``: tuples given up. ``host_compared``: candidate pairs looked at. ``host_probed``: tuples and intermediate
+    results that met a block, once for each hop. ``host_sent``: intermediate results that left, once for each host that they went
+    to; ``host_arrived``: those that came in. Bytes are of Arrow buffers.
     ``seconds``: wall-clock of the steps ("plan", "execute", "commit", "total"). ``late``: tuples behind the watermark.
     """
 
@@ -81,6 +83,10 @@ class BatchCommitted:
     host_results: list[int]
     host_seconds: list[float]
     late: int = 0
+    host_probed: list[int] = field(default_factory=list)
+    host_sent: list[int] = field(default_factory=list)
+    host_arrived: list[int] = field(default_factory=list)
+    host_arrived_bytes: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,11 @@ class Partial:
     def __len__(self) -> int:
         return len(next(iter(self.parts.values()))[1])
 
+    @property
+    def nbytes(self) -> int:
+        """About how much it takes to send: the rows' share of the bytes of their blocks."""
+        return sum(len(at) * rows.batch.nbytes // max(1, rows.batch.num_rows) for rows, at in self.parts.values())
+
     def values(self, stream: int, name: str) -> np.ndarray:
         rows, at = self.parts[stream]
         return rows.numpy(name)[at]

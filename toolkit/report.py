@@ -1,11 +1,14 @@
-"""A plan as an event: plain lists that views draw and that a recording keeps."""
+"""What a batch leaves behind: its plan as an event, what its hosts did as facts for the next plan."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from toolkit.events import BatchPlanned
-from toolkit.plan import Plan, Route
+from toolkit.events import BatchCommitted, BatchPlanned
+from toolkit.plan import Matches, Plan, Route, Usage
+
+_KEPT = 0.75
+"""The weight of all earlier batches' matches beside those of the last one."""
 
 
 def planned(batch: int, plan: Plan) -> BatchPlanned:
@@ -22,3 +25,16 @@ def _route(r: Route) -> list[Any]:
     paths = [[[hop.stream, {str(h): list(ids) for h, ids in hop.probes.items()}] for hop in path] for path in r.paths]
     b = r.block
     return [b.id, b.stream, list(b.keys), list(b.hosts), paths, r.fresh, list(r.deferred)]
+
+
+def usage(e: BatchCommitted) -> tuple[Usage, ...]:
+    """By host, what it did in a batch and holds after it."""
+    network = map(sum, zip(e.host_received_bytes, e.host_arrived_bytes, e.host_moved_bytes, strict=True))
+    counts = (e.host_received, e.host_arrived, e.host_sent, e.host_probed, e.host_compared, e.host_stored, e.host_stored_bytes)
+    return tuple(Usage(*line) for line in zip(*counts, network, strict=True))
+
+
+def matches(earlier: Matches, batch: Matches) -> Matches:
+    """The matches of a batch added to those before it, which fade."""
+    faded = {v: (_KEPT * pairs, _KEPT * found) for v, (pairs, found) in earlier.items()}
+    return faded | {v: (p + faded.get(v, (0, 0))[0], f + faded.get(v, (0, 0))[1]) for v, (p, f) in batch.items()}

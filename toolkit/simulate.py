@@ -7,16 +7,18 @@ measured; the clock is modelled.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from toolkit.events import BatchCommitted, RunEnded, RunStarted
-from toolkit.plan import Block, CoverError, CoverLedger, Facts, Placement, Plan, after
-from toolkit.report import planned
-from toolkit.upkeep import upkeep
+from toolkit.expected import Expected
+from toolkit.hosts import GU, Costs, Host, check_cluster, makespan
+from toolkit.plan import Block, CoverError, CoverLedger, Facts, Matches, Placement, Plan, Usage, after
+from toolkit.report import matches, planned, usage
+from toolkit.upkeep import horizon, upkeep
 
 
 def simulate(
@@ -25,8 +27,13 @@ def simulate(
     seed: int = 0,
     tuple_bytes: Sequence[int] = (),
     streams: Sequence[str] = (),
+    windows: Sequence[float | None] = (),
+    seconds: float = 1.0,
+    selectivity: float | Sequence[Sequence[float]] = 0.0,
+    cluster: Sequence[Host] = (),
+    costs: Costs = GU,
 ) -> list[Any]:
-    """The events of a run in full history, without windows.
+    """The events of a run.
 
     Parameters
     ----------
@@ -40,43 +47,89 @@ def simulate(
         The size of a tuple of every stream in bytes; by default 1.
     streams
         Names of the streams; by default r, s, t, ...
+    windows
+        W_i of every stream in seconds, None for full history; by default full history.
+    seconds
+        Event time that each batch covers; the event times of its tuples are uniform in it.
+    selectivity
+        Of every pair of streams: one number, or a square of numbers by stream.
+    cluster
+        The machine under every host. With it, ``host_seconds`` is the modelled time that each is busy and ``seconds`` has the
+        modelled makespan; a host that was asked for more than ``seconds`` does a smaller share of its probes in the next batch,
+        as a join that sheds load, and the results shrink.
+    costs
+        What sending, probing and comparing cost on the cluster.
 
-    Every plan is held against the cover rule: raises CoverError when one breaks it or when results stay owed. Raises
-    ValueError when the placement cannot serve that many streams. Events count as the engine does; ``host_compared`` counts
-    the pairs of tuples that meet, ``results`` and ``seconds`` stay empty.
+    Every plan is held against the cover rule (unless the placement says that it is not complete): raises CoverError when one
+    breaks it or when results stay owed. Raises ValueError when the placement cannot serve that many streams. Events count as
+    the engine does, but ``host_compared`` counts the pairs of tuples that meet; results and intermediate results are expected
+    numbers, rounded.
     """
+    start, *rest = simulation(placement, batches, seed, tuple_bytes, streams, windows, seconds, selectivity, cluster, costs)
+    return [replace(start, batches=rest[-1].batch + 1), *rest]
+
+
+def simulation(
+    placement: Placement,
+    batches: Iterable[Sequence[int]],
+    seed: int = 0,
+    tuple_bytes: Sequence[int] = (),
+    streams: Sequence[str] = (),
+    windows: Sequence[float | None] = (),
+    seconds: float = 1.0,
+    selectivity: float | Sequence[Sequence[float]] = 0.0,
+    cluster: Sequence[Host] = (),
+    costs: Costs = GU,
+) -> Iterator[Any]:
+    """The events of ``simulate``, one after the other, for runs whose events would not fit in memory."""
     counts = [tuple(batch) for batch in batches]
     width = len(counts[0]) if counts else 2
     names = tuple(streams) or tuple("rstuvwxyz"[:width])
-    sizes = tuple(tuple_bytes) or (1,) * width
-    if any(len(batch) != width for batch in counts) or len(names) != width or len(sizes) != width:
-        raise ValueError(f"each batch, streams and tuple_bytes must have one entry per stream; the first batch has {width}")
-    model = _Model(placement, names, sizes, np.random.default_rng(seed))
-    happened = [e for batch in counts for e in model.run(batch)]
+    sizes, spread = tuple(tuple_bytes) or (1,) * width, tuple(windows) or (None,) * width
+    if any(len(batch) != width for batch in counts) or {len(names), len(sizes), len(spread)} != {width}:
+        raise ValueError(
+            f"each batch, streams, tuple_bytes and windows must have one entry per stream; the first batch has {width}"
+        )
+    sigma = np.broadcast_to(np.asarray(selectivity, float), (width, width))
+    check_cluster(cluster, getattr(placement, "max_hosts", placement.hosts))
+    micros = tuple(None if w is None else round(w * 1e6) for w in spread)
+    model = _Model(placement, names, sizes, np.random.default_rng(seed), micros, seconds, sigma, tuple(cluster), costs)
+    settings = json.loads(json.dumps(asdict(placement)))  # type: ignore[call-overload]
+    shown = {name: f"{w:g} seconds" for name, w in zip(names, spread, strict=True) if w is not None}
+    yield RunStarted(
+        names, "", shown, type(placement).__name__, settings, placement.hosts, placement.keys, len(counts), clock="modelled"
+    )
+    for batch in counts:
+        yield from model.run(batch)
     owes = getattr(placement, "owes", lambda state: False)
     while owes(model.state):
-        happened += model.run((0,) * width)
-    if model.ledger.owed:
+        yield from model.run((0,) * width)
+    if model.ledger is not None and model.ledger.owed:
         raise CoverError(f"{len(model.ledger.owed)} pairs of blocks are still owed after the last batch")
-    settings = json.loads(json.dumps(asdict(placement)))  # type: ignore[call-overload]
-    start = RunStarted(
-        names, "", {}, type(placement).__name__, settings, placement.hosts, placement.keys, model.batch, clock="modelled"
-    )
-    return [start, *happened, RunEnded(model.batch - 1, "completed")]
+    yield RunEnded(model.batch - 1, "completed")
 
 
 class _Model:
     """The state of a simulated run. ``tuples`` maps a block to its number of tuples by key."""
 
-    def __init__(self, placement: Placement, names: tuple[str, ...], sizes: tuple[int, ...], draw: np.random.Generator):
+    def __init__(
+        self, placement: Placement, names: tuple[str, ...], sizes: tuple[int, ...], draw: np.random.Generator,
+        windows: tuple[int | None, ...], seconds: float, sigma: np.ndarray, cluster: tuple[Host, ...], costs: Costs,
+    ) -> None:  # fmt: skip
         self.placement, self.names, self.sizes, self.draw = placement, names, sizes, draw
+        self.windows, self.seconds, self.sigma, self.cluster, self.costs = windows, seconds, sigma, cluster, costs
         self.state = placement.start(len(names))
-        self.ledger = CoverLedger(len(names), placement.keying)
+        self.ledger = CoverLedger(len(names), placement.keying) if getattr(placement, "complete", True) else None
         self.batch = self.next_id = 0
         self.blocks: dict[int, Block] = {}
         self.tuples: dict[int, np.ndarray] = {}
         self.pinned: frozenset[int] = frozenset()
         self.received = self.last = (0,) * len(names)
+        self.latest: list[int | None] = [None] * len(names)
+        self.usage: tuple[Usage, ...] = ()
+        self.matches: Matches = {}
+        self.share = np.ones(placement.hosts)
+        self.results = 0.0
 
     def run(self, counts: Sequence[int]) -> list[Any]:
         """One batch: its events."""
@@ -88,27 +141,37 @@ class _Model:
         live = [replace(b, rows=rows[b.id], bytes=rows[b.id] * self.sizes[b.stream]) for b in live if rows[b.id]]
         self.blocks = {b.id: b for b in live}
         self.tuples = {id: self.tuples[id] for id in self.blocks}
-        self.ledger.owed = {(a, b) for a, b in self.ledger.owed if a in self.blocks and b in self.blocks}
+        if self.ledger is not None:
+            self.ledger.owed = {(a, b) for a, b in self.ledger.owed if a in self.blocks and b in self.blocks}
         self.next_id = max([self.next_id - 1, *rows]) + 1
         self.state, self.pinned, self.last = plan.state, plan.pinned, tuple(counts)
         self.received = tuple(a + b for a, b in zip(self.received, counts, strict=True))
+        self.latest = [self._span()[1] if n else t for n, t in zip(counts, self.latest, strict=True)]
         committed = self._committed(before, plan, rows)
+        self.usage = usage(committed)
         self.batch += 1
         return [planned(committed.batch, plan), *plan.events, committed]
 
+    def _span(self) -> tuple[int, int]:
+        """Event time of the batch, in microseconds."""
+        return round(self.batch * self.seconds * 1e6), round((self.batch + 1) * self.seconds * 1e6) - 1
+
     def _plan(self) -> Plan:
         """Upkeep and the placement's plan as one."""
-        blocks, none = tuple(self.blocks.values()), (None,) * len(self.names)
-        kept = upkeep(blocks, self.next_id, self.pinned, none, none)
+        blocks = tuple(self.blocks.values())
+        kept = upkeep(blocks, self.next_id, self.pinned, self.windows, horizon(self.latest, 0))
         size = tuple(n * size for n, size in zip(self.received, self.sizes, strict=True))
-        next_id = self.next_id + len(kept.derivations)
-        facts = Facts(self.batch, self.names, after(blocks, kept), next_id, self.received, size, self.last)
+        facts = Facts(
+            self.batch, self.names, after(blocks, kept), self.next_id + len(kept.derivations), self.received, size, self.last,
+            self.windows, tuple(self.latest), self.usage, self.matches,
+        )  # fmt: skip
         plan = self.placement.plan(facts, json.loads(json.dumps(self.state)))
         drops = dict(kept.drops)
         for id, hosts in plan.drops.items():
             drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))
         whole = replace(plan, derivations=kept.derivations + plan.derivations, drops=drops)
-        self.ledger.check(blocks, whole)
+        if self.ledger is not None:
+            self.ledger.check(blocks, whole)
         return whole
 
     def _derive(self, plan: Plan) -> None:
@@ -121,7 +184,7 @@ class _Model:
     def _fresh(self, plan: Plan, counts: Sequence[int]) -> list[Block]:
         keys = self.placement.keys
         drawn = [self.draw.multinomial(n, np.full(keys, 1 / keys)) for n in counts]
-        fresh = [route.block for route in plan.routes if route.fresh]
+        fresh = [replace(route.block, span=self._span()) for route in plan.routes if route.fresh]
         for b in fresh:
             tuples = np.zeros(keys, dtype=np.int64)
             tuples[slice(*b.keys)] = drawn[b.stream][slice(*b.keys)]
@@ -145,19 +208,19 @@ class _Model:
         had = by_host((b, h) for b in before.values() for h in b.hosts)
         stored = by_host((b, h) for b in now.values() for h in b.hosts)
         added = by_host((b, h) for b in fresh.values() for h in b.hosts)
-        compared = np.zeros(hosts, dtype=np.int64)
-        for r in plan.routes:
-            for hop in (hop for path in r.paths for hop in path):
-                for h, ids in hop.probes.items():
-                    compared[h] += rows[r.block.id] * sum(rows[b] for b in ids)
-        none = [0] * hosts
+        expected = self._expected(plan, hosts)
+        arrived, sent, probed, compared = np.rint(np.sum(expected.stages, axis=0)).astype(np.int64)
+        results = np.diff(np.floor(self.results + np.cumsum([0.0, *expected.results]))).astype(np.int64)
+        self.results = (self.results + float(expected.results.sum())) % 1
+        width = sum(self.sizes) / len(self.sizes)
+        busy, makespan = self._modelled(received[0], expected)
         return BatchCommitted(
             batch=self.batch,
             received=list(self.last),
             total=list(self.received),
             live=[sum(b.rows for b in now.values() if b.stream == s) for s in streams],
-            results=0,
-            seconds={},
+            results=int(results.sum()),
+            seconds={"modelled": makespan} if self.cluster else {},
             blocks=[
                 [b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes]
                 for b in now.values() if before.get(b.id) != b
@@ -171,6 +234,32 @@ class _Model:
             host_moved_bytes=moved[1].tolist(),
             host_discarded=(had + added + moved - stored)[0].tolist(),
             host_compared=compared.tolist(),
-            host_results=none,
-            host_seconds=[0.0] * hosts,
+            host_results=results.tolist(),
+            host_seconds=busy,
+            host_probed=probed.tolist(),
+            host_sent=sent.tolist(),
+            host_arrived=arrived.tolist(),
+            host_arrived_bytes=np.rint(arrived * width).astype(np.int64).tolist(),
         )  # fmt: skip
+
+    def _expected(self, plan: Plan, hosts: int) -> Expected:
+        """What the paths do; also the matches, for the next plan's facts."""
+        self.share = np.concatenate([self.share, np.ones(max(0, hosts - len(self.share)))])
+        expected = Expected(self.sigma, self.windows, self.share, [np.zeros((4, hosts))])
+        for route in plan.routes:
+            if route.block.id in self.blocks:
+                expected.add(route, self.blocks)
+        self.matches = matches(self.matches, expected.matches)
+        return expected
+
+    def _modelled(self, received: np.ndarray, expected: Expected) -> tuple[list[float], float]:
+        """Seconds that each host is busy and that the batch takes; and the share of its work that each host will do next."""
+        if not self.cluster:
+            return [0.0] * len(received), 0.0
+        stages = []
+        for k, (arrived, sent, probed, compared) in enumerate(expected.stages):
+            came = received if k == 0 else np.zeros_like(received)
+            stages.append([Usage(*did) for did in zip(came, arrived, sent, probed, compared, strict=True)])
+        busy = np.sum([[self.costs.busy(d, h) for d, h in zip(s, self.cluster, strict=True)] for s in stages], axis=0)
+        self.share = np.clip(self.share * self.seconds / np.maximum(busy, 1e-12), 0.0, 1.0)
+        return busy.tolist(), makespan(stages, self.cluster, self.costs)

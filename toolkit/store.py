@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit import events
-from toolkit.plan import Block, Keys
+from toolkit.plan import Block, Keys, Matches, Usage
 
 
 class Slot(NamedTuple):
@@ -44,7 +44,7 @@ class State:
     ``batch`` counts our batches, ``epoch`` is the number of Spark's last micro-batch among them (a batch that only finishes a
     migration has none).
     ``latest`` is the greatest event time seen, by stream, in microseconds (None: nothing yet). ``owed`` is the cover ledger's
-    account, kept when plans are checked.
+    account, kept when plans are checked. ``usage`` and ``matches`` are the facts of those names.
     """
 
     batch: int
@@ -59,13 +59,16 @@ class State:
     latest: list[int | None]
     pinned: list[int] = field(default_factory=list)
     owed: list[list[int]] = field(default_factory=list)
+    usage: tuple[Usage, ...] = ()
+    matches: Matches = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         files = sorted({s.file for s in self.slots.values()})
         number = {name: i for i, name in enumerate(files)}
-        plain = {k: v for k, v in vars(self).items() if k not in ("blocks", "slots")}
+        plain = {k: v for k, v in vars(self).items() if k not in ("blocks", "slots", "usage", "matches")}
+        facts = {"usage": [astuple(u) for u in self.usage], "matches": [[*visit, *n] for visit, n in self.matches.items()]}
         slots = [[*where, number[s.file], s.index, s.keys] for where, s in self.slots.items()]
-        return plain | {"blocks": [astuple(b) for b in self.blocks.values()], "files": files, "slots": slots}
+        return plain | facts | {"blocks": [astuple(b) for b in self.blocks.values()], "files": files, "slots": slots}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> State:
@@ -75,7 +78,9 @@ class State:
             for i, s, keys, batch, hosts, rows, size, span in blocks
         ]
         where = {(b, h): Slot(files[f], i, None if keys is None else tuple(keys)) for b, h, f, i, keys in slots}
-        return cls(blocks={b.id: b for b in named}, slots=where, **data)
+        usage = tuple(Usage(*u) for u in data.pop("usage"))
+        matches = {(tuple(visited), s): (pairs, found) for visited, s, pairs, found in data.pop("matches")}
+        return cls(blocks={b.id: b for b in named}, slots=where, usage=usage, matches=matches, **data)
 
 
 class Store:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from toolkit.files import BlockFiles, ResultFile, replica
 from toolkit.kernels import ROUTING, Joiner, Partial, Rows, build, merge
-from toolkit.plan import Derivation, Keys, Route
+from toolkit.plan import Derivation, Keys, Matches, Route
 from toolkit.plan import Path as Hops
 from toolkit.predicate import TIME
 from toolkit.store import Slot
@@ -37,6 +37,10 @@ class Counts:
     moved: int = 0
     moved_bytes: int = 0
     compared: int = 0
+    probed: int = 0
+    sent: int = 0
+    arrived: int = 0
+    arrived_bytes: int = 0
     results: int = 0
     seconds: float = 0.0
 
@@ -51,6 +55,7 @@ class _Task:
     made: dict[tuple[int, int], tuple[Slot, Rows]] = field(default_factory=dict)
     reported: list[list[Any]] = field(default_factory=list)
     shipped: list[tuple[int, str, bytes]] = field(default_factory=list)
+    matches: Matches = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         query = self.batch.query
@@ -170,21 +175,30 @@ class _Task:
         """One hop on one host; then the next, here or on the way to other tasks."""
         route, path_number, hop = place
         count = self._count(host)
+        count.probed += len(partial)
         for block in path[hop].probes.get(host, ()):
             rows = self.rows(block, host)
             if rows is None:
                 continue
             stored = block not in self.fresh and self.batch.routes[route].fresh
+            visit = (tuple(sorted(partial.parts)), path[hop].stream)
+            pairs, matched = self.matches.get(visit, (0, 0))
+            self.matches[visit] = (pairs + len(partial) * rows.batch.num_rows, matched)
             for found in self.joiner.probe(partial, rows, path[hop].stream, stored, count):
+                self.matches[visit] = (self.matches[visit][0], self.matches[visit][1] + len(found))
                 if hop + 1 < len(path):
-                    self._onward(found, (route, path_number, hop + 1), path)
+                    self._onward(found, (route, path_number, hop + 1), path, host)
                 else:
                     self.results.add(found)
                     count.results += len(found)
 
-    def _onward(self, found: Partial, place: tuple[int, int, int], path: Hops) -> None:
+    def _onward(self, found: Partial, place: tuple[int, int, int], path: Hops, source: int) -> None:
         body = None
         for host in path[place[2]].probes:
+            if host != source:
+                self._count(source).sent += len(found)
+                self._count(host).arrived += len(found)
+                self._count(host).arrived_bytes += found.nbytes
             if self.mine(host):
                 self.follow(found, place, path, host)
             else:
@@ -201,6 +215,7 @@ class _Task:
             "hosts": {h: vars(c) for h, c in self.counts.items()},
             "slots": self.reported,
             "results": self.results.close(),
+            "matches": [[*visit, *n] for visit, n in self.matches.items()],
         }
         yield shipment([(self.partition, "report", json.dumps(report).encode())])
         for row in self.shipped:
