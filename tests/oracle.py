@@ -110,11 +110,10 @@ def found(run: JoinRun) -> Ids:
 
 def local(join: StreamJoin) -> Ids:
     """The join of two whole streams by the kernels, without the engine."""
-    whole, blocks = join.union(join.streams), []
-    for i, alias in enumerate(join.streams):
-        keys = [f"__keys{i}.*"] if join.predicate.keys[i] or join.predicate.computed[i] else []
-        mine = whole.filter(f"__stream = {i}").select(f"{alias}.*", "__time", "__key", *keys).toArrow()
-        batch = pa.record_batch({n: c.combine_chunks() for n, c in zip(mine.column_names, mine.columns, strict=True)})
+    (whole, where), blocks = join.union(join.streams), []
+    for i in range(len(join.streams)):
+        mine = whole.filter(f"__stream = {i}").toArrow().combine_chunks().to_batches()[0]
+        batch = where[i].flatten(mine, np.arange(mine.num_rows))
         blocks.append(Rows(build(batch, join.predicate.indexes(i))))
     a, b = blocks
     joiner, found = Joiner(join.predicate, (None, None), (None, None)), Ids()

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from toolkit import replay
+from toolkit.layout import laid_out, layouts
 from toolkit.parsing import parse
 from toolkit.plan import Placement
 from toolkit.predicate import TIME, Predicate
 from toolkit.run import JoinRun
 from toolkit.store import Store
+from toolkit.wire import Layout
 
 _UNITS = {"microsecond": 1, "millisecond": 10**3, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6,
           "day": 86400 * 10**6, "week": 7 * 86400 * 10**6}  # fmt: skip
@@ -200,27 +203,19 @@ class StreamJoin:
             read[alias] = frame
         return read
 
-    def union(self, sources: Mapping[str, DataFrame]) -> DataFrame:
-        """All streams as one: (__stream, __key, __time), a struct of the tuple by alias, a struct of its join keys by stream."""
-        parts = [self._part(i, alias, frame) for i, (alias, frame) in enumerate(sources.items())]
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole.unionByName(part, allowMissingColumns=True)
-        return whole
-
-    def _part(self, i: int, alias: str, frame: DataFrame) -> DataFrame:
-        p = self.predicate
-        keys = [F.expr(sql).alias(name) for name, sql in (p.keys[i] | p.computed[i]).items()]
-        part = (frame if p.filters[i] is None else frame.filter(F.expr(p.filters[i]))).select(
-            F.lit(i).alias("__stream"),
-            self._routing_key(i, frame).alias("__key"),
-            self._event_time().alias(TIME),
-            F.struct(*[F.col(f"`{c}`") for c in frame.columns]).alias(alias),
-            *([F.struct(*keys).alias(f"__keys{i}")] if keys else []),
-        )
-        for name in (TIME, *(f"__keys{i}.{k}" for k in p.keys[i])):
-            part = part.filter(F.col(name).isNotNull())
-        return part
+    def union(self, sources: Mapping[str, DataFrame]) -> tuple[DataFrame, tuple[Layout, ...]]:
+        """The streams as one DataFrame and where their columns are in it, without the tuples that can never match."""
+        p, frames = self.predicate, list(sources.values())
+        wanted = [{TIME: self._event_time(f)} | p.keys[i] | p.computed[i] for i, f in enumerate(frames)]
+        where = layouts(frames, wanted)
+        parts = []
+        for i, frame in enumerate(frames):
+            part = frame if (condition := p.filters[i]) is None else frame.filter(F.expr(condition))
+            part = laid_out(i, part, self._routing_key(i, frame), wanted[i], where[i])
+            for name in (TIME, *p.keys[i]):
+                part = part.filter(F.col(where[i].slot(name)).isNotNull())
+            parts.append(part)
+        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), where
 
     def _routing_key(self, i: int, frame: DataFrame) -> Column:
         """A seeded hash in [0, keys): of the whole tuple, or of the value that the equality joins on."""
@@ -230,13 +225,14 @@ class StreamJoin:
             hashed = [F.expr(p.keys[i][p.equality[i]])]
         return F.pmod(F.xxhash64(F.lit(self.seed), *hashed), F.lit(self.placement.keys)).cast("int")
 
-    def _event_time(self) -> Column:
+    def _event_time(self, frame: DataFrame) -> str:
         """Microseconds. Full history needs no time, and takes a tuple without one; a window does not."""
-        none = F.lit(0).cast("bigint")
         if self.time is None:
-            return none
-        time = F.unix_micros(F.col(f"`{self.time}`").cast("timestamp"))
-        return time if self.windows else F.coalesce(time, none)
+            return "cast(0 as bigint)"
+        column = f"(`{self.time}`)"
+        instant = isinstance(frame.schema[self.time].dataType, T.TimestampType)
+        time = f"unix_micros({column if instant else f'cast({column} as timestamp)'})"
+        return time if self.windows else f"coalesce({time}, cast(0 as bigint))"
 
 
 def micros(text: Any, what: str, zero: bool = False) -> int:

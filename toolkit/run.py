@@ -28,9 +28,7 @@ class JoinRun:
     It ends by itself when its input is known to be finite. All methods may be called from any thread.
     """
 
-    def __init__(
-        self, join: StreamJoin, store: Store, query: Mapping[str, Any], pace: float, trigger: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, join: StreamJoin, store: Store, query: Mapping[str, Any], pace: float, trigger: Mapping[str, Any]) -> None:
         self.join, self.store, self._settings = join, store, query
         self._events: list[Any] = [self._started(), *store.history()]
         self._known = len(self._events)
@@ -43,11 +41,12 @@ class JoinRun:
         self._began = clock.monotonic()
         sources = join.sources(store)
         columns = tuple(tuple(f.columns) for f in sources.values())
-        settings = Query(join.predicate, columns, tuple(join._micros), str(store.path), join.partitions)
+        frame, where = join.union(sources)
+        settings = Query(join.predicate, columns, where, tuple(join._micros), str(store.path), join.partitions)
         self._schema = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
         self._engine = Engine(settings, join.placement, store, join._lateness, join.check, self._publish)
         self._done_before = self._engine.state.epoch + 1
-        self._spark_query = self._launch(join.union(sources), trigger)
+        self._spark_query = self._launch(frame, trigger)
         self._watcher = threading.Thread(target=self._watch, name="braid-run", daemon=True)
         self._watcher.start()
 
@@ -83,7 +82,7 @@ class JoinRun:
     def _nothing(self) -> DataFrame:
         spark = self.join.spark
         empty = {f.name: spark.createDataFrame([], f.dataType) for f in self._schema.fields}  # type: ignore[type-var]
-        return self.join.union(empty)
+        return self.join.union(empty)[0]
 
     def _publish(self, happened: list[Any]) -> None:
         events.write(self.store.path / "events.jsonl", happened, append=True)

@@ -21,6 +21,9 @@ SETTINGS = {
     # A query stopped in the middle of a batch overflows the default stack in a recursive regular expression.
     "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
     "spark.driver.memory": "4g",
+    # Local files without checksum files beside them: a micro-batch writes several small logs, and each file costs a process.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
 

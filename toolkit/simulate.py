@@ -20,6 +20,9 @@ from toolkit.plan import Block, CoverError, CoverLedger, Facts, Matches, Placeme
 from toolkit.report import matches, planned, usage
 from toolkit.upkeep import horizon, upkeep
 
+_PASSES = 10
+"""At most so many, to find the share of its work that each host gets done; they end when all busy ones are within 5 %."""
+
 
 def simulate(
     placement: Placement,
@@ -55,8 +58,8 @@ def simulate(
         Of every pair of streams: one number, or a square of numbers by stream.
     cluster
         The machine under every host. With it, ``host_seconds`` is the modelled time that each is busy and ``seconds`` has the
-        modelled makespan; a host that was asked for more than ``seconds`` does a smaller share of its probes in the next batch,
-        as a join that sheds load, and the results shrink.
+        modelled makespan; a host that is asked for more than ``seconds`` does a smaller share of its probes, as a join that sheds
+        load, and the results shrink.
     costs
         What sending, probing and comparing cost on the cluster.
 
@@ -128,7 +131,6 @@ class _Model:
         self.latest: list[int | None] = [None] * len(names)
         self.usage: tuple[Usage, ...] = ()
         self.matches: Matches = {}
-        self.share = np.ones(placement.hosts)
         self.results = 0.0
 
     def run(self, counts: Sequence[int]) -> list[Any]:
@@ -208,19 +210,19 @@ class _Model:
         had = by_host((b, h) for b in before.values() for h in b.hosts)
         stored = by_host((b, h) for b in now.values() for h in b.hosts)
         added = by_host((b, h) for b in fresh.values() for h in b.hosts)
-        expected = self._expected(plan, hosts)
+        expected = self._expected(plan, received[0])
         arrived, sent, probed, compared = np.rint(np.sum(expected.stages, axis=0)).astype(np.int64)
         results = np.diff(np.floor(self.results + np.cumsum([0.0, *expected.results]))).astype(np.int64)
         self.results = (self.results + float(expected.results.sum())) % 1
         width = sum(self.sizes) / len(self.sizes)
-        busy, makespan = self._modelled(received[0], expected)
+        stages = self._stages(received[0], expected) if self.cluster else []
         return BatchCommitted(
             batch=self.batch,
             received=list(self.last),
             total=list(self.received),
             live=[sum(b.rows for b in now.values() if b.stream == s) for s in streams],
             results=int(results.sum()),
-            seconds={"modelled": makespan} if self.cluster else {},
+            seconds={"modelled": makespan(stages, self.cluster, self.costs)} if self.cluster else {},
             blocks=[
                 [b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes]
                 for b in now.values() if before.get(b.id) != b
@@ -235,31 +237,41 @@ class _Model:
             host_discarded=(had + added + moved - stored)[0].tolist(),
             host_compared=compared.tolist(),
             host_results=results.tolist(),
-            host_seconds=busy,
+            host_seconds=self._busy(stages).tolist() if self.cluster else [0.0] * hosts,
             host_probed=probed.tolist(),
             host_sent=sent.tolist(),
             host_arrived=arrived.tolist(),
             host_arrived_bytes=np.rint(arrived * width).astype(np.int64).tolist(),
         )  # fmt: skip
 
-    def _expected(self, plan: Plan, hosts: int) -> Expected:
-        """What the paths do; also the matches, for the next plan's facts."""
-        self.share = np.concatenate([self.share, np.ones(max(0, hosts - len(self.share)))])
-        expected = Expected(self.sigma, self.windows, self.share, [np.zeros((4, hosts))])
-        for route in plan.routes:
-            if route.block.id in self.blocks:
-                expected.add(route, self.blocks)
+    def _expected(self, plan: Plan, received: np.ndarray) -> Expected:
+        """What the paths do, once every host does as much of it as it can; also the matches, for the next plan's facts.
+
+        What one host leaves undone lightens those after it, hence several passes.
+        """
+        share = np.ones(len(received))
+        for _ in range(_PASSES):
+            expected = Expected(self.sigma, self.windows, share, [np.zeros((4, len(share)))])
+            for route in plan.routes:
+                if route.block.id in self.blocks:
+                    expected.add(route, self.blocks)
+            if not self.cluster:
+                break
+            busy = self._busy(self._stages(received, expected)) / self.seconds
+            if np.all((busy < 1.05) & ((busy > 0.95) | (share == 1))):
+                break
+            share = np.clip(share / np.sqrt(np.maximum(busy, 1e-6)), 0.0, 1.0)
         self.matches = matches(self.matches, expected.matches)
         return expected
 
-    def _modelled(self, received: np.ndarray, expected: Expected) -> tuple[list[float], float]:
-        """Seconds that each host is busy and that the batch takes; and the share of its work that each host will do next."""
-        if not self.cluster:
-            return [0.0] * len(received), 0.0
+    def _stages(self, received: np.ndarray, expected: Expected) -> list[list[Usage]]:
+        """What every host does at each hop."""
         stages = []
         for k, (arrived, sent, probed, compared) in enumerate(expected.stages):
             came = received if k == 0 else np.zeros_like(received)
             stages.append([Usage(*did) for did in zip(came, arrived, sent, probed, compared, strict=True)])
-        busy = np.sum([[self.costs.busy(d, h) for d, h in zip(s, self.cluster, strict=True)] for s in stages], axis=0)
-        self.share = np.clip(self.share * self.seconds / np.maximum(busy, 1e-12), 0.0, 1.0)
-        return busy.tolist(), makespan(stages, self.cluster, self.costs)
+        return stages
+
+    def _busy(self, stages: list[list[Usage]]) -> np.ndarray:
+        """Modelled seconds of CPU by host."""
+        return np.sum([[self.costs.busy(d, h) for d, h in zip(s, self.cluster, strict=True)] for s in stages], axis=0)

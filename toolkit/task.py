@@ -25,7 +25,7 @@ from toolkit.plan import Derivation, Keys, Matches, Route
 from toolkit.plan import Path as Hops
 from toolkit.predicate import TIME
 from toolkit.store import Slot
-from toolkit.wire import Batch, arrow_stream, chosen_rows, flatten, key_mask, pack, partitions_by_key, shipment, unpack
+from toolkit.wire import Batch, arrow_stream, chosen_rows, key_mask, pack, partitions_by_key, shipment, unpack
 
 
 @dataclass
@@ -244,7 +244,7 @@ def spread(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Rec
         for rows in batches:
             stream = rows.column("__stream").to_numpy()
             for s in np.unique(stream).tolist():
-                flat = flatten(rows, s, batch.query, np.flatnonzero(stream == s))
+                flat = batch.query.layouts[s].flatten(rows, np.flatnonzero(stream == s))
                 key = flat.column(ROUTING).to_numpy()
                 for p in range(batch.query.partitions):
                     part = chosen_rows(flat, np.flatnonzero(need[s][p][key]))

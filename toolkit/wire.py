@@ -15,10 +15,37 @@ import pyarrow as pa
 
 from toolkit.kernels import ROUTING, Partial, Rows
 from toolkit.plan import Derivation, Route
-from toolkit.predicate import TIME, Predicate
+from toolkit.predicate import Predicate
 from toolkit.store import Slot
 
 SHIPPED = "host int, kind string, body binary"
+
+
+COMPUTED = ".v"
+"""Ends the name of a slot that is a struct around what was computed."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a stream's columns are in the streams' union: ``slots`` (name, column of the union); and what the receiver copies from
+    them: ``copies`` (name, user's column, Arrow type).
+    """
+
+    slots: tuple[tuple[str, str], ...]
+    copies: tuple[tuple[str, str, str], ...]
+
+    def slot(self, name: str) -> str:
+        """The column of the union that a column comes from."""
+        return dict(self.slots)[{copy: source for copy, source, _ in self.copies}.get(name, name)]
+
+    def flatten(self, rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
+        """The chosen rows of the union, all of this stream: the routing key, and the stream's columns by their names."""
+        columns = {ROUTING: rows.column(ROUTING)}
+        for name, slot in self.slots:
+            column = rows.column(slot.removesuffix(COMPUTED))
+            columns[name] = column.flatten()[0] if slot.endswith(COMPUTED) else column
+        columns |= {name: columns[source].cast(kind, safe=False) for name, source, kind in self.copies}
+        return chosen_rows(pa.record_batch(list(columns.values()), names=list(columns)), at)
 
 
 @dataclass(frozen=True)
@@ -27,6 +54,7 @@ class Query:
 
     predicate: Predicate
     columns: tuple[tuple[str, ...], ...]
+    layouts: tuple[Layout, ...]
     windows: tuple[int | None, ...]
     folder: str
     partitions: int
@@ -54,17 +82,6 @@ def partitions_by_key(batch: Batch) -> list[list[np.ndarray]]:
             for p in {host % batch.query.partitions for host in route.hosts()}:
                 need[route.block.stream][p][slice(*route.block.keys)] = True
     return need
-
-
-def flatten(rows: pa.RecordBatch, s: int, query: Query, at: np.ndarray) -> pa.RecordBatch:
-    """The chosen rows of one stream as a flat record batch: the user's columns, then time, routing key and join keys."""
-    names, columns = [TIME, ROUTING], [rows.column(TIME), rows.column(ROUTING)]
-    for struct_name in (query.predicate.aliases[s], f"__keys{s}"):
-        if struct_name in rows.schema.names:
-            struct = rows.column(struct_name)
-            names += [f.name for f in struct.type]
-            columns += struct.flatten()
-    return chosen_rows(pa.record_batch(columns, names=names), at)
 
 
 def chosen_rows(rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
