@@ -24,10 +24,16 @@ from scatter import Scatter
 
 from toolkit.join import JoinRun, StreamJoin
 from toolkit.kernels import Joiner, Partial, Rows, build
-from toolkit.placement.biclique import JoinBiclique
-from toolkit.placement.centralized import Centralized
-from toolkit.placement.grid import AdaptiveGrid, StaticGrid
-from toolkit.placement.hashing import HashPartition
+from toolkit.placement import (
+    AdaptiveGrid,
+    Aligned,
+    Centralized,
+    Coordinated,
+    HashPartition,
+    JoinBiclique,
+    Ring,
+    StaticGrid,
+)
 from toolkit.plan import Placement
 
 Ids = Counter[tuple[int, ...]]
@@ -42,6 +48,13 @@ PLACEMENTS: dict[str, Callable[[], Placement]] = {
     "static groups": lambda: StaticGrid(hosts=5),
     "adaptive": lambda: AdaptiveGrid(hosts=8, epsilon=0.25),
     "adaptive groups": lambda: AdaptiveGrid(hosts=5, epsilon=0.5),
+    "aligned": lambda: Aligned(hosts=5, length=2, sample=3),
+    "coordinated": lambda: Coordinated(hosts=5, length=2),
+    "coordinated, no bound": lambda: Coordinated(hosts=5, copies=None),
+    "ring": lambda: Ring(hosts=5),
+    "ring, basic": lambda: Ring(hosts=3, form="basic"),
+    "ring, interleaved": lambda: Ring(hosts=4, form="interleaved", in_flight=50),
+    "ring, resized": lambda: Ring(hosts=3, slicing="count", resize=((2, 5), (4, 2))),
 }
 """Every placement, by name. A new one that is added here is covered by every test that runs them all."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from toolkit.events import BatchCommitted
 from toolkit.plan import Block, CoverError, CoverLedger, Facts, Matches, Placement, Plan, after
@@ -21,7 +22,9 @@ from toolkit.report import matches, planned, usage
 from toolkit.store import Slot, State, Store
 from toolkit.task import first_stage, next_stage, spread
 from toolkit.upkeep import horizon, upkeep
-from toolkit.wire import SHIPPED, Batch, Query
+from toolkit.wire import Batch, Query
+
+SHIPPED = T.StructType().add("host", T.IntegerType()).add("kind", T.StringType()).add("body", T.BinaryType())
 
 
 @dataclass

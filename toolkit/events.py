@@ -133,6 +133,128 @@ class MigrationEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class SlicesSet:
+    """The state slice table of a stream on a ring; Wang 2008, sections 12.5 and 14.1.
+
+    ``nodes`` are the hosts from head to tail, in the direction of the ring; ``lengths`` the window length of each slice in
+    microseconds (None: full history). ``bound`` is the number of tuples that a slice takes when slices are cut by counts.
+    """
+
+    batch: int
+    stream: int
+    nodes: list[int]
+    lengths: list[int | None]
+    bound: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeadMoved:
+    """New tuples of a stream are stored on host ``new`` from this batch on; Wang 2008, section 12.5."""
+
+    batch: int
+    stream: int
+    old: int
+    new: int
+
+
+@dataclass(frozen=True, slots=True)
+class TailMoved:
+    """The oldest tuples of a stream are now those of host ``new``; None when there are none."""
+
+    batch: int
+    stream: int
+    old: int | None
+    new: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Relocated:
+    """State moves between nodes of a ring: ``moves`` lists [block id, from host, to host], ``tuples`` counts them.
+
+    ``reason`` is "aged" (purged from one slice to a later one; Wang 2008, section 12.2) or "resized" (aggressive state relocation,
+    section 14.2). ``kept`` says that the old node keeps its replica for this batch (delayed purge, section 12.4).
+    """
+
+    batch: int
+    stream: int
+    reason: str
+    moves: list[list[int]]
+    tuples: int
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RingResized:
+    """The ring goes from ``old`` to ``new`` nodes; ``reason`` is "scheduled" or "load". Wang 2008, section 14.2."""
+
+    batch: int
+    old: int
+    new: int
+    reason: str
+    relocation: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlaced:
+    """A segment of the master stream begins and goes to ``host`` for ``length`` batches; Gu 2007, section 3.
+
+    ``ahead``: the host was chosen before, so that slave tuples could be sent there as they came. ``copied``: slave tuples that
+    had to be copied there nevertheless.
+    """
+
+    batch: int
+    master: int
+    host: int
+    length: int
+    ahead: bool
+    copied: int
+
+
+@dataclass(frozen=True, slots=True)
+class MasterSwitched:
+    """Stream ``new`` becomes the master in place of ``old``, from this batch, t_s, on; Gu 2007, section 3.
+
+    ``host`` has the last segment of the old master. ``costs`` are the overheads (Eq. 2) in tuples per batch with the old and with
+    the new master.
+    """
+
+    batch: int
+    old: int
+    new: int
+    host: int
+    costs: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLengthTuned:
+    """Segments that are planned from now on have ``new`` batches instead of ``old``; Gu 2007, section 3.
+
+    ``cost`` was measured with the old length: the load of the busiest host for each tuple, more when hosts shed work.
+    """
+
+    batch: int
+    old: int
+    new: int
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class PathChosen:
+    """The routing path of a new segment, which begins with ``block``, was chosen among several join orders; Gu 2007, section 4.
+
+    ``orders`` lists [[streams in the order of the hops], overhead, Eq. 3], the chosen one first. Both estimate what is sent for one
+    tuple beyond one copy of it, in tuples and intermediate results; Eq. 3 counts nothing for a host that two hops in a row share,
+    the overhead counts what that host lacks. ``loads`` are the weights w_i (Eq. 1) of the hosts on the path.
+    """
+
+    batch: int
+    block: int
+    stream: int
+    orders: list[list[Any]]
+    loads: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """``reason`` is "completed", "stopped" or "failed"; ``error`` is empty unless it failed."""
 
@@ -144,7 +266,9 @@ class RunEnded:
 KINDS: dict[str, type] = {
     k.__name__: k
     for k in (
-        RunStarted, BatchPlanned, BatchCommitted, MappingChanged, MigrationStarted, MigrationAdvanced, MigrationEnded, RunEnded,
+        RunStarted, BatchPlanned, BatchCommitted, MappingChanged, MigrationStarted, MigrationAdvanced, MigrationEnded,
+        SlicesSet, HeadMoved, TailMoved, Relocated, RingResized,
+        SegmentPlaced, MasterSwitched, SegmentLengthTuned, PathChosen, RunEnded,
     )
 }  # fmt: skip
 _TUPLES = {"streams", "before", "after"}

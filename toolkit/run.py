@@ -71,6 +71,7 @@ class JoinRun:
             if self._stopping.is_set():
                 raise RuntimeError("the run was stopped before this batch")
             try:
+                frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")  # the query's own session: two plain stages
                 self._engine.run(frame, number)
             except Exception as error:
                 self._error = error

@@ -197,7 +197,8 @@ class _Model:
         now, streams = self.blocks, range(len(self.names))
         copies = [(d.block, dst) for d in plan.derivations for dst, src in d.reads.items() if dst != src]
         fresh = {r.block.id: r.block for r in plan.routes if r.fresh}
-        hosts = 1 + max([self.placement.hosts - 1, *(h for b in (*before.values(), *now.values()) for h in b.hosts)])
+        known = (*before.values(), *now.values(), *(r.block for r in plan.routes))
+        hosts = 1 + max([self.placement.hosts - 1, *(h for b in known for h in b.hosts)])
 
         def by_host(pairs: Iterable[tuple[Block, int]]) -> np.ndarray:
             tuples = np.zeros((2, hosts), dtype=np.int64)

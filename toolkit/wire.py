@@ -18,9 +18,6 @@ from toolkit.plan import Derivation, Route
 from toolkit.predicate import Predicate
 from toolkit.store import Slot
 
-SHIPPED = "host int, kind string, body binary"
-
-
 COMPUTED = ".v"
 """Ends the name of a slot that is a struct around what was computed."""
 

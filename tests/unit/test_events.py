@@ -21,6 +21,15 @@ ALL: list[Any] = [
     events.MigrationStarted(1, 0, 500, 20),
     events.MigrationAdvanced(2, 0, [[5, 0, 1]], 250, 250),
     events.MigrationEnded(3, 0),
+    events.SegmentPlaced(1, 0, 2, 3, True, 0),
+    events.MasterSwitched(4, 0, 1, 2, [1.5, 0.5]),
+    events.SegmentLengthTuned(6, 1, 2, 0.25),
+    events.PathChosen(2, 7, 0, [[[1, 2], 3.5, 2.5], [[2, 1], 4.5, 3.0]], [0.5, 0.25]),
+    events.SlicesSet(1, 0, [0, 2, 1], [4000000, None, 0], None),
+    events.HeadMoved(1, 0, 0, 1),
+    events.TailMoved(1, 0, None, 2),
+    events.Relocated(1, 0, "aged", [[5, 0, 1]], 20, True),
+    events.RingResized(1, 3, 5, "load", "passive"),
     events.RunEnded(3, "failed", "ValueError: no"),
 ]  # fmt: skip
 

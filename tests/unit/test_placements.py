@@ -16,7 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.placement import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, StaticGrid, StaticOpt
+from toolkit.placement import (
+    AdaptiveGrid,
+    Aligned,
+    Centralized,
+    Coordinated,
+    HashPartition,
+    JoinBiclique,
+    Ring,
+    StaticGrid,
+    StaticOpt,
+)
 from toolkit.plan import Block, CoverLedger, Facts, Plan, after
 from toolkit.upkeep import upkeep
 
@@ -36,8 +46,18 @@ PLACEMENTS = {
     "adaptive, one host": lambda: AdaptiveGrid(1),
     "adaptive, grows": lambda: AdaptiveGrid(2, capacity=12, max_hosts=32, sizes=(1, 1)),
     "adaptive, groups grow": lambda: AdaptiveGrid(3, capacity=10, max_hosts=48, statistics="exact"),
+    "aligned": lambda: Aligned(hosts=5, length=2, sample=3),
+    "coordinated": lambda: Coordinated(hosts=5, length=2),
+    "coordinated, no bound": lambda: Coordinated(hosts=5, copies=None),
+    "ring": lambda: Ring(hosts=5),
+    "ring, basic": lambda: Ring(hosts=3, form="basic"),
+    "ring, interleaved": lambda: Ring(hosts=4, form="interleaved", in_flight=50),
+    "ring, resized": lambda: Ring(hosts=3, slicing="count", resize=((2, 5), (4, 2))),
 }
-MANY_STREAMS = ["centralized", "hash"]
+MANY_STREAMS = [
+    "centralized", "hash", "aligned", "coordinated", "coordinated, no bound", "ring", "ring, basic", "ring, interleaved",
+    "ring, resized",
+]  # fmt: skip
 
 every_placement = pytest.mark.parametrize("make", PLACEMENTS.values(), ids=list(PLACEMENTS))
 
