@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -109,7 +110,7 @@ class Engine:
         expected = horizon(self.state.latest, self.lateness)
         batch = Batch(query, number, self.placement.keys, plan.routes, whole.derivations, self.state.slots, expected)
         rows = frame.mapInArrow(spread(batch), SHIPPED)
-        for stage in (first_stage, *[next_stage] * _shuffles(plan)):
+        for stage in (first_stage, *[next_stage] * _shuffles(plan, query.partitions)):
             target = F.col("host") % query.partitions
             rows = rows.repartitionById(query.partitions, target).mapInArrow(stage(batch), SHIPPED)
         return _merge([json.loads(row.body) for row in rows.collect()])
@@ -208,12 +209,12 @@ def _joined(kept: Plan, plan: Plan) -> Plan:
     return replace(plan, derivations=kept.derivations + plan.derivations, drops=drops)
 
 
-def _shuffles(plan: Plan) -> int:
-    """How many times some path of the plan leaves its host."""
+def _shuffles(plan: Plan, partitions: int) -> int:
+    """How many times some path of the plan leaves its partition."""
     most = 0
     for route in plan.routes:
         for path in route.paths:
-            jumps = sum(set(b.probes) != set(a.probes) or len(a.probes) > 1 for a, b in zip(path, path[1:], strict=False))
+            jumps = sum(len({h % partitions for h in (*a.probes, *b.probes)}) > 1 for a, b in pairwise(path))
             most = max(most, jumps)
     return most
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from toolkit.distance import Vectors, measure
 from toolkit.plan import Keys
 from toolkit.predicate import TIME, Link, Predicate, Residual, Step
 
@@ -33,11 +34,18 @@ class Rows:
     def __init__(self, batch: pa.RecordBatch, keys: Keys | None = None) -> None:
         self.batch, self.keys = batch, keys
         self._numpy: dict[str, np.ndarray] = {}
+        self._vectors: dict[str, Vectors] = {}
 
     def numpy(self, name: str) -> np.ndarray:
         found = self._numpy.get(name)
         if found is None:
             found = self._numpy[name] = self.batch.column(name).to_numpy(zero_copy_only=False)
+        return found
+
+    def vectors(self, name: str) -> Vectors:
+        found = self._vectors.get(name)
+        if found is None:
+            found = self._vectors[name] = Vectors.of(self.batch.column(name))
         return found
 
     def ordered(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
@@ -76,8 +84,27 @@ class Partial:
         rows, at = self.parts[stream]
         return rows.numpy(name)[at]
 
+    def vectors(self, stream: int, name: str) -> tuple[Vectors, np.ndarray]:
+        """A column of vectors and, by result, the position in it."""
+        rows, at = self.parts[stream]
+        return rows.vectors(name), at
+
+    @staticmethod
+    def concat(several: list[Partial]) -> Partial:
+        """All of them as one. Rows of one block stay where they are; those of several are copied together."""
+        if len(several) == 1:
+            return several[0]
+        return Partial({s: _together([p.parts[s] for p in several]) for s in several[0].parts})
+
     def take(self, chosen: np.ndarray) -> Partial:
         return Partial({s: (rows, at[chosen]) for s, (rows, at) in self.parts.items()})
+
+
+def _together(parts: list[tuple[Rows, np.ndarray]]) -> tuple[Rows, np.ndarray]:
+    if all(rows is parts[0][0] for rows, _ in parts):
+        return parts[0][0], np.concatenate([at for _, at in parts])
+    rows = Rows(pa.concat_batches([rows.batch.take(pa.array(at)) for rows, at in parts]))
+    return rows, np.arange(rows.batch.num_rows)
 
 
 @dataclass
@@ -133,7 +160,8 @@ class Joiner:
         columns = {
             (s, name): found.parts[s][0].batch.column(name).take(pa.array(found.parts[s][1])) for s, name in residual.columns
         }
-        return found.take(np.flatnonzero(residual_mask(residual, self.predicate.aliases, columns)))
+        measured = [measure(m.function, *found.vectors(*m.left), *found.vectors(*m.right)) for m in residual.measures]
+        return found.take(np.flatnonzero(residual_mask(residual, self.predicate.aliases, columns, measured)))
 
 
 def _in_range(rows: Rows, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -263,11 +291,17 @@ def _duckdb() -> Any:
 
 
 def residual_mask(
-    residual: Residual, aliases: Sequence[str], columns: Mapping[tuple[int, str], pa.Array | pa.ChunkedArray]
+    residual: Residual,
+    aliases: Sequence[str],
+    columns: Mapping[tuple[int, str], pa.Array | pa.ChunkedArray],
+    measured: Sequence[pa.Array] = (),
 ) -> np.ndarray:
-    """Where the residual is true, for aligned columns by (stream, name). Raises duckdb.Error where it cannot be evaluated."""
-    names = [f"{aliases[s]}.{name}" for s, name in columns]
-    candidates = pa.table(list(columns.values()), names=names)  # noqa: F841 (DuckDB finds it by name)
+    """Where the residual is true, for aligned columns by (stream, name) and what was ``measured``.
+
+    Raises duckdb.Error where it cannot be evaluated.
+    """
+    names = [*(f"{aliases[s]}.{name}" for s, name in columns), *map(str, range(len(measured)))]
+    candidates = pa.table([*columns.values(), *measured], names=names)
     connection = _duckdb()
     connection.register("candidates", candidates)
     try:

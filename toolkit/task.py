@@ -21,11 +21,13 @@ import pyarrow as pa
 
 from toolkit.files import BlockFiles, ResultFile, replica
 from toolkit.kernels import ROUTING, Joiner, Partial, Rows, build, merge
-from toolkit.plan import Derivation, Keys, Matches, Route
-from toolkit.plan import Path as Hops
+from toolkit.plan import Derivation, Hop, Keys, Matches, Route
 from toolkit.predicate import TIME
 from toolkit.store import Slot
 from toolkit.wire import Batch, arrow_stream, chosen_rows, key_mask, pack, partitions_by_key, shipment, unpack
+
+Place = tuple[int, int, int]
+"""Where partial results are in the plan: number of the route, of its path, of the hop that comes next."""
 
 
 @dataclass
@@ -54,8 +56,9 @@ class _Task:
     counts: dict[int, Counts] = field(default_factory=dict)
     made: dict[tuple[int, int], tuple[Slot, Rows]] = field(default_factory=dict)
     reported: list[list[Any]] = field(default_factory=list)
-    shipped: list[tuple[int, str, bytes]] = field(default_factory=list)
     matches: Matches = field(default_factory=dict)
+    pending: dict[Place, list[Partial]] = field(default_factory=dict)
+    leaving: dict[Place, list[Partial]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         query = self.batch.query
@@ -168,12 +171,29 @@ class _Task:
                         chosen = rows.chosen()
                         at = np.arange(rows.batch.num_rows) if chosen is None else np.flatnonzero(chosen)
                         start = Partial({route.block.stream: (rows, at)})
-                        with _clock(self._count(host)):
-                            self.follow(start, (number, path_number, 0), path, host)
+                        self.follow(start, (number, path_number, 0), host)
+        self.go_on()
 
-    def follow(self, partial: Partial, place: tuple[int, int, int], path: Hops, host: int) -> None:
-        """One hop on one host; then the next, here or on the way to other tasks."""
+    def go_on(self) -> None:
+        """Follow what waits, hop by hop, as far as it stays in this task; what other tasks need is packed once for each."""
+        while self.pending:
+            place = min(self.pending, key=lambda place: place[2])
+            partial = Partial.concat(self.pending.pop(place))
+            for host in filter(self.mine, self._hop(place).probes):
+                self.follow(partial, place, host)
+
+    def _hop(self, place: Place) -> Hop:
+        route, path, hop = place
+        return self.batch.routes[route].paths[path][hop]
+
+    def follow(self, partial: Partial, place: Place, host: int) -> None:
+        """One hop on one host; what it finds is a result, or waits for the next hop."""
+        with _clock(self._count(host)):
+            self._follow(partial, place, host)
+
+    def _follow(self, partial: Partial, place: Place, host: int) -> None:
         route, path_number, hop = place
+        path = self.batch.routes[route].paths[path_number]
         count = self._count(host)
         count.probed += len(partial)
         for block in path[hop].probes.get(host, ()):
@@ -187,23 +207,30 @@ class _Task:
             for found in self.joiner.probe(partial, rows, path[hop].stream, stored, count):
                 self.matches[visit] = (self.matches[visit][0], self.matches[visit][1] + len(found))
                 if hop + 1 < len(path):
-                    self._onward(found, (route, path_number, hop + 1), path, host)
+                    self._onward(found, (route, path_number, hop + 1), host)
                 else:
                     self.results.add(found)
                     count.results += len(found)
 
-    def _onward(self, found: Partial, place: tuple[int, int, int], path: Hops, source: int) -> None:
-        body = None
-        for host in path[place[2]].probes:
+    def _onward(self, found: Partial, place: Place, source: int) -> None:
+        if not len(found):
+            return
+        for host in self._hop(place).probes:
             if host != source:
                 self._count(source).sent += len(found)
                 self._count(host).arrived += len(found)
                 self._count(host).arrived_bytes += found.nbytes
-            if self.mine(host):
-                self.follow(found, place, path, host)
-            else:
-                body = body or pack(found, place)
-                self.shipped.append((host, "partial", body))
+        if any(map(self.mine, self._hop(place).probes)):
+            self.pending.setdefault(place, []).append(found)
+        if not all(map(self.mine, self._hop(place).probes)):
+            self.leaving.setdefault(place, []).append(found)
+
+    def ship(self) -> Iterator[tuple[int, str, bytes]]:
+        """What found something here goes once to every other partition on which the next hop has hosts."""
+        for place, found in self.leaving.items():
+            body = pack(Partial.concat(found), place)
+            for p in sorted({h % self.batch.query.partitions for h in self._hop(place).probes} - {self.partition}):
+                yield p, "partial", body
 
     def _count(self, host: int) -> Counts:
         return self.counts.setdefault(host, Counts())
@@ -218,7 +245,7 @@ class _Task:
             "matches": [[*visit, *n] for visit, n in self.matches.items()],
         }
         yield shipment([(self.partition, "report", json.dumps(report).encode())])
-        for row in self.shipped:
+        for row in self.ship():
             yield shipment([row])
 
 
@@ -275,17 +302,14 @@ def next_stage(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = _Task(batch, _partition())
-        partials = []
-        for rows in (row for b in batches for row in b.to_pylist()):
-            if rows["kind"] == "report":
-                yield shipment([(rows["host"], "report", rows["body"])])
-                _learn(task, json.loads(rows["body"]))
+        for row in (row for b in batches for row in b.to_pylist()):
+            if row["kind"] == "report":
+                yield shipment([(row["host"], "report", row["body"])])
+                _learn(task, json.loads(row["body"]))
             else:
-                partials.append(rows)
-        for row in partials:
-            partial, (route, path, hop) = unpack(row["body"])
-            with _clock(task._count(row["host"])):
-                task.follow(partial, (route, path, hop), batch.routes[route].paths[path], row["host"])
+                partial, place = unpack(row["body"])
+                task.pending.setdefault(place, []).append(partial)
+        task.go_on()
         yield from task.finish()
 
     return run
