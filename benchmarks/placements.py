@@ -18,13 +18,14 @@ CONTENDERS = {"SHJ": "hash", "StaticMid": "static_mid", "StaticOpt": "static_opt
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", hosts=16, batches=10, permille=20)
+    args = arguments(__doc__ or "", hosts=16, batches=6, permille=10)
     spark = session("benchmark")
     for query in ("eq5", "eq7"):
         rows = []
         for z in SKEWS:
             join = workload(spark, query, skew=z, scale=args.permille / 1000, batches=args.batches)
             for name, kind in CONTENDERS.items():
+                print(f"{query}, z = {z}: {name}", flush=True)
                 with scratch() as folder:
                     run = launch(spark, folder, join, placement(kind, args.hosts, join=join))
                     run.awaitTermination()

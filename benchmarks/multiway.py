@@ -1,0 +1,100 @@
+"""A three-way windowed join on 16 hosts: Braid's placements, and what a Spark user would write, a chain of two built-in joins.
+
+The same files, results in Parquet and durable state for all. The condition is an equality, as the built-in join needs one; each
+round runs all contenders in turns and the last round counts. Below: what a hop between hosts costs (the ring's two against the
+single host's none), and the three-way batch in terms of the two-way batch of the same placement (required: under m - 1 = 2).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from _common import arguments, events, files, scratch, seconds, show, steady, stream
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from toolkit.events import BatchCommitted
+from toolkit.join import StreamJoin
+from toolkit.placement import Aligned, Centralized, Coordinated, Ring
+from toolkit.plan import Placement
+from toolkit.session import session
+
+STORES = {
+    "Spark, in memory": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    "Spark, RocksDB": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+ON = {2: "a.k = b.k", 3: "a.k = b.k AND b.k = c.k"}
+
+
+def near(one: str, other: str, window: int) -> str:
+    return f"{one}.ts > {other}.ts - INTERVAL {window} SECONDS AND {one}.ts < {other}.ts + INTERVAL {window} SECONDS"
+
+
+def chain(spark: SparkSession, folder: Path, window: int) -> DataFrame:
+    """a with b, then c with both: two stateful joins, one after the other."""
+    a, b, c = (stream(spark, folder / s).withWatermark("ts", "0 seconds") for s in "abc")
+    flat = [frame.select(*[F.col(n).alias(f"{s}_{n}") for n in frame.columns]) for s, frame in zip("abc", (a, b, c), strict=True)]
+
+    def pair(one: str, other: str) -> str:
+        return near(one, other, window).replace(".", "_")
+
+    two = flat[0].join(flat[1], F.expr(f"a_k = b_k AND {pair('a', 'b')}"))
+    three = two.join(flat[2], F.expr(f"b_k = c_k AND {pair('c', 'a')} AND {pair('c', 'b')}"))
+    plain = {f"{s}_ts": F.timestamp_micros(F.unix_micros(f"{s}_ts")) for s in "abc"}  # a file sink takes one watermark only
+    return three.withColumns(plain)
+
+
+def builtin(spark: SparkSession, folder: Path, store: str, window: int, out: Path) -> tuple[list[float], int]:
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", STORES[store])
+    spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+    writer = chain(spark, folder, window).writeStream.format("parquet").option("checkpointLocation", str(out / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(out / "results"))
+    query.awaitTermination()
+    return seconds(query), spark.read.parquet(str(out / "results")).count()
+
+
+def braid(spark: SparkSession, folder: Path, under: Placement, m: int, window: int, out: Path) -> tuple[list[float], int, int]:
+    """Seconds per batch, results, and intermediate results that went to another host."""
+    streams = {s: stream(spark, folder / s) for s in "abc"[:m]}
+    join = StreamJoin(streams, ON[m], under, dict.fromkeys(streams, f"{window} seconds"), time="ts")
+    run = join.start(out, availableNow=True)
+    run.awaitTermination()
+    commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
+    return seconds(run), sum(e.results for e in commits), sum(sum(e.host_sent) for e in commits)
+
+
+def main() -> None:
+    args = arguments(__doc__ or "", rows=400_000, batches=10, window=60, hosts=16, rounds=2)
+    spark = session("benchmark")
+    contenders: dict[str, Placement] = {
+        "Centralized": Centralized(), "Aligned (ATR)": Aligned(args.hosts), "Coordinated (CTR)": Coordinated(args.hosts),
+        "Ring (PSP)": Ring(args.hosts),
+    }  # fmt: skip
+    with scratch() as folder:
+        for seed, name in enumerate("abc"):
+            files(events(spark, args.rows, seed, args.rows * 3 // 10, 600), folder / name, args.batches, args.rows)
+        for round in range(args.rounds):
+            rows, two_way = [], {}
+            for name, under in contenders.items():
+                two_way[name] = steady(braid(spark, folder, under, 2, args.window, folder / f"{name} 2 {round}")[0])
+                print(f"round {round}: {name}", flush=True)
+                times, count, sent = braid(spark, folder, under, 3, args.window, folder / f"{name} 3 {round}")
+                rows.append({"engine": name, "s/batch": steady(times), "results": count, "sent between hosts": sent,
+                             "times its two-way batch": steady(times) / two_way[name]})  # fmt: skip
+            for name in STORES:
+                print(f"round {round}: {name}", flush=True)
+                times, count = builtin(spark, folder, name, args.window, folder / f"{name} {round}")
+                rows.append({"engine": name, "s/batch": steady(times), "results": count})
+        assert len({r["results"] for r in rows}) == 1, f"the results differ: {rows}"
+        table = pd.DataFrame(rows).set_index("engine")
+        for name in STORES:
+            table[f"{name}: times"] = table.loc[name, "s/batch"] / table["s/batch"]
+        show(f"3 x {args.rows:,} rows, {args.batches} batches, {args.window} s windows, {args.hosts} hosts",
+             table.round(2).reset_index())  # fmt: skip
+        hop = (table.loc["Ring (PSP)", "s/batch"] - table.loc["Centralized", "s/batch"]) / 2
+        print(f"a hop between hosts costs about {hop:.2f} s per batch (ring less single host, over two hops)")
+
+
+if __name__ == "__main__":
+    main()
