@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 from _common import arguments, events, files, scratch, seconds, show, steady, stream
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from toolkit.events import BatchCommitted
@@ -39,10 +39,13 @@ def chain(spark: SparkSession, folder: Path, window: int) -> DataFrame:
     def pair(one: str, other: str) -> str:
         return near(one, other, window).replace(".", "_")
 
-    two = flat[0].join(flat[1], F.expr(f"a_k = b_k AND {pair('a', 'b')}"))
+    def plain(*names: str) -> dict[str, Column]:
+        """These event times without their watermarks: Spark lets the next operator see one."""
+        return {f"{s}_ts": F.timestamp_micros(F.unix_micros(f"{s}_ts")) for s in names}
+
+    two = flat[0].join(flat[1], F.expr(f"a_k = b_k AND {pair('a', 'b')}")).withColumns(plain("a"))
     three = two.join(flat[2], F.expr(f"b_k = c_k AND {pair('c', 'a')} AND {pair('c', 'b')}"))
-    plain = {f"{s}_ts": F.timestamp_micros(F.unix_micros(f"{s}_ts")) for s in "abc"}  # a file sink takes one watermark only
-    return three.withColumns(plain)
+    return three.withColumns(plain("b", "c"))
 
 
 def builtin(spark: SparkSession, folder: Path, store: str, window: int, out: Path) -> tuple[list[float], int]:
