@@ -6,8 +6,9 @@ the selectivity of its two streams when both are in their windows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -19,52 +20,85 @@ Span = tuple[int, int]
 
 def within(new: Span, old: Span, window: int | None) -> float:
     """The fraction of pairs (t, u), t uniform in ``new`` and u in ``old``, with t - u < W."""
-    if window is None:
-        return 1.0
-    a, b, c, d = new[0], new[1] + 1, old[0], old[1] + 1
+    return 1.0 if window is None else _within(new[1] + 1 - new[0], old[1] + 1 - old[0], new[0] - old[0], window)
+
+
+@lru_cache(maxsize=1 << 16)
+def _within(new: int, old: int, lag: int, window: int) -> float:
+    """The same for spans of these lengths, ``new`` beginning ``lag`` after ``old``: what pairs of blocks have in common."""
 
     def half_square(x: int) -> float:
         return max(x, 0) ** 2 / 2
 
-    near = half_square(window - a + d) - half_square(window - b + d) - half_square(window - a + c) + half_square(window - b + c)
-    return near / ((b - a) * (d - c))
+    edge = window - lag
+    near = half_square(edge + old) - half_square(edge - new + old) - half_square(edge) + half_square(edge - new)
+    return near / (new * old)
+
+
+Step = tuple[Visit, float, list[tuple[int, int, float]]]
+"""A hop: which streams it joins with which, their selectivity, and by host the tuples there and those within the windows."""
+
+
+@dataclass(frozen=True)
+class Journey:
+    """A path as counts: ``rows`` tuples set out."""
+
+    rows: int
+    steps: list[Step]
+
+
+def journeys(
+    routes: Iterable[Route], blocks: Mapping[int, Block], sigma: np.ndarray, windows: Sequence[int | None]
+) -> list[Journey]:
+    """The paths of the routes whose blocks have rows. ``blocks`` are those with rows, their spans known; ``sigma`` is m x m, the
+    selectivity of each pair of streams; ``windows`` are in microseconds."""
+    return [
+        Journey(blocks[r.block.id].rows, _steps(blocks[r.block.id], path, blocks, sigma, windows))
+        for r in routes if r.block.id in blocks for path in r.paths
+    ]  # fmt: skip
+
+
+def _steps(f: Block, path: Path, blocks: Mapping[int, Block], sigma: np.ndarray, windows: Sequence[int | None]) -> list[Step]:
+    visited: tuple[int, ...] = (f.stream,)
+    steps = []
+    for hop in path:
+        matching = prod(float(sigma[v, hop.stream]) for v in visited)
+        there = []
+        for h, ids in hop.probes.items():
+            met = [blocks[b] for b in ids if b in blocks]
+            there.append((h, sum(b.rows for b in met), sum(b.rows * _near(f, b, windows) for b in met)))
+        steps.append(((visited, hop.stream), matching, there))
+        visited = tuple(sorted((*visited, hop.stream)))
+    return steps
+
+
+def _near(f: Block, b: Block, windows: Sequence[int | None]) -> float:
+    assert f.span is not None and b.span is not None
+    return within(f.span, b.span, windows[b.stream]) + within(b.span, f.span, windows[f.stream]) - 1
 
 
 @dataclass
 class Expected:
-    """What hosts do in one batch. ``sigma`` is m x m, the selectivity of each pair of streams; ``windows`` are in microseconds;
-    ``share`` is the fraction of its probes that each host gets done.
+    """What hosts do in one batch. ``share`` is the fraction of its probes that each host gets done.
 
     ``stages`` has, by hop and for every host, (arrived, sent, probed, compared), as Usage names them; ``results`` is by host.
     """
 
-    sigma: np.ndarray
-    windows: Sequence[int | None]
     share: np.ndarray
     stages: list[np.ndarray] = field(default_factory=list)
     matches: Matches = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.results = np.zeros(len(self.share))
+        self._stage(0)
 
-    def add(self, route: Route, blocks: Mapping[int, Block]) -> None:
-        """The paths of one route; ``blocks`` are those with rows, and their rows and spans are known."""
-        for path in route.paths:
-            self._follow(blocks[route.block.id], path, blocks)
-
-    def _follow(self, f: Block, path: Path, blocks: Mapping[int, Block]) -> None:
-        visited: tuple[int, ...] = (f.stream,)
+    def add(self, journey: Journey) -> None:
         found: dict[int, float] = {}
-        for k, hop in enumerate(path):
-            entering = sum(found.values()) if k else float(f.rows)
+        for k, (visit, sigma, there) in enumerate(journey.steps):
+            entering = sum(found.values()) if k else float(journey.rows)
             self._stage(k)
-            self._send(k, found, hop.probes.keys())
-            sigma = prod(self.sigma[v, hop.stream] for v in visited)
-            found = {
-                h: self._probe(k, f, h, [blocks[b] for b in ids if b in blocks], entering, (visited, hop.stream), sigma)
-                for h, ids in hop.probes.items()
-            }
-            visited = tuple(sorted((*visited, hop.stream)))
+            self._send(k, found, [h for h, *_ in there])
+            found = {h: self._probe(k, h, entering, rows, near * sigma, visit) for h, rows, near in there}
         for h, n in found.items():
             self.results[h] += n
 
@@ -82,16 +116,10 @@ class Expected:
         for h, n in found.items():
             self.stages[k - 1][1, h] += n * (len(to) - (h in to))
 
-    def _probe(self, k: int, f: Block, host: int, blocks: list[Block], entering: float, visit: Visit, sigma: float) -> float:
+    def _probe(self, k: int, host: int, entering: float, rows: int, matching: float, visit: Visit) -> float:
         n = entering * self.share[host]
-        rows = sum(b.rows for b in blocks)
-        near = sum(b.rows * self._near(f, b) for b in blocks)
         self.stages[k][2, host] += n
         self.stages[k][3, host] += n * rows
         pairs, matched = self.matches.get(visit, (0.0, 0.0))
-        self.matches[visit] = (pairs + n * rows, matched + n * near * sigma)
-        return float(n * near * sigma)
-
-    def _near(self, f: Block, b: Block) -> float:
-        assert f.span is not None and b.span is not None
-        return within(f.span, b.span, self.windows[b.stream]) + within(b.span, f.span, self.windows[f.stream]) - 1
+        self.matches[visit] = (pairs + n * rows, matched + n * matching)
+        return float(n * matching)

@@ -5,7 +5,7 @@ Nothing here is measured. The counts that go in may be: those that the engine re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -94,11 +94,3 @@ def check_cluster(cluster: Sequence[object], hosts: int) -> None:
     """Raise ValueError unless a cluster that is given describes every host."""
     if cluster and len(cluster) != hosts:
         raise ValueError(f"cluster describes {len(cluster)} hosts; it must describe all {hosts}, or be left out")
-
-
-def makespan(stages: Iterable[Sequence[Usage]], cluster: Sequence[Host], costs: Costs = GU) -> float:
-    """Seconds that a batch would take on one machine per host: stages follow one another, each as long as its busiest host.
-
-    ``stages`` are what each host does before each hop is complete.
-    """
-    return float(sum(max(costs.busy(did, host) for did, host in zip(stage, cluster, strict=True)) for stage in stages))

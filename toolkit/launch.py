@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -11,8 +13,12 @@ from toolkit.join import StreamJoin
 from toolkit.placement import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid, StaticOpt
 from toolkit.plan import Placement
 from toolkit.run import JoinRun
+from toolkit.workloads.arrivals import arrivals
+from toolkit.workloads.flights import flights
 from toolkit.workloads.tpch import WORKLOADS, Workload
+from toolkit.workloads.vectors import vectors
 
+MULTIWAY: dict[str, Callable[..., Workload]] = {"arrivals": arrivals, "vectors": vectors, "flights": flights}
 PLACEMENTS = ("dynamic", "static_mid", "static_opt", "hash", "biclique")
 
 
@@ -25,14 +31,22 @@ def workload(
     fluctuation: float = 4,
     batches: int = 20,
     seed: int = 0,
+    **settings: Any,
 ) -> Workload:
-    """One of the five joins of Elseidy 2014. ``width`` is the band of BCI (days) and BNCI (order keys), ``fluctuation`` is k.
+    """One of the five joins of Elseidy 2014, or of the windowed joins of several streams in MULTIWAY.
 
-    Raises ValueError for a name that is not among them.
+    ``width`` is the band of BCI (days) and BNCI (order keys), ``fluctuation`` is k. The joins in MULTIWAY take none of the settings
+    named here but ``batches`` and, unless the data are real, ``seed``; ``settings`` are theirs: see ``arrivals``, ``vectors`` and
+    ``flights``. Raises ValueError for a name that is not among them.
     """
+    if name in MULTIWAY:
+        drawn = {} if name == "flights" else {"seed": seed}
+        return MULTIWAY[name](spark, batches=batches, **drawn, **settings)
     names = {n.lower().removesuffix("-join"): n for n in WORKLOADS}
     if name not in names:
-        raise ValueError(f"no workload is named {name!r}; there are: {', '.join(names)}")
+        raise ValueError(f"no workload is named {name!r}; there are: {', '.join((*names, *MULTIWAY))}")
+    if settings:
+        raise TypeError(f"workload {name!r} takes no settings {', '.join(settings)}")
     more = {"k": fluctuation} if name == "fluct" else {}
     found = WORKLOADS[names[name]](spark, scale=scale, skew=skew, seed=seed, batches=batches, **more)
     if name in ("bci", "bnci"):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -17,7 +18,8 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 from sqlglot import exp
 
-from toolkit.predicate import Link, Predicate, PredicateError, Residual, window_links
+from toolkit.distance import FUNCTIONS
+from toolkit.predicate import Link, Measure, Predicate, PredicateError, Residual, window_links
 from toolkit.terms import (
     conjuncts,
     days_of,
@@ -153,6 +155,7 @@ class _Parser:
                 filters[0].append(f"({conjunct.sql(dialect='spark')})")
             elif not self._link(conjunct):
                 self._residual(conjunct)
+        self._implied()
         self._composite()
         return Predicate(
             self.aliases,
@@ -174,15 +177,21 @@ class _Parser:
 
     def _residual(self, conjunct: exp.Expression) -> None:
         home = min(self._streams(conjunct))
-        flat = self._flat(conjunct.copy(), home, conjunct)
-        columns = sorted({(self.aliases.index(alias), name) for alias, name in map(split_name, flat.find_all(exp.Column))})
-        residual = Residual(flat.sql(dialect="duckdb"), frozenset(self._streams(conjunct)), tuple(columns))
+        measures: list[Measure] = []
+        flat = self._flat(conjunct.copy(), home, conjunct, measures)
+        named = {split_name(column) for column in flat.find_all(exp.Column)}
+        columns = sorted((self.aliases.index(alias), name) for alias, name in named if alias in self.aliases)
+        streams = frozenset(self._streams(conjunct))
+        residual = Residual(flat.sql(dialect="duckdb"), streams, tuple(columns), tuple(measures))
         if residual not in self.residuals:
             self._try(residual, conjunct)
             self.residuals.append(residual)
 
-    def _flat(self, node: exp.Expression, home: int, conjunct: exp.Expression) -> exp.Expression:
-        """The expression over columns named "alias.column"; what one stream decides (or none: ``home``) is such a column."""
+    def _flat(self, node: exp.Expression, home: int, conjunct: exp.Expression, measures: list[Measure]) -> exp.Expression:
+        """The expression over columns named "alias.column"; what one stream decides (or none: ``home``) is such a column.
+
+        A function of two streams' vectors becomes a column too, and is added to ``measures``.
+        """
         streams = self._streams(node)
         if not streams and not node.find(exp.Func):
             return node
@@ -190,10 +199,15 @@ class _Parser:
             stream = next(iter(streams), home)
             name = node.name if isinstance(node, exp.Column) else self._computed(stream, self._own(node))
             return exp.column(f"{self.aliases[stream]}.{name}", quoted=True)
+        if node.name.lower() in FUNCTIONS and all(len(self._streams(side)) == 1 for side in node.expressions):
+            sides = [split_name(self._flat(side, home, conjunct, measures)) for side in node.expressions]
+            left, right = ((self.aliases.index(alias), name) for alias, name in sides)
+            measures.append(Measure(node.name.lower(), left, right))
+            return exp.column(str(len(measures) - 1), quoted=True)
         if len(streams) > 1 and not isinstance(node, _SHARED) or node.args.get("unit"):
             self._refuse(node, f"{type(node).__name__} is not among what they may share", conjunct)
         for child in list(node.iter_expressions()):
-            child.replace(self._flat(child, home, conjunct))
+            child.replace(self._flat(child, home, conjunct, measures))
         return node
 
     def _computed(self, stream: int, sql: str) -> str:
@@ -217,7 +231,7 @@ class _Parser:
             schema = to_arrow_schema(self.empty[self.aliases[s]].select(column).schema, timezone="UTC")
             empty[s, c] = pa.array([], schema.field(0).type)
         try:
-            residual_mask(residual, self.aliases, empty)
+            residual_mask(residual, self.aliases, empty, [pa.array([], pa.float64())] * len(residual.measures))
         except (duckdb.Error, pa.ArrowException) as error:
             self._refuse(conjunct, str(error).splitlines()[0], conjunct)
 
@@ -226,7 +240,8 @@ class _Parser:
             f"{node.sql(dialect='spark').replace('`', '')!r} in the join condition cannot be evaluated over two streams at once "
             f"({why}); "
             "functions of one stream's columns alone may be any that Spark knows, and two streams may share comparisons, "
-            "arithmetic, AND, OR, NOT, IN, LIKE, CASE, coalesce, greatest, least, concat, power, sqrt and the trigonometric ones"
+            "arithmetic, AND, OR, NOT, IN, LIKE, CASE, coalesce, greatest, least, concat, power, sqrt, the trigonometric ones, and "
+            f"{', '.join(FUNCTIONS)}"
         ) from None
 
     def _link(self, conjunct: exp.Expression) -> bool:
@@ -364,14 +379,26 @@ class _Parser:
             merged += [] if exact else [k for k in group if k.exact]
         return merged
 
+    def _classes(self) -> list[set[tuple[int, str]]]:
+        """The keys (stream, name) that a chain of equalities makes equal, class by class."""
+        classes: list[set[tuple[int, str]]] = []
+        for pair in self.equal:
+            touched = [c for c in classes if c & set(pair)]
+            classes = [c for c in classes if c not in touched] + [set(pair).union(*touched)]
+        return classes
+
+    def _implied(self) -> None:
+        """Equalities that follow from others, a = c from a = b and b = c: the stated ones decide, these find candidates."""
+        stated = {frozenset(pair) for pair in self.equal}
+        for same in self._classes():
+            for left, right in combinations(sorted(same), 2):
+                if left[0] != right[0] and frozenset((left, right)) not in stated:
+                    self.links.append(Link(left, right, 0, 0, exact=False))
+
     def _equality(self) -> tuple[str, ...] | None:
         """By stream, the key that one chain of equalities links over all streams (for partitioning by value)."""
-        for seed in [end for pair in self.equal for end in pair]:
-            group, grown = {seed}, True
-            while grown:
-                more = {e for pair in self.equal if group & set(pair) for e in pair} - group
-                group, grown = group | more, bool(more)
-            by_stream = {s: name for s, name in sorted(group, reverse=True)}
+        for same in self._classes():
+            by_stream = dict(sorted(same, reverse=True))
             if len(by_stream) == len(self.aliases):
                 return tuple(by_stream[s] for s in range(len(self.aliases)))
         return None

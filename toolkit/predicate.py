@@ -7,7 +7,7 @@ Every conjunct of the condition is one of
   BETWEEN and inequalities are links, over integers, floats, decimals, dates and timestamps. Spark computes the numbers
   (*keys*), blocks are sorted by them, and a probe is two binary searches;
 - a *residual* for the rest, evaluated by DuckDB on candidate pairs only. What it needs of one stream alone is computed by Spark
-  beforehand, so that DuckDB does no more than compare and calculate.
+  beforehand, so that DuckDB does no more than compare and calculate. Functions of two vectors are left to NumPy.
 
 NULL never matches: a tuple whose key is NULL takes no part in the join.
 """
@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import inf
+
+from toolkit.distance import Function
 
 TIME = "__time"
 
@@ -48,12 +50,24 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """What a vector function (see ``distance``) says of two streams' columns: (stream, column) pairs."""
+
+    function: Function
+    left: tuple[int, str]
+    right: tuple[int, str]
+
+
+@dataclass(frozen=True)
 class Residual:
-    """DuckDB SQL over columns named "alias.column"; ``columns`` are the (stream, column) pairs that it reads."""
+    """DuckDB SQL over columns named "alias.column"; ``columns`` are the (stream, column) pairs that it reads. What it says of
+    vectors is calculated beforehand: the columns "0", "1", ... of its SQL are the ``measures``.
+    """
 
     sql: str
     streams: frozenset[int]
     columns: tuple[tuple[int, str], ...]
+    measures: tuple[Measure, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from toolkit.events import BatchCommitted, RunEnded, RunStarted
-from toolkit.expected import Expected
-from toolkit.hosts import GU, Costs, Host, check_cluster, makespan
+from toolkit.expected import Expected, journeys
+from toolkit.hosts import GU, REFERENCE_MIPS, Costs, Host, check_cluster
 from toolkit.plan import Block, CoverError, CoverLedger, Facts, Matches, Placement, Plan, Usage, after
 from toolkit.report import matches, planned, usage
 from toolkit.upkeep import horizon, upkeep
 
 _PASSES = 10
 """At most so many, to find the share of its work that each host gets done; they end when all busy ones are within 5 %."""
+
+_REFERENCE = Host()
 
 
 def simulate(
@@ -35,6 +37,7 @@ def simulate(
     selectivity: float | Sequence[Sequence[float]] = 0.0,
     cluster: Sequence[Host] = (),
     costs: Costs = GU,
+    patience: float = 0.0,
 ) -> list[Any]:
     """The events of a run.
 
@@ -58,17 +61,22 @@ def simulate(
         Of every pair of streams: one number, or a square of numbers by stream.
     cluster
         The machine under every host. With it, ``host_seconds`` is the modelled time that each is busy and ``seconds`` has the
-        modelled makespan; a host that is asked for more than ``seconds`` does a smaller share of its probes, as a join that sheds
-        load, and the results shrink.
+        modelled makespan; a host that is asked for more than it has time for does a smaller share of its probes, as a join that
+        sheds load, and the results shrink.
     costs
         What sending, probing and comparing cost on the cluster.
+    patience
+        Seconds of work that may wait at a host before it sheds: what a batch leaves undone is done in those that ask for less.
+        Its results count for the batch whose tuples they are of.
 
     Every plan is held against the cover rule (unless the placement says that it is not complete): raises CoverError when one
     breaks it or when results stay owed. Raises ValueError when the placement cannot serve that many streams. Events count as
     the engine does, but ``host_compared`` counts the pairs of tuples that meet; results and intermediate results are expected
     numbers, rounded.
     """
-    start, *rest = simulation(placement, batches, seed, tuple_bytes, streams, windows, seconds, selectivity, cluster, costs)
+    start, *rest = simulation(
+        placement, batches, seed, tuple_bytes, streams, windows, seconds, selectivity, cluster, costs, patience
+    )
     return [replace(start, batches=rest[-1].batch + 1), *rest]
 
 
@@ -83,6 +91,7 @@ def simulation(
     selectivity: float | Sequence[Sequence[float]] = 0.0,
     cluster: Sequence[Host] = (),
     costs: Costs = GU,
+    patience: float = 0.0,
 ) -> Iterator[Any]:
     """The events of ``simulate``, one after the other, for runs whose events would not fit in memory."""
     counts = [tuple(batch) for batch in batches]
@@ -96,7 +105,7 @@ def simulation(
     sigma = np.broadcast_to(np.asarray(selectivity, float), (width, width))
     check_cluster(cluster, getattr(placement, "max_hosts", placement.hosts))
     micros = tuple(None if w is None else round(w * 1e6) for w in spread)
-    model = _Model(placement, names, sizes, np.random.default_rng(seed), micros, seconds, sigma, tuple(cluster), costs)
+    model = _Model(placement, names, sizes, np.random.default_rng(seed), micros, seconds, sigma, tuple(cluster), costs, patience)
     settings = json.loads(json.dumps(asdict(placement)))  # type: ignore[call-overload]
     shown = {name: f"{w:g} seconds" for name, w in zip(names, spread, strict=True) if w is not None}
     yield RunStarted(
@@ -118,9 +127,12 @@ class _Model:
     def __init__(
         self, placement: Placement, names: tuple[str, ...], sizes: tuple[int, ...], draw: np.random.Generator,
         windows: tuple[int | None, ...], seconds: float, sigma: np.ndarray, cluster: tuple[Host, ...], costs: Costs,
+        patience: float,
     ) -> None:  # fmt: skip
         self.placement, self.names, self.sizes, self.draw = placement, names, sizes, draw
         self.windows, self.seconds, self.sigma, self.cluster, self.costs = windows, seconds, sigma, cluster, costs
+        self.patience, self.backlog = patience, np.zeros(len(cluster))
+        self.slowness = np.array([REFERENCE_MIPS / host.mips for host in cluster])
         self.state = placement.start(len(names))
         self.ledger = CoverLedger(len(names), placement.keying) if getattr(placement, "complete", True) else None
         self.batch = self.next_id = 0
@@ -130,6 +142,7 @@ class _Model:
         self.received = self.last = (0,) * len(names)
         self.latest: list[int | None] = [None] * len(names)
         self.usage: tuple[Usage, ...] = ()
+        self.stored = np.zeros((2, 0), dtype=np.int64)
         self.matches: Matches = {}
         self.results = 0.0
 
@@ -201,29 +214,33 @@ class _Model:
         hosts = 1 + max([self.placement.hosts - 1, *(h for b in known for h in b.hosts)])
 
         def by_host(pairs: Iterable[tuple[Block, int]]) -> np.ndarray:
-            tuples = np.zeros((2, hosts), dtype=np.int64)
+            there, tuples, size = [], [], []
             for b, h in pairs:
-                tuples[:, h] += (rows[b.id], rows[b.id] * self.sizes[b.stream])
-            return tuples
+                there.append(h)
+                tuples.append(rows[b.id])
+                size.append(rows[b.id] * self.sizes[b.stream])
+            at = np.array(there, dtype=np.int64)
+            return np.array([np.bincount(at, n, hosts) for n in (tuples, size)]).astype(np.int64)
 
         received = by_host((r.block, h) for r in plan.routes if r.fresh for h in r.hosts())
         moved = by_host(copies)
-        had = by_host((b, h) for b in before.values() for h in b.hosts)
+        had = np.pad(self.stored, [(0, 0), (0, hosts)])[:, :hosts]
         stored = by_host((b, h) for b in now.values() for h in b.hosts)
         added = by_host((b, h) for b in fresh.values() for h in b.hosts)
+        self.stored = stored
         expected = self._expected(plan, received[0])
         arrived, sent, probed, compared = np.rint(np.sum(expected.stages, axis=0)).astype(np.int64)
         results = np.diff(np.floor(self.results + np.cumsum([0.0, *expected.results]))).astype(np.int64)
         self.results = (self.results + float(expected.results.sum())) % 1
         width = sum(self.sizes) / len(self.sizes)
-        stages = self._stages(received[0], expected) if self.cluster else []
+        busy = self._busy(received[0], expected) if self.cluster else np.zeros((1, hosts))
         return BatchCommitted(
             batch=self.batch,
             received=list(self.last),
             total=list(self.received),
             live=[sum(b.rows for b in now.values() if b.stream == s) for s in streams],
             results=int(results.sum()),
-            seconds={"modelled": makespan(stages, self.cluster, self.costs)} if self.cluster else {},
+            seconds={"modelled": float(busy.max(axis=1).sum())} if self.cluster else {},
             blocks=[
                 [b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes]
                 for b in now.values() if before.get(b.id) != b
@@ -238,7 +255,7 @@ class _Model:
             host_discarded=(had + added + moved - stored)[0].tolist(),
             host_compared=compared.tolist(),
             host_results=results.tolist(),
-            host_seconds=self._busy(stages).tolist() if self.cluster else [0.0] * hosts,
+            host_seconds=busy.sum(axis=0).tolist(),
             host_probed=probed.tolist(),
             host_sent=sent.tolist(),
             host_arrived=arrived.tolist(),
@@ -251,28 +268,27 @@ class _Model:
         What one host leaves undone lightens those after it, hence several passes.
         """
         share = np.ones(len(received))
+        paths = journeys(plan.routes, self.blocks, self.sigma, self.windows)
         for _ in range(_PASSES):
-            expected = Expected(self.sigma, self.windows, share, [np.zeros((4, len(share)))])
-            for route in plan.routes:
-                if route.block.id in self.blocks:
-                    expected.add(route, self.blocks)
+            expected = Expected(share)
+            for path in paths:
+                expected.add(path)
             if not self.cluster:
                 break
-            busy = self._busy(self._stages(received, expected)) / self.seconds
-            if np.all((busy < 1.05) & ((busy > 0.95) | (share == 1))):
+            busy = self._busy(received, expected).sum(axis=0)
+            asked = busy / (self.seconds + self.patience - self.backlog)
+            if np.all((asked < 1.05) & ((asked > 0.95) | (share == 1))):
                 break
-            share = np.clip(share / np.sqrt(np.maximum(busy, 1e-6)), 0.0, 1.0)
+            share = np.clip(share / np.sqrt(np.maximum(asked, 1e-6)), 0.0, 1.0)
+        if self.cluster:
+            self.backlog = np.clip(self.backlog + busy - self.seconds, 0.0, self.patience)
         self.matches = matches(self.matches, expected.matches)
         return expected
 
-    def _stages(self, received: np.ndarray, expected: Expected) -> list[list[Usage]]:
-        """What every host does at each hop."""
-        stages = []
-        for k, (arrived, sent, probed, compared) in enumerate(expected.stages):
-            came = received if k == 0 else np.zeros_like(received)
-            stages.append([Usage(*did) for did in zip(came, arrived, sent, probed, compared, strict=True)])
-        return stages
-
-    def _busy(self, stages: list[list[Usage]]) -> np.ndarray:
-        """Modelled seconds of CPU by host."""
-        return np.sum([[self.costs.busy(d, h) for d, h in zip(s, self.cluster, strict=True)] for s in stages], axis=0)
+    def _busy(self, received: np.ndarray, expected: Expected) -> np.ndarray:
+        """Modelled seconds of CPU by hop and host; a batch takes as long as the busiest host of each hop, one after the other."""
+        came = [received, *[np.zeros_like(received)] * (len(expected.stages) - 1)]
+        return (
+            np.array([self.costs.busy(Usage(n, *did), _REFERENCE) for n, did in zip(came, expected.stages, strict=True)])
+            * self.slowness
+        )

@@ -48,6 +48,32 @@ def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert "batch 6 of 6 (100%)" in told.err and f"wrote {page}" in told.out
 
 
+DIFFUSION = ["seconds=20", "points=2", "measured_seconds=3"]
+
+
+def test_load_diffusion(tmp_path: Path) -> None:
+    assert report("02_load_diffusion", page := tmp_path / "diffusion.html", DIFFUSION) == 0
+    html = page.read_text(encoding="utf-8")
+    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert html.count("plotly.js v") == 1 and "Segments by host" in html and "Routing path of block" in html
+    assert "measured / modelled" in html and "ATR and CTR find the same" in html, "a run on Spark beside its model"
+    assert all(f"Fig. {number}" in html for number in ("4", "7 and 8", "9 and 10", "11, 12", "13", "14", "15", "16"))
+    assert "likely reason" in html and "all checks passed" in html, "the claims"
+
+
+RING = ["seconds=16", "measured_batches=3", "ring_lengths=4,8", "compare_seconds=40", "adapt_seconds=50"]
+
+
+def test_the_psp_ring(tmp_path: Path) -> None:
+    assert report("03_psp_ring", page := tmp_path / "ring.html", RING) == 0
+    html = page.read_text(encoding="utf-8")
+    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 5, "two rings, three examples"
+    assert "16 of 16 batches" in html and "3 of 3 batches" in html, "the modelled run and the measured one"
+    assert "step 1 of 38" in html and "state at the end" in html, "Fig. 12.4, and the comparison with the model"
+    assert "Adaptation flattens the response time" in html and "<td>no</td>" in html and "<td>yes</td>" in html, "the claims"
+
+
 UNCHANGED = """# The recorded run, as if its grid had stayed square
 seen = happened.read(RECORDINGS / "fluct.jsonl")
 seen = [e for e in seen if not (isinstance(e, happened.MappingChanged) and e.batch)]"""

@@ -1,0 +1,107 @@
+"""The experiments of Gu 2007 on small settings: what they return, and the shapes that hold for any seed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from toolkit.events import BatchCommitted
+from toolkit.hosts import REFERENCE_MIPS
+from toolkit.studies import load_diffusion as study
+from toolkit.studies.load_diffusion import ALIGNED_OR_COORDINATED, PLACEMENTS, RIVALS, Setting
+
+SMALL = Setting(streams=3, window=5.0, hosts=6, seconds=10)
+
+
+def outcome(name: str, setting: Setting = SMALL) -> dict[str, float]:
+    return study.outcome(study.run(study.placement(name, setting), setting), setting.window)
+
+
+def test_a_setting_gives_the_same_arrivals_every_time_and_bursts_keep_the_mean():
+    assert study.arrivals(SMALL).counts() == study.arrivals(SMALL).counts() != study.arrivals(replace(SMALL, seed=1)).counts()
+    long = replace(SMALL, seconds=2000, rates=(10.0, 10.0))
+    counts = study.arrivals(replace(long, burst=1.0, rates=(20.0, 20.0))).counts()
+    assert len(counts) == 2005
+    assert sum(map(sum, counts)) == pytest.approx(sum(map(sum, study.arrivals(long).counts())), rel=0.05)
+
+
+def test_an_unknown_placement_is_refused():
+    with pytest.raises(ValueError, match="no placement is named 'LTR'; there are: ATR, CTR"):
+        study.placement("LTR", SMALL)
+
+
+def test_all_but_the_baseline_find_the_same_where_no_host_sheds():
+    calm = replace(SMALL, patience=inf)
+    found = {name: study.counts(study.run(study.placement(name, calm), calm))["results"] for name in PLACEMENTS}
+    lost = found.pop("Semantics-unaware")
+    assert max(found.values()) - min(found.values()) <= 2, found  # expected numbers, rounded batch by batch
+    assert 0 <= lost < 0.5 * found["ATR"]
+
+
+def test_patience_lets_work_wait_and_no_host_does_more_than_it_has_time_for():
+    busy = replace(SMALL, rates=(40.0, 60.0), seconds=30)
+    hasty, patient = replace(busy, patience=0.0), replace(busy, patience=10.0)
+    assert outcome("ATR", hasty)["throughput"] < outcome("ATR", patient)["throughput"]
+    done = [e.host_seconds for e in study.run(study.placement("ATR", patient), patient) if isinstance(e, BatchCommitted)]
+    for host in zip(*done, strict=True):
+        assert sum(host) <= 1.05 * (len(done) + patient.patience)
+
+
+def test_more_than_one_host_does_more_than_one_and_both_beat_the_baselines():
+    busy = replace(SMALL, rates=(15.0, 20.0), window=10.0, hosts=10, copies=5)
+    got = {name: outcome(name, busy)["throughput"] for name in PLACEMENTS}
+    for name in ("ATR", "CTR"):
+        assert got[name] > max(got["Semantics-unaware"], got["Centralized"]), got
+    assert got["CTR"] > got["CTR-unoptimized"], got
+
+
+def test_machines_are_the_papers():
+    assert all(1000 <= h.mips <= 5000 and 100 <= h.mbps <= 1000 and 500 <= h.memory_mb <= 1000 for h in SMALL.machines(50))
+    assert SMALL.costs.transfer_ms == 1 and SMALL.costs.probe_ms == 10 and REFERENCE_MIPS == 3000
+
+
+@pytest.mark.parametrize(
+    "experiment, values, rivals",
+    [
+        (study.scalability, (4, 8), RIVALS),
+        (study.stream_number, (2, 3), ALIGNED_OR_COORDINATED),
+        (study.window_size, (2, 4), ALIGNED_OR_COORDINATED),
+        (study.selectivity, (0.1, 0.2), ALIGNED_OR_COORDINATED),
+        (study.burstiness, (0.0, 1.0), ALIGNED_OR_COORDINATED),
+    ],
+)
+def test_an_experiment_has_a_row_for_each_x_placement_and_seed(experiment, values, rivals):
+    found = experiment(2, 1, values)
+    assert len(found) == len(values) * len(rivals) and set(found["placement"]) == set(rivals)
+    assert list(found.columns[:4]) == ["figure", "x", "placement", "seed"]
+    table = study.means(found)
+    assert table.index.tolist() == list(values) and table.columns.tolist() == list(rivals)
+
+
+def test_long_segments_of_a_three_way_join_cost_throughput():
+    found = study.segment_length(15, 1, (1, 9))
+    by_length = found[found["figure"] == "4, 3-way"].set_index("x")["throughput"]
+    assert by_length[9] < 0.5 * by_length[1]
+
+
+def test_results_since_the_start_never_fall():
+    found = study.total_results(5.0, 5)
+    assert found.groupby("placement")["results"].apply(lambda r: r.is_monotonic_increasing).all()
+    assert found["second"].max() == 9
+
+
+def test_routing_is_timed_batch_by_batch():
+    found = study.routing_time(5.0, 5)
+    assert found.groupby("placement").size().tolist() == [10, 10] and (found["micros"] > 0).all()
+
+
+def test_ten_thousand_hosts_finish_in_minutes():
+    """Fewer batches than a run of 1000 s, which has to take less than twenty minutes of CPU."""
+    many = Setting(4, 5.0, hosts=10_000, seconds=5, length=1, copies=100)
+    for name in ("ATR", "CTR"):
+        began = time.process_time()
+        got = outcome(name, many)
+        assert (time.process_time() - began) / 10 * 1000 < 1200 and got["throughput"] > 0

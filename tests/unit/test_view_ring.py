@@ -1,0 +1,164 @@
+"""The ring and the stepping view: frames are functions of events (or steps) alone, and their pages need no network."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit import reference_aligned, reference_coordinated, reference_ring
+from toolkit.events import BatchCommitted, HeadMoved, Relocated
+from toolkit.headless import external_loads
+from toolkit.placement import Centralized
+from toolkit.placement import Ring as Placement
+from toolkit.simulate import simulate
+from widgets import ring, steps
+from widgets.film import Film
+from widgets.ring_panel import RingPanel
+
+WINDOWS = (10.0, 10.0, 6.0)
+
+
+def run(**settings):
+    return simulate(Placement(4, **settings), [(5, 8, 2)] * 25, windows=WINDOWS, selectivity=0.1, streams=("a", "b", "c"))
+
+
+@pytest.mark.parametrize("form", ["basic", "interleaved", "dynamic"])
+def test_slices_add_up_to_what_the_hosts_store(form):
+    events = run(form=form, resize=((10, 6),))
+    commits = [e for e in events if isinstance(e, BatchCommitted)]
+    for picture, commit in zip(ring.frames(events), commits, strict=True):
+        assert sum(rows for _, _, rows, _, _ in picture["slices"]) == sum(commit.host_stored) == picture["stored"]
+        assert all(0 < share <= 1 for *_, share, _ in picture["slices"])
+        assert len(picture["loads"]) <= picture["nodes"] <= 6 and picture["live"] == commit.live
+
+
+def test_the_head_is_where_the_last_tuples_are_and_the_tail_where_the_oldest():
+    events = run()
+    last = ring.frames(events)[-1]
+    commits = [e for e in events if isinstance(e, BatchCommitted)]
+    for stream, (head, tail) in enumerate(last["ends"]):
+        mine = [b for c in commits for b in c.blocks if b[1] == stream]
+        assert mine[-1][4] == [head]
+        gone = {id for c in commits for id in c.dropped}
+        assert next(b for b in mine if b[0] not in gone)[4] == [tail]
+    assert any(isinstance(e, HeadMoved) for e in events)
+
+
+def test_relocations_are_shown_in_their_batch_only_with_their_rows():
+    events = run(form="basic")
+    pictures = ring.frames(events)
+    for e in (e for e in events if isinstance(e, Relocated)):
+        moved = [rows for stream, *_, rows, why in pictures[e.batch]["moves"] if stream == e.stream and why == e.reason]
+        assert sum(moved) == e.tuples
+    assert all(a != b and abs(a - b) == 1 for p in pictures for _, a, b, *_ in p["moves"]), "from node to node"
+    assert not any(p["moves"] for p in ring.frames(run())), "PSP-D moves no state"
+
+
+def test_a_resize_is_told_and_adds_sectors():
+    pictures = ring.frames(run(resize=((10, 6),)))
+    assert [p["nodes"] for p in pictures[9:12]] == [4, 6, 6]
+    assert "from 4 to 6 nodes" in pictures[10]["note"] and "nodes" not in pictures[11]["note"]
+    assert any(why == "resized" for *_, why in pictures[10]["moves"])
+
+
+def test_modelled_and_measured_runs_never_look_alike():
+    events = run()
+    assert all("modelled" in p["note"] and "modelled" in p["measure"] for p in ring.frames(events))
+    events[0] = events[0].__class__(**{f: getattr(events[0], f) for f in events[0].__slots__} | {"clock": "measured"})
+    assert all("Spark" in p["note"] and "modelled" not in p["note"] + p["measure"] for p in ring.frames(events))
+
+
+def test_long_runs_are_thinned_and_keep_their_end():
+    pictures = ring.frames(run(), most=10)
+    assert len(pictures) <= 11 and pictures[-1]["batch"] == "batch 24"
+
+
+def test_the_table_has_every_slice_of_every_batch():
+    events = run()
+    table = ring.table(events)
+    stored = table.groupby("batch")["rows"].sum().tolist()
+    assert stored == [sum(e.host_stored) for e in events if isinstance(e, BatchCommitted)]
+    assert set(table["stream"]) == {"a", "b", "c"}
+
+
+def test_a_run_without_a_ring_is_refused():
+    with pytest.raises(ValueError, match="no ring"):
+        ring.frames(simulate(Centralized(), [(1, 1)]))
+    with pytest.raises(ValueError, match="nothing to show"):
+        ring.Ring([])
+
+
+def test_the_pages_need_no_network():
+    for view in (ring.Ring(run()), steps.Steps(reference_ring.example(), "M")):
+        page = view.to_html()
+        assert external_loads(page) == [] and 'film(document.getElementById("braid-' in page
+        assert view._repr_mimebundle_()
+
+
+def test_a_film_goes_back_and_forth_and_opens_where_it_should():
+    view = ring.Ring(run())
+    assert view.position == len(view.frames) - 1 == 24
+    view.load(run(resize=((5, 2),))[:40])
+    assert view.position == len(view.frames) - 1 < 24
+    assert steps.Steps(reference_aligned.example()).position == 0 and isinstance(view, Film)
+
+
+@pytest.mark.parametrize("model", [reference_ring, reference_aligned, reference_coordinated])
+def test_every_step_is_a_picture_with_its_state_and_all_results_in_the_end(model):
+    trace = model.example()
+    pictures = steps.frames(trace)
+    assert [p["text"] for p in pictures] == [s.text for s in trace.steps]
+    for picture, step in zip(pictures, trace.steps, strict=True):
+        assert [[[c[0] for c in held] for held in n["stored"]] for n in picture["nodes"]] == [
+            [list(h) for h in n] for n in step.stored
+        ]
+    assert len(pictures[-1]["found"]) == len(trace.results)
+    assert sum(fresh for p in pictures for *_, fresh in p["found"]) == len(trace.results), "each is new once"
+
+
+def test_what_a_step_puts_somewhere_is_marked_new():
+    pictures = steps.frames(reference_ring.example(), "M")
+    new = [[c[0] for n in p["nodes"] for held in n["stored"] for c in held if c[2]] for p in pictures]
+    assert new[:2] == [[], ["a1"]] and pictures[0]["nodes"][0]["name"] == "M1"
+    assert ["b4"] in new, "what has aged arrives at the next node"
+
+
+class Ended:
+    """A run that is over when it is first looked at."""
+
+    isActive = False  # noqa: N815 (Spark's name)
+
+    def __init__(self, events, error=None):
+        self._events, self._error = events, error
+
+    def events(self, since=0):
+        return self._events[since:]
+
+    def exception(self):
+        return self._error
+
+
+def test_the_panel_simulates_each_change_and_keeps_the_picture_when_it_cannot():
+    def simulated(settings):
+        if settings["nodes"] > 20:
+            raise ValueError("too many nodes")
+        return run(form=settings["form"])
+
+    panel = RingPanel(simulated, lambda settings: Ended([]), form="basic")
+    assert "basic" in panel.view.frames[0]["title"]
+    panel.inputs["form"].value = "dynamic"
+    assert "dynamic" in panel.view.frames[0]["title"] and panel.error is None
+    panel.inputs["nodes"].value = 22
+    assert "too many nodes" in panel.message.value and "dynamic" in panel.view.frames[0]["title"]
+    with pytest.raises(ValueError, match="no control 'hosts'"):
+        RingPanel(simulated, lambda settings: Ended([]), hosts=3)
+
+
+def test_launch_shows_the_run_and_tells_what_made_it_fail():
+    panel = RingPanel(lambda s: run(), lambda s: Ended(run(resize=((2, 5),))))
+    panel.start.click()
+    panel.wait(30)
+    assert panel.view.frames[-1]["nodes"] == 5 and "measured" in panel.status.value and not panel.start.disabled
+    panel = RingPanel(lambda s: run(), lambda s: Ended([], RuntimeError("no such thing")))
+    panel.start.click()
+    panel.wait(30)
+    assert "no such thing" in panel.message.value and isinstance(panel.error, RuntimeError) and not panel.start.disabled

@@ -1,0 +1,151 @@
+"""The views of a load-diffused join: segments, routing paths, host loads, the matrix by arrival, the panel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from unit.scripted import committed, started
+
+from toolkit.events import BatchPlanned, MasterSwitched, SegmentLengthTuned, SegmentPlaced
+from toolkit.placement import Aligned, Coordinated
+from toolkit.simulate import simulate
+from widgets import by_arrival, curves, loads, routing, segments
+from widgets.diffusion import VIEWS, DiffusionPanel
+
+
+def plan(batch, routes, derivations=()):
+    return BatchPlanned(batch, routes, list(derivations), {})
+
+
+def route(id, stream, hosts, paths=()):
+    return [id, stream, [0, 1], hosts, list(paths), True, []]
+
+
+RUN = [
+    started(clock="modelled"),
+    plan(0, [route(0, 0, [0]), route(1, 1, [0, 1], [[[0, {"0": [0]}]]])]),
+    SegmentPlaced(0, 0, 0, 1, False, 0),
+    committed(0, [2, 2], [2, 2]),
+    plan(1, [route(2, 0, [0], [[[1, {"0": [1]}]]]), route(3, 1, [1], [[[0, {"0": [0, 2]}]]])], [[1, [0, 1], [1], {"1": 0}]]),
+    SegmentPlaced(1, 0, 0, 1, True, 0),
+    SegmentLengthTuned(1, 1, 2, 0.5),
+    MasterSwitched(1, 0, 1, 0, [2.0, 1.0]),
+    committed(1, [2, 2], [4, 4]),
+]
+
+
+def test_segments_are_stretches_of_batches_by_host():
+    # The events of a batch follow its plan, as in a run.
+    found = segments.segments(RUN)
+    rows = [tuple(row) for row in found.itertuples(index=False)]
+    assert rows == [(0, 0, 0, 0, True), (0, 0, 1, 1, True), (0, 1, 0, 0, False), (1, 1, 0, 1, False)]
+
+
+def test_the_gantt_chart_has_a_lane_for_each_stream_and_marks_switches_and_lengths():
+    chart = segments.figure(RUN)
+    lanes = chart.figure.data
+    assert [lane.name for lane in lanes] == ["stream r", "stream s"]
+    assert list(lanes[0].base) == [0, 1] and list(lanes[0].x) == [1, 1] and lanes[0].y[0] < lanes[1].y[0]
+    assert {a.text for a in chart.figure.layout.annotations} == {"master r → s", "T 1 → 2"}
+    assert len(chart.figure.layout.shapes) == 2 and "modelled" in chart.figure.layout.title.text
+    assert chart.figure.layout.yaxis.range[0] > chart.figure.layout.yaxis.range[1], "host 0 is on top"
+
+
+def test_segments_of_a_master_never_overlap_and_slaves_are_replicated():
+    run = simulate(Aligned(4, length=2, adaptive=False, master=0), [(5, 5, 5)] * 12, windows=(3,) * 3, streams=("a", "b", "c"))
+    found = segments.segments(run)
+    held = found.loc[found.index.repeat(found["last"] - found["first"] + 1)]
+    held = held.assign(batch=held["first"] + held.groupby(level=0).cumcount())
+    hosts = held.groupby(["stream", "batch"])["host"].nunique().unstack(0)
+    assert (hosts[0] == 1).all() and (hosts[[1, 2]].iloc[4:] > 1).all().all()
+    assert found[found["master"]]["stream"].unique().tolist() == [0]
+    assert (found.loc[found["master"], "last"] - found.loc[found["master"], "first"] == 1).all(), "two batches each"
+
+
+def test_a_routing_path_goes_hop_by_hop():
+    path = [[1, {"0": [4], "1": [5]}], [2, {"1": [6]}]]
+    run = [replace(started(), streams=("r", "s", "t")), plan(0, [route(9, 0, [2], [path])])]
+    chart = routing.figure(run)
+    assert chart.data.values.tolist() == [[0, 0, 1, 0, 1], [0, 0, 1, 1, 1], [0, 1, 2, 1, 1]]
+    travels, stays = chart.figure.data[:2]
+    assert list(travels.y) == [0, 1, None] and travels.line.dash == "solid"
+    assert list(stays.y) == [1, 1, None] and stays.line.dash == "dot"
+
+
+def test_a_segment_that_was_never_routed_is_refused():
+    with pytest.raises(ValueError, match="no segment begins with block 77"):
+        routing.figure(RUN, 77)
+    with pytest.raises(ValueError, match="no segment has met anything yet"):
+        routing.figure(RUN[:1])
+
+
+def test_the_join_orders_that_were_compared_are_told():
+    run = simulate(Coordinated(4), [(5, 5, 5)] * 6, windows=(3,) * 3)
+    assert "estimated sends for a tuple by join order" in routing.figure(run).figure.layout.title.text
+
+
+def test_loads_say_whether_they_are_measured():
+    chart = loads.figure(RUN)
+    assert "modelled seconds" in chart.figure.layout.title.text and chart.data["host"].tolist() == [0, 1, 0, 1]
+    measured = [started(), *RUN[1:]]
+    assert "measured seconds" in loads.figure(measured).figure.layout.title.text
+
+
+def test_every_pair_of_batches_within_the_window_is_met_and_atr_makes_a_staircase():
+    run = simulate(Aligned(4, length=2, adaptive=False, master=1), [(5, 5)] * 10, windows=(3, 3))
+    found = by_arrival.meetings(run)
+    assert not found.duplicated(["first", "second"]).any(), "one host for each pair"
+    pairs = set(zip(found["first"], found["second"], strict=True))
+    assert {(a, b) for a in range(10) for b in range(10) if abs(a - b) < 3} <= pairs
+    steps = found.groupby("second")["host"].nunique()
+    assert (steps == 1).all(), "all that a batch of the master meets, it meets on the host of its segment"
+    matrix = by_arrival.figure(run).figure
+    assert matrix.layout.yaxis.autorange == "reversed" and matrix.layout.yaxis.scaleanchor == "x"
+
+
+def test_a_series_looks_alike_in_every_panel():
+    one, two = pd.DataFrame({"a": [1, 2], "b": [3, 4]}), pd.DataFrame({"b": [5, 6]})
+    chart = curves.figure("t", "x", {"one": one, "two": two}, names=("z", "a", "b"))
+    a, b, again = chart.figure.data
+    assert b.line.color == again.line.color != a.line.color and not again.showlegend
+    assert set(chart.data["quantity"]) == {"one", "two"} and len(chart.data) == 6
+
+
+def panel(**more):
+    def act(settings):
+        if settings["hosts"] == 13:
+            raise ValueError("13 hosts bring bad luck")
+        return simulate(Aligned(settings["hosts"]), [(5, 5, 5)] * 5, windows=(3,) * 3)
+
+    return DiffusionPanel(act, act, ("ATR", "CTR"), **more)
+
+
+def test_the_panel_opens_on_a_run_and_shows_another_at_the_press_of_a_button():
+    board = panel(hosts=4)
+    assert board.error is None and board.events[0].hosts == 4
+    assert [bool(output.outputs) for output in board.outputs] == [True] * len(VIEWS)
+    board.inputs["hosts"].value = 5
+    board.start.click()
+    board.wait(30)
+    assert board.events[0].hosts == 5 and "5 hosts" in board.status.value and not board.start.disabled
+
+
+def test_the_panel_says_what_went_wrong_and_goes_on():
+    board = panel(hosts=4)
+    board.inputs["hosts"].value = 13
+    board.start.click()
+    board.wait(30)
+    assert "13 hosts bring bad luck" in board.message.value and isinstance(board.error, ValueError)
+    assert not board.start.disabled and board.events[0].hosts == 4
+
+
+def test_the_panel_greys_out_what_is_not_heeded_and_refuses_unknown_controls():
+    board = panel()
+    assert board.inputs["burst"].disabled and board.inputs["copies"].disabled
+    board.inputs["placement"].value = "CTR"
+    board.inputs["bursts"].value = True
+    assert not board.inputs["burst"].disabled and not board.inputs["copies"].disabled
+    with pytest.raises(ValueError, match="no control 'host'"):
+        panel(host=3)

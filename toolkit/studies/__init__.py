@@ -1,0 +1,1 @@
+"""The experiments of the papers as functions that return tidy data frames."""

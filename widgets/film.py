@@ -1,0 +1,64 @@
+"""A film: pictures of a run, one after the other, that can be gone through forwards and backwards, with or without a kernel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import anywidget
+import traitlets
+
+from widgets import colours
+
+_HERE = Path(__file__).parent
+_CSS = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("stage.css", "film.css"))
+_BAR = (_HERE / "film.js").read_text(encoding="utf-8")
+
+
+def script(painter: str) -> str:
+    """The JavaScript of a film whose frames ``painter``, a file beside this one, draws."""
+    return f"{(_HERE / painter).read_text(encoding='utf-8')}\n{_BAR}"
+
+
+class Film(anywidget.AnyWidget):
+    """``frames`` (JSON values) and the ``position`` of the one that is shown; a subclass names what draws them.
+
+    The root element carries ``data-seq``, the position, once it is drawn. ``to_html`` is the static twin: the same pictures,
+    offline, opening on the frame that is shown.
+    """
+
+    _esm: ClassVar[str]
+    _css = _CSS
+    frames: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    palette = traitlets.Dict().tag(sync=True)
+    position = traitlets.Int(0).tag(sync=True)
+
+    def __init__(self, frames: Sequence[dict[str, Any]], position: int = -1) -> None:
+        """Raises ValueError without a frame."""
+        super().__init__(palette=colours.palette(64))
+        self.show(frames, position)
+
+    def show(self, frames: Sequence[dict[str, Any]], position: int = -1) -> None:
+        """Show other frames from now on, at a position (-1 is the last). Raises ValueError without a frame."""
+        if not frames:
+            raise ValueError("there is nothing to show: pass at least one frame")
+        with self.hold_sync():
+            self.frames = list(frames)
+            self.position = position % len(frames)
+
+    def to_html(self) -> str:
+        """The film as HTML that needs no kernel and no network."""
+        name = f"braid-{uuid4().hex[:12]}"
+        body = json.dumps(self.frames, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+        return (
+            f'<style>{self._css}</style><div id="{name}"></div><script type="module">{self._esm}\n'
+            f'film(document.getElementById("{name}"), {body}, {json.dumps(self.palette)}, {self.position});</script>'
+        )
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        bundle = super()._repr_mimebundle_(**options)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return {**data, "text/html": self.to_html()}, metadata
