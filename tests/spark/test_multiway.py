@@ -1,0 +1,242 @@
+"""Joins of three to six streams, under every placement that serves them, against DuckDB; and the workloads that are made for them.
+
+Rates change in the middle, windows are equal and unequal, every plan is held against the cover rule, and each run is stopped and
+resumed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from oracle import PLACEMENTS, Ids, differ, expected, found, frames, local, tables, until
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from toolkit.events import BatchCommitted
+from toolkit.join import JoinRun, StreamJoin
+from toolkit.launch import workload
+from toolkit.placement import Aligned, Centralized, Coordinated, Ring, SemanticsUnaware
+from toolkit.plan import Placement
+from toolkit.predicate import PredicateError
+from toolkit.simulate import simulate
+from toolkit.workloads import flights, vectors
+from toolkit.workloads.arrivals import Arrivals
+from toolkit.workloads.tpch import Workload
+
+
+def serves(name: str, streams: int) -> bool:
+    try:
+        PLACEMENTS[name]().start(streams)
+    except ValueError:
+        return False
+    return True
+
+
+def start(spark: SparkSession, given: Workload, placement: Placement, folder: Path) -> JoinRun:
+    join = StreamJoin(given.streams, given.on, placement, given.windows, given.time, partitions=2, check=True)
+    return join.start(folder, batches="batch")
+
+
+def ended(run: JoinRun) -> JoinRun:
+    run.awaitTermination()
+    assert run.status["state"] == "completed"
+    return run
+
+
+def batches(events: list) -> list[BatchCommitted]:
+    return [e for e in events if isinstance(e, BatchCommitted)]
+
+
+# Streams whose rates change in the middle, by their number: few tuples, and yet some hundred results.
+RATES = {3: (6.0, 8.0, 4.0), 4: (3.0, 2.5, 3.0, 2.0), 5: (1.5, 1.2, 1.2, 1.0, 1.0), 6: (1.1, 1.0, 1.0, 0.9, 0.8, 0.8)}
+WINDOWS = {"equal": lambda m: (9.5,) * m, "unequal": lambda m: (9.5, 4.5, 13.0, 6.5, 7.5, 5.5)[:m]}
+MODULI = {3: 5, 4: 3, 5: 2, 6: 2}
+
+
+def given(streams: int, windows: str) -> Arrivals:
+    """Five batches of three seconds; after seven seconds the last stream is the fastest."""
+    rates = RATES[streams]
+    return Arrivals(rates, 15.0, 3.0, WINDOWS[windows](streams), 0.3, changes=((7.0, rates[::-1]),), seed=streams)
+
+
+def condition(arrivals: Arrivals, keying: str) -> str:
+    """By value, a chain of equalities; else bands and a pair at random: what takes an index, and what does not."""
+    own = [f"{a}.u_{'s' if a == 'r' else 'r'}" for a in arrivals.streams]
+    if keying == "join":
+        modulus = MODULI[len(own)]
+        chain = [f"{x} % {modulus} = {y} % {modulus}" for x, y in zip(own, own[1:], strict=False)]
+        return " AND ".join([*chain, f"{own[0]} < {own[-1]} + 600000"])
+    bands = [f"abs({x} - {y}) < 400000" for x, y in zip(own, own[1:], strict=False)]
+    return " AND ".join([*bands, arrivals.on.split(" AND ")[0]])
+
+
+@cache
+def truth(streams: int, windows: str, on: str) -> Ids:
+    arrivals = given(streams, windows)
+    spans = dict(zip(arrivals.streams, arrivals.windows, strict=True))
+    return expected(arrivals.tables(), on, spans)
+
+
+NAMES = {m: [n for n in PLACEMENTS if serves(n, m)] for m in RATES}
+CASES = [
+    (streams, name, ("equal", "unequal")[(streams + k) % 2])
+    for streams, names in NAMES.items()
+    for k, name in enumerate(names)
+    if streams == 3 or k % 3 == streams % 3
+]
+"""Every placement with three streams, and with four, five or six."""
+
+
+@pytest.mark.parametrize(("streams", "name", "windows"), CASES)
+def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, name: str, windows: str) -> None:
+    """With three streams, stopped in the middle and resumed."""
+    arrivals, placement = given(streams, windows), PLACEMENTS[name]()
+    join = replace(arrivals.workload(spark), on=condition(arrivals, placement.keying))
+    want = truth(streams, windows, join.on)
+    assert want.total() > 50
+    run = start(spark, join, placement, tmp_path / "run")
+    if streams == 3:
+        until(lambda: run.status["batch"] >= 1 or not run.isActive, "batch 1")
+        run.stop()
+        run = StreamJoin.resume(tmp_path / "run", join.streams)
+    assert differ(found(ended(run)), want) == ""
+    assert [e.received for e in batches(run.events())][: arrivals.batches] == [list(n) for n in arrivals.counts()]
+
+
+def test_routing_that_knows_no_semantics_loses_results_and_doubles_none(spark: SparkSession, tmp_path: Path) -> None:
+    """Gu's baseline: of three streams on four hosts, most combinations never meet."""
+    arrivals, placement = replace(given(3, "equal"), step=1.5), SemanticsUnaware(4)
+    join = replace(arrivals.workload(spark), on=condition(arrivals, "tuple"))
+    want = truth(3, "equal", join.on)
+    run = ended(start(spark, join, placement, tmp_path / "run"))
+    got = found(run)
+    assert not got - want
+    assert 0 < got.total() < 0.3 * want.total()
+
+
+def simulated(placement: Placement, arrivals: Arrivals) -> list:
+    """The run that a simulation makes of the same arrivals, a tuple having the bytes that it has in a block."""
+    size = (12 + 8 * len(arrivals.streams) + 8,) * len(arrivals.streams)
+    settings = {"tuple_bytes": size, "windows": arrivals.windows, "seconds": arrivals.step, "selectivity": arrivals.sigma}
+    return simulate(placement, arrivals.counts(), **settings)
+
+
+BOTH = [Centralized(), Aligned(4, sample=3), Coordinated(4, length=2), Ring(4)]
+
+
+def test_a_simulated_run_counts_what_an_executed_one_does(spark: SparkSession, tmp_path: Path) -> None:
+    """Tuple for tuple, host by host, batch by batch; only results and intermediate results are expectations.
+
+    Windows end in the middle of batches: what is live does not depend on when in its batch a tuple comes.
+    """
+    sigma, changes = 0.2, ((35.0, (4.5, 3.0, 1.0)),)
+    arrivals = Arrivals((2.0, 3.0, 4.5), 60.0, 10.0, (25.0, 25.0, 35.0), sigma, changes=changes, seed=7)
+    join, results = arrivals.workload(spark), set()
+    for k, placement in enumerate(BOTH):
+        run = ended(start(spark, join, placement, tmp_path / str(k)))
+        executed, modelled = batches(run.events()), batches(simulated(placement, arrivals))
+        for name in ("received", "total", "live", "host_received", "host_stored", "host_stored_bytes", "host_moved"):
+            assert [getattr(e, name) for e in executed] == [getattr(e, name) for e in modelled], (placement, name)
+        results.add(sum(e.results for e in executed))
+        expectation = sum(e.results for e in modelled)
+    assert len(results) == 1
+    groups, live = expectation / sigma**3, max(sum(e.live) for e in modelled)
+    deviation = sqrt(groups * (sigma**3 + 2 * live * (sigma**5 - sigma**6)))
+    assert abs(results.pop() - expectation) < 3 * deviation < 0.2 * expectation
+
+
+def test_selectivity_in_the_engine(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing matches at 0, and at 1 every group in its windows."""
+    for sigma in (0.0, 1.0):
+        arrivals = Arrivals((1.0, 1.5, 1.0), 12.0, 4.0, (6.0, 5.0, 7.0), sigma, seed=3)
+        want = expected(arrivals.tables(), "true", {"r": 6, "s": 5, "t": 7})
+        run = ended(start(spark, arrivals.workload(spark), Ring(3), tmp_path / str(sigma)))
+        assert differ(found(run), want if sigma else Ids()) == ""
+
+
+DUCKDB = {"vector_l2_distance": "list_distance", "vector_inner_product": "list_inner_product",
+          "vector_cosine_similarity(a.v, b.v)": "nullif(list_cosine_similarity(a.v, b.v), 'nan'::double)"}  # fmt: skip
+"""NULL where a vector has no direction, as in Spark."""
+CLOSE = [
+    "vector_l2_distance(a.v, b.v) < 2.2",
+    "vector_l2_distance(b.v, a.v) <= 0",
+    "NOT vector_l2_distance(a.v, b.v) < 5 AND a.n < b.n",
+    "vector_l2_distance(a.v, b.v) BETWEEN 1 AND 2 AND a.k = b.k",
+    "Vector_Inner_Product(a.v, b.v) > 9",
+    "vector_cosine_similarity(a.v, b.v) > 0.8 OR a.k = b.k",
+    "vector_l2_distance(a.v, b.v) < vector_inner_product(a.v, b.v) + a.f",
+    "vector_l2_distance(a.v, b.v) < abs(a.n - b.n) / 200",
+]
+
+
+def with_vectors(streams: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """A column of vectors of eight numbers; one in twelve is NULL, one in twelve is zero, and some are the same in all streams."""
+    out = {}
+    for k, (alias, rows) in enumerate(streams.items()):
+        draw = np.random.default_rng(k)
+        values = draw.normal(size=(rows.num_rows, 8)).astype(np.float32)
+        values[::12] = 0
+        values[1::12] = 0.25
+        lists = [None if i % 12 == 5 else v.tolist() for i, v in enumerate(values)]
+        out[alias] = rows.append_column("v", pa.array(lists, pa.list_(pa.float32())))
+    return out
+
+
+def doubles(rows: pa.Table) -> pa.Table:
+    at = rows.schema.get_field_index("v")
+    return rows.set_column(at, "v", rows["v"].cast(pa.list_(pa.float64())))
+
+
+@pytest.mark.parametrize("on", CLOSE)
+def test_conditions_on_vectors(spark: SparkSession, on: str) -> None:
+    streams = with_vectors(tables("ab", {"a": 200, "b": 240}, seed=8))
+    text = on.lower()
+    for ours, theirs in DUCKDB.items():
+        text = text.replace(ours, theirs)
+    want = expected({a: doubles(rows) for a, rows in streams.items()}, text)
+    assert want
+    assert differ(local(StreamJoin(frames(spark, streams), on, Centralized())), want) == ""
+
+
+def test_vectors_in_doubles_are_refused_in_one_sentence(spark: SparkSession) -> None:
+    streams = {a: doubles(rows) for a, rows in with_vectors(tables("ab", 5, seed=8)).items()}
+    with pytest.raises(PredicateError, match="requires the \"ARRAY<FLOAT>\" type"):
+        StreamJoin(frames(spark, streams), CLOSE[0], Centralized())
+
+
+@pytest.mark.parametrize(
+    ("cost", "placement", "settings"),
+    [
+        ("concepts", Coordinated(4, length=2), {"rates": (3.0, 2.0, 4.0), "sigma": 0.2, "batches": 4}),
+        ("small", Ring(3), {"rates": (0.8, 0.8), "sigma": 0.25, "batches": 3}),
+    ],
+)
+def test_vectors_match_where_they_show_the_same(
+    spark: SparkSession, tmp_path: Path, cost: str, placement: Placement, settings: dict
+) -> None:
+    join = workload(spark, "vectors", seed=6, cost=cost, seconds=30.0, window=12.0, **settings)
+    streams = {a: f.toArrow() for a, f in join.streams.items()}
+    aliases = list(streams)
+    same = " AND ".join(f"{a}.scene = {b}.scene" for a, b in zip(aliases, aliases[1:], strict=False))
+    want = expected(streams, same, dict.fromkeys(streams, 12))
+    assert want.total() > 20
+    assert {len(v) for rows in streams.values() for v in rows["v"].to_pylist()} == {vectors.COSTS[cost]}
+    assert differ(found(ended(start(spark, join, placement, tmp_path / "run"))), want) == ""
+
+
+def test_flights_against_duckdb(spark: SparkSession, tmp_path: Path) -> None:
+    """Five days of March, with the night in which New York's clocks went forward."""
+    join = workload(spark, "flights", batches=6, month=3, days=12)
+    late = {a: f.where(F.col("ts") >= "2013-03-08").withColumn("batch", F.col("batch") - 3) for a, f in join.streams.items()}
+    streams = {a: f.toArrow() for a, f in late.items()}
+    want = expected(streams, flights.ON, {"d": 3600, "a": 8 * 3600, "w": 3600})
+    assert want.total() > 50
+    run = ended(start(spark, replace(join, streams=late), Aligned(4, sample=3), tmp_path / "run"))
+    assert differ(found(run), want) == ""
