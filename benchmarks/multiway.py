@@ -1,7 +1,8 @@
 """A three-way windowed join on 16 hosts: Braid's placements, and what a Spark user would write, a chain of two built-in joins.
 
 The same files, results in Parquet and durable state for all. The condition is an equality, as the built-in join needs one; each
-round runs all contenders in turns and the last round counts. Below: what a hop between hosts costs (the ring's two against the
+round runs all contenders in turns and the last round counts. Spark's chain may miss a result or two at the very edge of a window
+(its watermarks are milliseconds, event times microseconds); the placements may not differ at all. Below: what a hop between hosts costs (the ring's two against the
 single host's none), and the three-way batch in terms of the two-way batch of the same placement (required: under m - 1 = 2).
 """
 
@@ -68,7 +69,7 @@ def braid(spark: SparkSession, folder: Path, under: Placement, m: int, window: i
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", rows=400_000, batches=10, window=60, hosts=16, rounds=2)
+    args = arguments(__doc__ or "", rows=1_000_000, batches=10, window=60, hosts=16, rounds=2)
     spark = session("benchmark")
     contenders: dict[str, Placement] = {
         "Centralized": Centralized(), "Aligned (ATR)": Aligned(args.hosts), "Coordinated (CTR)": Coordinated(args.hosts),
@@ -89,7 +90,10 @@ def main() -> None:
                 print(f"round {round}: {name}", flush=True)
                 times, count = builtin(spark, folder, name, args.window, folder / f"{name} {round}")
                 rows.append({"engine": name, "s/batch": steady(times), "results": count})
-        assert len({r["results"] for r in rows}) == 1, f"the results differ: {rows}"
+        found = {r["engine"]: r["results"] for r in rows}
+        exact = {found[name] for name in contenders}
+        assert len(exact) == 1, f"the placements differ: {found}"
+        assert all(0 <= min(exact) - found[name] <= 1e-4 * min(exact) for name in STORES), f"Spark's results differ: {found}"
         table = pd.DataFrame(rows).set_index("engine")
         for name in STORES:
             table[f"{name}: times"] = table.loc[name, "s/batch"] / table["s/batch"]
