@@ -2,8 +2,10 @@
 
 The same files, results in Parquet and durable state for all. The condition is an equality, as the built-in join needs one; each
 round runs all contenders in turns and the last round counts. Spark's chain may miss a result or two at the very edge of a window
-(its watermarks are milliseconds, event times microseconds); the placements may not differ at all. Below: what a hop between hosts costs (the ring's two against the
-single host's none), and the three-way batch in terms of the two-way batch of the same placement (required: under m - 1 = 2).
+(its watermarks are milliseconds, event times microseconds); the placements may not differ at all.
+
+Below: what a hop between hosts costs (the ring's two against the single host's none), and the three-way batch in terms of the
+two-way batch of the same placement (required: under m - 1 = 2).
 """
 
 from __future__ import annotations
