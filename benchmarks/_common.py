@@ -68,6 +68,22 @@ def stream(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
+STORES = {
+    "Spark, in memory": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    "Spark, RocksDB": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+
+
+def builtin(spark: SparkSession, joined: DataFrame, store: str, out: Path) -> tuple[list[float], int]:
+    """Seconds per batch and the number of results of a streaming query of Spark's own, with one of its state stores."""
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", STORES[store])
+    spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+    writer = joined.writeStream.format("parquet").option("checkpointLocation", str(out / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(out / "results"))
+    query.awaitTermination()
+    return seconds(query), spark.read.parquet(str(out / "results")).count()
+
+
 def seconds(query: StreamingQuery | JoinRun) -> list[float]:
     """Wall-clock seconds of each micro-batch that held tuples, as Spark reports them (the whole trigger, sources and logs too)."""
     spark_query = query.query if isinstance(query, JoinRun) else query

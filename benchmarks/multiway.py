@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from _common import arguments, events, files, scratch, seconds, show, steady, stream
+from _common import STORES, arguments, builtin, events, files, scratch, seconds, show, steady, stream
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -23,10 +23,6 @@ from toolkit.placement import Aligned, Centralized, Coordinated, Ring
 from toolkit.plan import Placement
 from toolkit.session import session
 
-STORES = {
-    "Spark, in memory": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
-    "Spark, RocksDB": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-}
 ON = {2: "a.k = b.k", 3: "a.k = b.k AND b.k = c.k"}
 
 
@@ -49,15 +45,6 @@ def chain(spark: SparkSession, folder: Path, window: int) -> DataFrame:
     two = flat[0].join(flat[1], F.expr(f"a_k = b_k AND {pair('a', 'b')}")).withColumns(plain("a"))
     three = two.join(flat[2], F.expr(f"b_k = c_k AND {pair('c', 'a')} AND {pair('c', 'b')}"))
     return three.withColumns(plain("b", "c"))
-
-
-def builtin(spark: SparkSession, folder: Path, store: str, window: int, out: Path) -> tuple[list[float], int]:
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", STORES[store])
-    spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
-    writer = chain(spark, folder, window).writeStream.format("parquet").option("checkpointLocation", str(out / "checkpoint"))
-    query = writer.trigger(availableNow=True).start(str(out / "results"))
-    query.awaitTermination()
-    return seconds(query), spark.read.parquet(str(out / "results")).count()
 
 
 def braid(spark: SparkSession, folder: Path, under: Placement, m: int, window: int, out: Path) -> tuple[list[float], int, int]:
@@ -90,7 +77,7 @@ def main() -> None:
                              "times its two-way batch": steady(times) / two_way[name]})  # fmt: skip
             for name in STORES:
                 print(f"round {round}: {name}", flush=True)
-                times, count = builtin(spark, folder, name, args.window, folder / f"{name} {round}")
+                times, count = builtin(spark, chain(spark, folder, args.window), name, folder / f"{name} {round}")
                 rows.append({"engine": name, "s/batch": steady(times), "results": count})
         found = {r["engine"]: r["results"] for r in rows}
         exact = {found[name] for name in contenders}

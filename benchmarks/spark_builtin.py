@@ -10,32 +10,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from _common import arguments, both, scratch, seconds, show, steady, stream
-from pyspark.sql import SparkSession
+from _common import STORES, arguments, both, builtin, scratch, seconds, show, steady, stream
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from toolkit.join import StreamJoin
 from toolkit.placement import HashPartition
 from toolkit.session import session
 
-STORES = {
-    "Spark, in memory": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
-    "Spark, RocksDB": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-}
 
-
-def builtin(spark: SparkSession, folder: Path, name: str, window: int, round: int = 0) -> tuple[list[float], int]:
-    """Seconds per batch and the number of results of Spark's join."""
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", STORES[name])
-    spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+def join_of_two(spark: SparkSession, folder: Path, window: int) -> DataFrame:
+    """Spark's own stream-stream join."""
     a, b = (stream(spark, folder / s).withWatermark("ts", "0 seconds").alias(s) for s in "ab")
     near = f"a.k = b.k AND a.ts > b.ts - INTERVAL {window} SECONDS AND a.ts < b.ts + INTERVAL {window} SECONDS"
-    joined = a.join(b, F.expr(near)).select(F.struct("a.*").alias("a"), F.struct("b.*").alias("b"))
-    out = folder / f"{name} {round}"
-    writer = joined.writeStream.format("parquet").option("checkpointLocation", str(out / "checkpoint"))
-    query = writer.trigger(availableNow=True).start(str(out / "results"))
-    query.awaitTermination()
-    return seconds(query), spark.read.parquet(str(out / "results")).count()
+    return a.join(b, F.expr(near)).select(F.struct("a.*").alias("a"), F.struct("b.*").alias("b"))
 
 
 def braid(spark: SparkSession, folder: Path, window: int, hosts: int, round: int = 0) -> tuple[list[float], int]:
@@ -57,7 +45,7 @@ def main() -> None:
             ours, count = braid(spark, folder, args.window, args.hosts, round)
             rows = [{"engine": "Braid", "median s/batch": steady(ours), "results": count, "times Braid": 1.0}]
             for name in STORES:
-                times, found = builtin(spark, folder, name, args.window, round)
+                times, found = builtin(spark, join_of_two(spark, folder, args.window), name, folder / f"{name} {round}")
                 assert found == count, f"{name} finds {found} results, Braid {count}"
                 rows.append({"engine": name, "median s/batch": steady(times), "results": found,
                              "times Braid": steady(times) / steady(ours)})  # fmt: skip

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from toolkit.events import BatchCommitted
-from toolkit.plan import Block, CoverError, CoverLedger, Facts, Matches, Placement, Plan, after
-from toolkit.report import matches, planned, usage
+from toolkit.plan import Block, CoverError, CoverLedger, Facts, Matches, Placement, Plan, after, joined
+from toolkit.report import discarded, matches, planned, usage
 from toolkit.store import Slot, State, Store
 from toolkit.task import first_stage, next_stage, spread
 from toolkit.upkeep import horizon, upkeep
@@ -83,7 +83,7 @@ class Engine:
         snapshot = self.store.snapshot(state)
         seconds = {"plan": planning, "execute": executed - began - planning, "commit": time.perf_counter() - executed}
         seconds["total"] = sum(seconds.values())
-        happened = [planned(number, _joined(kept, plan)), *plan.events, replace(committed, seconds=seconds)]
+        happened = [planned(number, joined(kept, plan)), *plan.events, replace(committed, seconds=seconds)]
         self.store.commit(number, snapshot, outcome.results, happened)
         self.store.tidy(state, snapshot)
         self.state = state
@@ -102,11 +102,11 @@ class Engine:
         plan = self.placement.plan(facts, json.loads(json.dumps(s.policy)))
         if self.ledger is not None:
             _check_tiles(plan, self.streams, self.placement.keys)
-            self.ledger.check(blocks, _joined(kept, plan))
+            self.ledger.check(blocks, joined(kept, plan))
         return kept, plan
 
     def _execute(self, frame: DataFrame, number: int, kept: Plan, plan: Plan) -> Outcome:
-        query, whole = self.query, _joined(kept, plan)
+        query, whole = self.query, joined(kept, plan)
         expected = horizon(self.state.latest, self.lateness)
         batch = Batch(query, number, self.placement.keys, plan.routes, whole.derivations, self.state.slots, expected)
         rows = frame.mapInArrow(spread(batch), SHIPPED)
@@ -158,7 +158,7 @@ class Engine:
             for h in b.hosts:
                 stored[h] += b.rows
                 size[h] += b.bytes
-        for h, rows in _discarded(after(old.blocks.values(), kept), plan, plain).items():
+        for h, rows in discarded(after(old.blocks.values(), kept), plan, plain).items():
             given_up[h] = rows
         changed = [b for b in plain.values() if old.blocks.get(b.id) != b]
 
@@ -201,14 +201,6 @@ def _check_tiles(plan: Plan, streams: int, keys: int) -> None:
             raise CoverError(f"the fresh blocks of stream {s} hold routing keys {ranges}; together they must hold [0, {keys}) once")
 
 
-def _joined(kept: Plan, plan: Plan) -> Plan:
-    """Upkeep and the placement's plan as one."""
-    drops = dict(kept.drops)
-    for id, hosts in plan.drops.items():
-        drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))
-    return replace(plan, derivations=kept.derivations + plan.derivations, drops=drops)
-
-
 def _shuffles(plan: Plan, partitions: int) -> int:
     """How many times some path of the plan leaves its partition."""
     most = 0
@@ -246,16 +238,3 @@ def _measured(block: Block, outcome: Outcome, old: dict[tuple[int, int], Slot]) 
     if len({line[6] for line in lines}) > 1:
         raise RuntimeError(f"replicas of block {block.id} differ: {[(line[1], line[6]) for line in lines]} (host, rows)")
     return replace(block, rows=lines[0][6], bytes=lines[0][7], span=(lines[0][8], lines[0][9]))
-
-
-def _discarded(blocks: tuple[Block, ...], plan: Plan, left: dict[int, Block]) -> dict[int, int]:
-    """Tuples that each host gives up under the placement's plan: what it drops less what it keeps of it in narrower blocks."""
-    known, count = {b.id: b for b in blocks}, {}
-    for id, hosts in plan.drops.items():
-        for h in hosts:
-            count[h] = count.get(h, 0) + (known[id].rows if id in known else 0)
-    for d in plan.derivations:
-        for h, source in d.reads.items():
-            if h == source and d.block.id in left and d.block.id not in d.sources:
-                count[h] = count.get(h, 0) - left[d.block.id].rows
-    return {h: n for h, n in count.items() if n > 0}

@@ -184,6 +184,18 @@ class Placement(Protocol):
     def plan(self, facts: Facts, state: Any) -> Plan: ...
 
 
+class WholeBatches:
+    """For placements that never split what a stream brings in a micro-batch: there is one routing key."""
+
+    @property
+    def keying(self) -> Keying:
+        return "tuple"
+
+    @property
+    def keys(self) -> int:
+        return 1
+
+
 def after(blocks: Iterable[Block], plan: Plan) -> tuple[Block, ...]:
     """The live blocks once the derivations and drops of a plan are done, before its routes."""
     live = {b.id: b for b in blocks}
@@ -195,6 +207,14 @@ def after(blocks: Iterable[Block], plan: Plan) -> tuple[Block, ...]:
         else:
             del live[id]
     return tuple(live.values())
+
+
+def joined(kept: Plan, plan: Plan) -> Plan:
+    """Upkeep and the placement's plan as one."""
+    drops = dict(kept.drops)
+    for id, hosts in plan.drops.items():
+        drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))
+    return replace(plan, derivations=kept.derivations + plan.derivations, drops=drops)
 
 
 class CoverError(AssertionError):

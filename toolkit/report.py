@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolkit.events import BatchCommitted, BatchPlanned
-from toolkit.plan import Matches, Plan, Route, Usage
+from toolkit.plan import Block, Matches, Plan, Route, Usage
 
 _KEPT = 0.75
 """The weight of all earlier batches' matches beside those of the last one."""
@@ -38,3 +39,16 @@ def matches(earlier: Matches, batch: Matches) -> Matches:
     """The matches of a batch added to those before it, which fade."""
     faded = {v: (_KEPT * pairs, _KEPT * found) for v, (pairs, found) in earlier.items()}
     return faded | {v: (p + faded.get(v, (0, 0))[0], f + faded.get(v, (0, 0))[1]) for v, (p, f) in batch.items()}
+
+
+def discarded(blocks: Iterable[Block], plan: Plan, left: Mapping[int, Block]) -> dict[int, int]:
+    """Tuples that each host gives up under the placement's plan: what it drops less what it keeps of it in narrower blocks."""
+    known, count = {b.id: b for b in blocks}, {}
+    for id, hosts in plan.drops.items():
+        for h in hosts:
+            count[h] = count.get(h, 0) + (known[id].rows if id in known else 0)
+    for d in plan.derivations:
+        for h, source in d.reads.items():
+            if h == source and d.block.id in left and d.block.id not in d.sources:
+                count[h] = count.get(h, 0) - left[d.block.id].rows
+    return {h: n for h, n in count.items() if n > 0}

@@ -16,8 +16,8 @@ import numpy as np
 from toolkit.events import BatchCommitted, RunEnded, RunStarted
 from toolkit.expected import Expected, journeys
 from toolkit.hosts import GU, REFERENCE_MIPS, Costs, Host, check_cluster
-from toolkit.plan import Block, CoverError, CoverLedger, Facts, Matches, Placement, Plan, Usage, after
-from toolkit.report import matches, planned, usage
+from toolkit.plan import Block, CoverError, CoverLedger, Facts, Matches, Placement, Plan, Usage, after, joined
+from toolkit.report import discarded, matches, planned, usage
 from toolkit.upkeep import horizon, upkeep
 
 _PASSES = 10
@@ -142,13 +142,14 @@ class _Model:
         self.received = self.last = (0,) * len(names)
         self.latest: list[int | None] = [None] * len(names)
         self.usage: tuple[Usage, ...] = ()
-        self.stored = np.zeros((2, 0), dtype=np.int64)
         self.matches: Matches = {}
         self.results = 0.0
 
     def run(self, counts: Sequence[int]) -> list[Any]:
         """One batch: its events."""
-        before, plan = self.blocks, self._plan()
+        before = self.blocks
+        kept, own = self._plan()
+        plan = joined(kept, own)
         self._derive(plan)
         fresh = self._fresh(plan, counts)
         rows = {id: int(n.sum()) for id, n in self.tuples.items()}
@@ -162,7 +163,7 @@ class _Model:
         self.state, self.pinned, self.last = plan.state, plan.pinned, tuple(counts)
         self.received = tuple(a + b for a, b in zip(self.received, counts, strict=True))
         self.latest = [self._span()[1] if n else t for n, t in zip(counts, self.latest, strict=True)]
-        committed = self._committed(before, plan, rows)
+        committed = self._committed(before, plan, rows, discarded(after(before.values(), kept), own, self.blocks))
         self.usage = usage(committed)
         self.batch += 1
         return [planned(committed.batch, plan), *plan.events, committed]
@@ -171,8 +172,8 @@ class _Model:
         """Event time of the batch, in microseconds."""
         return round(self.batch * self.seconds * 1e6), round((self.batch + 1) * self.seconds * 1e6) - 1
 
-    def _plan(self) -> Plan:
-        """Upkeep and the placement's plan as one."""
+    def _plan(self) -> tuple[Plan, Plan]:
+        """The upkeep that is due, and the placement's plan."""
         blocks = tuple(self.blocks.values())
         kept = upkeep(blocks, self.next_id, self.pinned, self.windows, horizon(self.latest, 0))
         size = tuple(n * size for n, size in zip(self.received, self.sizes, strict=True))
@@ -181,13 +182,9 @@ class _Model:
             self.windows, tuple(self.latest), self.usage, self.matches,
         )  # fmt: skip
         plan = self.placement.plan(facts, json.loads(json.dumps(self.state)))
-        drops = dict(kept.drops)
-        for id, hosts in plan.drops.items():
-            drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))
-        whole = replace(plan, derivations=kept.derivations + plan.derivations, drops=drops)
         if self.ledger is not None:
-            self.ledger.check(blocks, whole)
-        return whole
+            self.ledger.check(blocks, joined(kept, plan))
+        return kept, plan
 
     def _derive(self, plan: Plan) -> None:
         for d in plan.derivations:
@@ -206,10 +203,11 @@ class _Model:
             self.tuples[b.id] = tuples
         return fresh
 
-    def _committed(self, before: dict[int, Block], plan: Plan, rows: dict[int, int]) -> BatchCommitted:
+    def _committed(
+        self, before: dict[int, Block], plan: Plan, rows: dict[int, int], given_up: dict[int, int]
+    ) -> BatchCommitted:
         now, streams = self.blocks, range(len(self.names))
         copies = [(d.block, dst) for d in plan.derivations for dst, src in d.reads.items() if dst != src]
-        fresh = {r.block.id: r.block for r in plan.routes if r.fresh}
         known = (*before.values(), *now.values(), *(r.block for r in plan.routes))
         hosts = 1 + max([self.placement.hosts - 1, *(h for b in known for h in b.hosts)])
 
@@ -224,10 +222,7 @@ class _Model:
 
         received = by_host((r.block, h) for r in plan.routes if r.fresh for h in r.hosts())
         moved = by_host(copies)
-        had = np.pad(self.stored, [(0, 0), (0, hosts)])[:, :hosts]
         stored = by_host((b, h) for b in now.values() for h in b.hosts)
-        added = by_host((b, h) for b in fresh.values() for h in b.hosts)
-        self.stored = stored
         expected = self._expected(plan, received[0])
         arrived, sent, probed, compared = np.rint(np.sum(expected.stages, axis=0)).astype(np.int64)
         results = np.diff(np.floor(self.results + np.cumsum([0.0, *expected.results]))).astype(np.int64)
@@ -252,7 +247,7 @@ class _Model:
             host_stored_bytes=stored[1].tolist(),
             host_moved=moved[0].tolist(),
             host_moved_bytes=moved[1].tolist(),
-            host_discarded=(had + added + moved - stored)[0].tolist(),
+            host_discarded=[given_up.get(h, 0) for h in range(hosts)],
             host_compared=compared.tolist(),
             host_results=results.tolist(),
             host_seconds=busy.sum(axis=0).tolist(),

@@ -22,7 +22,7 @@ from toolkit.placement.overhead import overhead
 from toolkit.placement.pace import Pace
 from toolkit.placement.segments import Ids, Reign, Roles, Segment
 from toolkit.placement.tuning import Search
-from toolkit.plan import Block, Facts, Hop, Keying, Plan, Route
+from toolkit.plan import Block, Facts, Hop, Plan, Route, WholeBatches
 
 GAIN = 0.2
 """The master changes when that lowers the overhead by more than this fraction."""
@@ -33,7 +33,7 @@ ROUNDS = 4
 
 
 @dataclass(frozen=True)
-class Aligned:
+class Aligned(WholeBatches):
     """ATR: the segments of a master stream are spread over the hosts, and all other streams align with them.
 
     Parameters
@@ -81,14 +81,6 @@ class Aligned:
                 raise ValueError(f"{name} is {value!r}; it must be a whole number of batches, 1 or more")
         check_cluster(self.cluster, self.hosts)
         check_weights(self.weights)
-
-    @property
-    def keying(self) -> Keying:
-        return "tuple"
-
-    @property
-    def keys(self) -> int:
-        return 1
 
     def start(self, streams: int) -> Any:
         """The reign (none yet), the segments, mean rates in tuples per batch, the search, and the next id to expect."""

@@ -6,23 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.placement.routing import local_routes
-from toolkit.plan import Facts, Keying, Plan
+from toolkit.plan import Facts, Plan, WholeBatches
 
 
 @dataclass(frozen=True)
-class Centralized:
+class Centralized(WholeBatches):
     """One host stores and joins every tuple. Serves any condition and any number of streams."""
 
     @property
     def hosts(self) -> int:
-        return 1
-
-    @property
-    def keying(self) -> Keying:
-        return "tuple"
-
-    @property
-    def keys(self) -> int:
         return 1
 
     def start(self, streams: int) -> Any:

@@ -22,14 +22,14 @@ from toolkit.placement.joinorder import Growth, Order
 from toolkit.placement.mapping import check_hosts
 from toolkit.placement.setcover import greedy_cover, random_cover
 from toolkit.placement.table import Probes, RoutingTable
-from toolkit.plan import Block, Facts, Keying, Plan, Route, Usage
+from toolkit.plan import Block, Facts, Plan, Route, Usage, WholeBatches
 
 KEPT = 0.75
 """The weight of earlier loads of a host beside that of the last batch."""
 
 
 @dataclass(frozen=True)
-class Coordinated:
+class Coordinated(WholeBatches):
     """CTR for any number of streams and hosts.
 
     Parameters
@@ -83,14 +83,6 @@ class Coordinated:
             raise ValueError(f"copies is {self.copies}; it must be from 1 to hosts, {self.hosts}, or None for no bound")
         check_weights(self.weights)
         check_cluster(self.cluster, self.hosts)
-
-    @property
-    def keying(self) -> Keying:
-        return "tuple"
-
-    @property
-    def keys(self) -> int:
-        return 1
 
     def start(self, streams: int) -> Any:
         """``loads`` by host, averaged over batches; ``latest`` event time; for each stream the segment that goes on."""

@@ -28,7 +28,7 @@ from toolkit.placement.joinorder import Growth
 from toolkit.placement.mapping import check_hosts
 from toolkit.placement.migration import Draft
 from toolkit.placement.ring_slices import Move, Slices, StreamState, aged, newest, oldest, relocated, turned
-from toolkit.plan import Block, Facts, Hop, Keying, Path, Plan, Route
+from toolkit.plan import Block, Facts, Hop, Path, Plan, Route, WholeBatches
 
 _CHOICES = {
     "form": ("basic", "interleaved", "dynamic"),
@@ -47,7 +47,7 @@ _REST = 8
 
 
 @dataclass(frozen=True)
-class Ring:
+class Ring(WholeBatches):
     """PSP in its three forms. Serves any condition and any number of streams.
 
     Parameters
@@ -130,14 +130,6 @@ class Ring:
                     f"the ring of stream {stream} is {ring}; it must name different hosts from 0 to {self.hosts - 1}, one of them "
                     f"below {fewest}, the fewest nodes that there will be"
                 )
-
-    @property
-    def keying(self) -> Keying:
-        return "tuple"
-
-    @property
-    def keys(self) -> int:
-        return 1
 
     def start(self, streams: int) -> Any:
         """The nodes in use and wanted, the mean load, the state slice table of every stream, and the next block id."""

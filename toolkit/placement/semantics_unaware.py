@@ -11,11 +11,11 @@ from toolkit.placement.balance import Balance, Cluster, Weights
 from toolkit.placement.mapping import check_hosts
 from toolkit.placement.pace import Pace
 from toolkit.placement.routing import Ids
-from toolkit.plan import Block, Facts, Hop, Keying, Plan, Route
+from toolkit.plan import Block, Facts, Hop, Plan, Route, WholeBatches
 
 
 @dataclass(frozen=True)
-class SemanticsUnaware:
+class SemanticsUnaware(WholeBatches):
     """Every segment of every stream goes to the host that is least loaded, and meets only what happens to be there.
 
     A combination whose tuples lie on several hosts is lost, so ``complete`` is False and its plans break the cover rule.
@@ -34,14 +34,6 @@ class SemanticsUnaware:
             raise ValueError(f"length is {self.length!r}; it must be a whole number of batches, 1 or more")
         check_cluster(self.cluster, self.hosts)
         check_weights(self.weights)
-
-    @property
-    def keying(self) -> Keying:
-        return "tuple"
-
-    @property
-    def keys(self) -> int:
-        return 1
 
     @property
     def complete(self) -> bool:
