@@ -54,10 +54,14 @@ def _copied(frame: DataFrame, sql: str) -> tuple[str, str] | None:
 
 
 def laid_out(stream: int, frame: DataFrame, key: Column, wanted: Mapping[str, str], layout: Layout) -> DataFrame:
-    """One stream's part of the union; ``key`` is its routing key."""
+    """One stream's part of the union; ``key`` is its routing key.
+
+    What is computed comes after the columns that it is computed from: Spark's optimizer doubles what it knows of an expression
+    with every column that is renamed after it.
+    """
     def column(name: str, slot: str) -> Column:
         made = F.struct(F.expr(wanted[name]).alias("v")) if name in wanted else F.col(f"`{name}`")
         return made.alias(slot.removesuffix(COMPUTED))
 
     slots = [column(name, slot) for name, slot in layout.slots]
-    return frame.select(F.lit(stream).alias("__stream"), key.alias("__key"), *slots)
+    return frame.select(F.lit(stream).alias("__stream"), *slots, key.alias("__key"))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from oracle import EPOCH, differ, expected, found, frames, local, tables
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 from scatter import Scatter
 
 from toolkit.events import BatchCommitted
@@ -64,6 +65,15 @@ def test_tuples_come_through_unchanged(spark: SparkSession, tmp_path: Path) -> N
     for alias in ("a", "b"):
         assert texts(run.results().select(f"{alias}.*")) == texts(streams[alias])
         assert run.results().schema[alias].dataType == streams[alias].schema
+
+
+def test_forty_columns_are_planned_in_no_time(spark: SparkSession, tmp_path: Path) -> None:
+    """What Spark's optimizer knows of an expression must not double with every column: this would not end."""
+    columns = [F.col("id").cast(kind).alias(f"{kind}{i}") for i in range(10) for kind in ("int", "bigint", "double", "string")]
+    streams = {a: spark.range(30).select("id", *columns) for a in "ab"}
+    run = StreamJoin(streams, "a.id = b.id AND a.string3 = b.string4", Scatter(), check=True).start(tmp_path / "run", batches=1)
+    run.awaitTermination()
+    assert run.results().count() == 30
 
 
 @pytest.mark.parametrize("column", ["float", "double", "wide", "raw", "text", "`a time`", "ntz", "date", "flag", "größe"])
