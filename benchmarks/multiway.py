@@ -58,7 +58,7 @@ def braid(spark: SparkSession, folder: Path, under: Placement, m: int, window: i
 
 
 def main() -> None:
-    args = arguments(__doc__ or "", rows=1_000_000, batches=10, window=60, hosts=16, rounds=2)
+    args = arguments(__doc__ or "", rows=600_000, batches=10, window=60, hosts=16, rounds=2)
     spark = session("benchmark")
     contenders: dict[str, Placement] = {
         "Centralized": Centralized(), "Aligned (ATR)": Aligned(args.hosts), "Coordinated (CTR)": Coordinated(args.hosts),
