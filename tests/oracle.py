@@ -58,6 +58,16 @@ PLACEMENTS: dict[str, Callable[[], Placement]] = {
 }
 """Every placement, by name. A new one that is added here is covered by every test that runs them all."""
 
+
+def serves(make: Callable[[], Placement], streams: int) -> bool:
+    """Whether a placement joins that many streams."""
+    try:
+        make().start(streams)
+    except ValueError:
+        return False
+    return True
+
+
 EPOCH = datetime(2024, 3, 1, tzinfo=UTC)
 _WORDS = ("", "a", "b", "ab", "abc", "ba", "é", "Zoë", "日本", "a b")
 

@@ -2,8 +2,7 @@
 
 The union of the streams has the columns ``__stream``, ``__key`` and slots ``__c0``, ``__c1``, ... of one type each, which the
 streams share: the n-th column of a type goes to the n-th slot of that type. What is a plain copy of another column, such as
-event time in microseconds or a numeric join key, does not travel; the receiver makes it. What is computed is the field ``v`` of a
-slot: in the open, Spark's optimizer would derive constraints from it without end.
+event time in microseconds or a numeric join key, does not travel; the receiver makes it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from toolkit.wire import COMPUTED, Layout
+from toolkit.wire import Layout
 
 _COPIES = {
     r"cast\(\(`([^`]+)`\) as bigint\)": ((T.ByteType, T.ShortType, T.IntegerType, T.LongType), "int64"),
@@ -35,10 +34,10 @@ def layouts(frames: Sequence[DataFrame], expressions: Sequence[Mapping[str, str]
         used: dict[str, int] = {}
         mine = []
         for field in [*frame.schema.fields, *computed.schema.fields]:
-            kind = field.dataType.simpleString() + (COMPUTED if field.name in wanted else "")
+            kind = field.dataType.simpleString()
             n = used[kind] = used.get(kind, 0) + 1
             if n > len(slots.setdefault(kind, [])):
-                slots[kind].append(f"__c{sum(map(len, slots.values()))}" + (COMPUTED if field.name in wanted else ""))
+                slots[kind].append(f"__c{sum(map(len, slots.values()))}")
             mine.append((field.name, slots[kind][n - 1]))
         found.append(Layout(tuple(mine), tuple(copies)))
     return tuple(found)
@@ -59,9 +58,5 @@ def laid_out(stream: int, frame: DataFrame, key: Column, wanted: Mapping[str, st
     What is computed comes after the columns that it is computed from: Spark's optimizer doubles what it knows of an expression
     with every column that is renamed after it.
     """
-    def column(name: str, slot: str) -> Column:
-        made = F.struct(F.expr(wanted[name]).alias("v")) if name in wanted else F.col(f"`{name}`")
-        return made.alias(slot.removesuffix(COMPUTED))
-
-    slots = [column(name, slot) for name, slot in layout.slots]
+    slots = [(F.expr(wanted[name]) if name in wanted else F.col(f"`{name}`")).alias(slot) for name, slot in layout.slots]
     return frame.select(F.lit(stream).alias("__stream"), *slots, key.alias("__key"))

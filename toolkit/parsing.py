@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import combinations
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from sqlglot import exp
 
 from toolkit.distance import FUNCTIONS
+from toolkit.linking import End, composite, equality, implied, merged, named
 from toolkit.predicate import Link, Measure, Predicate, PredicateError, Residual, window_links
 from toolkit.terms import (
     conjuncts,
@@ -143,7 +143,7 @@ class _Parser:
         self.computed: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
         self.links: list[Link] = []
         self.residuals: list[Residual] = []
-        self.equal: list[tuple[tuple[int, str], tuple[int, str]]] = []
+        self.equal: list[tuple[End, End]] = []
 
     def parse(self, tree: exp.Expression) -> Predicate:
         filters: list[list[str]] = [[] for _ in self.aliases]
@@ -155,16 +155,15 @@ class _Parser:
                 filters[0].append(f"({conjunct.sql(dialect='spark')})")
             elif not self._link(conjunct):
                 self._residual(conjunct)
-        self._implied()
-        self._composite()
+        links = [*composite(self.equal, self.keys), *self.links, *implied(self.equal)]
         return Predicate(
             self.aliases,
             tuple(" AND ".join(f) or None for f in filters),
             self.keys,
             self.computed,
-            tuple(self._merged()),
+            tuple(merged(links)),
             tuple(self.residuals),
-            self._equality(),
+            equality(self.equal, len(self.aliases)),
         )
 
     def _streams(self, node: exp.Expression) -> set[int]:
@@ -197,7 +196,7 @@ class _Parser:
             return node
         if len(streams) < 2 and not (isinstance(node, exp.If) and isinstance(node.parent, exp.Case)):
             stream = next(iter(streams), home)
-            name = node.name if isinstance(node, exp.Column) else self._computed(stream, self._own(node))
+            name = node.name if isinstance(node, exp.Column) else named(self.computed[stream], "__v", self._own(node))
             return exp.column(f"{self.aliases[stream]}.{name}", quoted=True)
         if node.name.lower() in FUNCTIONS and all(len(self._streams(side)) == 1 for side in node.expressions):
             sides = [split_name(self._flat(side, home, conjunct, measures)) for side in node.expressions]
@@ -209,15 +208,6 @@ class _Parser:
         for child in list(node.iter_expressions()):
             child.replace(self._flat(child, home, conjunct, measures))
         return node
-
-    def _computed(self, stream: int, sql: str) -> str:
-        mine = self.computed[stream]
-        for name, text in mine.items():
-            if text == sql:
-                return name
-        name = f"__v{len(mine)}"
-        mine[name] = sql
-        return name
 
     def _try(self, residual: Residual, conjunct: exp.Expression) -> None:
         """Run the residual on no rows, so that what DuckDB cannot evaluate is refused before anything starts."""
@@ -341,64 +331,4 @@ class _Parser:
         """The name of the key column with this text; a hash of NULL is NULL."""
         if null is not None:
             sql = f"if(({null}) is null, null, {sql})"
-        mine = self.keys[side.stream]
-        for name, text in mine.items():
-            if text == sql:
-                return name
-        name = f"__k{len(mine)}"
-        mine[name] = sql
-        return name
-
-    def _composite(self) -> None:
-        """Several equalities between the same two streams become one key, the hash of all, which is more selective."""
-        pairs: dict[tuple[int, int], list[tuple[str, str]]] = {}
-        for (a, left), (b, right) in self.equal:
-            pairs.setdefault((a, b), []).append((left, right))
-        for (a, b), names in pairs.items():
-            if len(names) > 1:
-                sides = []
-                for stream, columns in ((a, [n[0] for n in names]), (b, [n[1] for n in names])):
-                    sqls = ", ".join(self.keys[stream][c] for c in columns)
-                    nulls = " or ".join(f"({self.keys[stream][c]}) is null" for c in columns)
-                    name = f"__k{len(self.keys[stream])}"
-                    self.keys[stream][name] = f"if({nulls}, null, xxhash64({sqls}))"
-                    sides.append((stream, name))
-                self.links.insert(0, Link(sides[0], sides[1], 0, 0, exact=False))
-
-    def _merged(self) -> list[Link]:
-        """One link for each pair of keys, the intersection of its bounds; what that loses in exactness stays beside it."""
-        groups: dict[Any, list[Link]] = {}
-        for link in self.links:
-            groups.setdefault((link.left, link.right), []).append(link)
-        merged = []
-        for group in groups.values():
-            lo, hi = max(k.lo for k in group), min(k.hi for k in group)
-            strict = (any(k.strict[0] for k in group if k.lo == lo), any(k.strict[1] for k in group if k.hi == hi))
-            exact = all(k.exact for k in group)
-            merged.append(replace(group[0], lo=lo, hi=hi, strict=strict, exact=exact))
-            merged += [] if exact else [k for k in group if k.exact]
-        return merged
-
-    def _classes(self) -> list[set[tuple[int, str]]]:
-        """The keys (stream, name) that a chain of equalities makes equal, class by class."""
-        classes: list[set[tuple[int, str]]] = []
-        for pair in self.equal:
-            touched = [c for c in classes if c & set(pair)]
-            classes = [c for c in classes if c not in touched] + [set(pair).union(*touched)]
-        return classes
-
-    def _implied(self) -> None:
-        """Equalities that follow from others, a = c from a = b and b = c: the stated ones decide, these find candidates."""
-        stated = {frozenset(pair) for pair in self.equal}
-        for same in self._classes():
-            for left, right in combinations(sorted(same), 2):
-                if left[0] != right[0] and frozenset((left, right)) not in stated:
-                    self.links.append(Link(left, right, 0, 0, exact=False))
-
-    def _equality(self) -> tuple[str, ...] | None:
-        """By stream, the key that one chain of equalities links over all streams (for partitioning by value)."""
-        for same in self._classes():
-            by_stream = dict(sorted(same, reverse=True))
-            if len(by_stream) == len(self.aliases):
-                return tuple(by_stream[s] for s in range(len(self.aliases)))
-        return None
+        return named(self.keys[side.stream], "__k", sql)

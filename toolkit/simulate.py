@@ -26,7 +26,13 @@ _PASSES = 10
 _REFERENCE = Host()
 
 
-def simulate(
+def simulate(placement: Placement, batches: Iterable[Sequence[int]], **settings: Any) -> list[Any]:
+    """The events of a run, all at once; ``settings`` are those of ``simulation``. The start tells the batches that were run."""
+    start, *rest = simulation(placement, batches, **settings)
+    return [replace(start, batches=rest[-1].batch + 1), *rest]
+
+
+def simulation(
     placement: Placement,
     batches: Iterable[Sequence[int]],
     seed: int = 0,
@@ -38,8 +44,8 @@ def simulate(
     cluster: Sequence[Host] = (),
     costs: Costs = GU,
     patience: float = 0.0,
-) -> list[Any]:
-    """The events of a run.
+) -> Iterator[Any]:
+    """The events of a run, one after the other.
 
     Parameters
     ----------
@@ -74,26 +80,6 @@ def simulate(
     the engine does, but ``host_compared`` counts the pairs of tuples that meet; results and intermediate results are expected
     numbers, rounded.
     """
-    start, *rest = simulation(
-        placement, batches, seed, tuple_bytes, streams, windows, seconds, selectivity, cluster, costs, patience
-    )
-    return [replace(start, batches=rest[-1].batch + 1), *rest]
-
-
-def simulation(
-    placement: Placement,
-    batches: Iterable[Sequence[int]],
-    seed: int = 0,
-    tuple_bytes: Sequence[int] = (),
-    streams: Sequence[str] = (),
-    windows: Sequence[float | None] = (),
-    seconds: float = 1.0,
-    selectivity: float | Sequence[Sequence[float]] = 0.0,
-    cluster: Sequence[Host] = (),
-    costs: Costs = GU,
-    patience: float = 0.0,
-) -> Iterator[Any]:
-    """The events of ``simulate``, one after the other, for runs whose events would not fit in memory."""
     counts = [tuple(batch) for batch in batches]
     width = len(counts[0]) if counts else 2
     names = tuple(streams) or tuple("rstuvwxyz"[:width])

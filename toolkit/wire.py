@@ -18,9 +18,6 @@ from toolkit.plan import Derivation, Route
 from toolkit.predicate import Predicate
 from toolkit.store import Slot
 
-COMPUTED = ".v"
-"""Ends the name of a slot that is a struct around what was computed."""
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -37,10 +34,7 @@ class Layout:
 
     def flatten(self, rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
         """The chosen rows of the union, all of this stream: the routing key, and the stream's columns by their names."""
-        columns = {ROUTING: rows.column(ROUTING)}
-        for name, slot in self.slots:
-            column = rows.column(slot.removesuffix(COMPUTED))
-            columns[name] = column.flatten()[0] if slot.endswith(COMPUTED) else column
+        columns = {ROUTING: rows.column(ROUTING)} | {name: rows.column(slot) for name, slot in self.slots}
         columns |= {name: columns[source].cast(kind, safe=False) for name, source, kind in self.copies}
         return chosen_rows(pa.record_batch(list(columns.values()), names=list(columns)), at)
 

@@ -30,12 +30,6 @@ def stream(index: int) -> str:
     return STREAMS[index % len(STREAMS)]
 
 
-def blend(colour: str, share: float, ground: str = "#ffffff") -> str:
-    """``share`` of a colour on a ground, as #rrggbb."""
-    pairs = [(int(colour[i : i + 2], 16), int(ground[i : i + 2], 16)) for i in (1, 3, 5)]
-    return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
-
-
 def ink(colour: str) -> str:
     """Black or white, whichever reads better on the colour (WCAG relative luminance)."""
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-from widgets.fold import Scene, fold
+from widgets.fold import Scene
 
 FINISHING = "input done, finishing a migration"
 
@@ -53,8 +50,3 @@ def span(seconds: float) -> str:
         return f"{whole} s"
     minutes, rest = divmod(whole, 60)
     return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
-
-
-def progress_line(events: Iterable[Any]) -> str:
-    """The line for a run's events, for the console."""
-    return line(fold(events))

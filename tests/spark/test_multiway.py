@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from oracle import PLACEMENTS, Ids, differ, expected, found, frames, local, tables, until
+from oracle import PLACEMENTS, Ids, differ, expected, found, frames, local, serves, tables, until
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -29,14 +29,6 @@ from toolkit.simulate import simulate
 from toolkit.workloads import flights, vectors
 from toolkit.workloads.arrivals import Arrivals
 from toolkit.workloads.tpch import Workload
-
-
-def serves(name: str, streams: int) -> bool:
-    try:
-        PLACEMENTS[name]().start(streams)
-    except ValueError:
-        return False
-    return True
 
 
 def start(spark: SparkSession, given: Workload, placement: Placement, folder: Path) -> JoinRun:
@@ -84,7 +76,7 @@ def truth(streams: int, windows: str, on: str) -> Ids:
     return expected(arrivals.tables(), on, spans)
 
 
-NAMES = {m: [n for n in PLACEMENTS if serves(n, m)] for m in RATES}
+NAMES = {m: [n for n in PLACEMENTS if serves(PLACEMENTS[n], m)] for m in RATES}
 CASES = [
     (streams, name, ("equal", "unequal")[(streams + k) % 2])
     for streams, names in NAMES.items()

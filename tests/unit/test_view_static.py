@@ -69,7 +69,7 @@ def test_a_modelled_run_shows_no_rates_and_every_title_says_so():
     frame = stage.frame(Recording(events).at(1))
     assert len(frame["line"]["panels"]) == 1
     assert "modelled" in frame["line"]["title"] and "modelled" in frame["grid"]["title"] and "modelled" in frame["note"]
-    assert "modelled" in totals.html(Recording(events).at(1)) and "modelled" in progress.progress_line(events)
+    assert "modelled" in totals.html(Recording(events).at(1)) and "modelled" in progress.line(fold(events))
     assert not totals.table(events)["unit"].eq("seconds").any()
 
 
@@ -103,19 +103,19 @@ def test_runs_are_compared_side_by_side():
 
 
 def test_progress_tells_batches_rate_and_time_left():
-    assert progress.progress_line(MIGRATION[:4]) == "batch 1 of 3 (33%) · 20 tuples/s · 1 s left"
-    assert progress.progress_line(MIGRATION) == "batch 3 of 3 (100%) · 9 tuples/s · completed"
-    assert progress.progress_line([]) == "nothing has started"
-    assert progress.progress_line([started(batches=None), *MIGRATION[1:4]]) == "batch 1 · 20 tuples/s"
+    assert progress.line(fold(MIGRATION[:4])) == "batch 1 of 3 (33%) · 20 tuples/s · 1 s left"
+    assert progress.line(fold(MIGRATION)) == "batch 3 of 3 (100%) · 9 tuples/s · completed"
+    assert progress.line(fold([])) == "nothing has started"
+    assert progress.line(fold([started(batches=None), *MIGRATION[1:4]])) == "batch 1 · 20 tuples/s"
     assert [progress.span(s) for s in (45, 200, 7500)] == ["45 s", "3 min 20 s", "2 h 05 min"]
 
 
 def test_batches_without_input_only_finish_a_migration():
     fed = [started(batches=2), *MIGRATION[1:]]
-    assert progress.progress_line(fed[:9]) == "batch 2 of 2 (100%) · input done, finishing a migration · 14 tuples/s"
+    assert progress.line(fold(fed[:9])) == "batch 2 of 2 (100%) · input done, finishing a migration · 14 tuples/s"
     assert stage.frame(fold(fed[:9]))["title"].startswith("batch 2 of 2 · ")
     assert stage.frame(fold(fed[:9]))["title"].endswith(" · input done, finishing a migration")
-    assert progress.progress_line(fed) == "batch 2 of 2 (100%) · 14 tuples/s · completed"
+    assert progress.line(fold(fed)) == "batch 2 of 2 (100%) · 14 tuples/s · completed"
 
 
 def test_a_chart_saves_an_offline_page_once(tmp_path):

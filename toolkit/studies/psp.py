@@ -20,11 +20,11 @@ import numpy as np
 import pandas as pd
 
 from toolkit.events import BatchCommitted, RingResized
-from toolkit.hosts import Host, wang_costs
+from toolkit.hosts import wang_costs, wang_hosts
 from toolkit.placement import Aligned, Coordinated, Ring
 from toolkit.placement import ring_cost as cost
 from toolkit.plan import Placement, Usage
-from toolkit.simulate import simulation
+from toolkit.simulate import simulate
 from toolkit.workloads.arrivals import Arrivals
 
 JOINS = {"small": 5.0, "middle": 10.0, "large": 20.0}
@@ -71,9 +71,7 @@ class Setting:
     def run(self, placement: Placement, factor: float = 1.0) -> list[Any]:
         """The events of a counted run. No host sheds load."""
         given = self.arrivals(factor)
-        return list(
-            simulation(placement, given.counts(), windows=given.windows, seconds=self.step, selectivity=self.sigma, seed=self.seed)
-        )
+        return simulate(placement, given.counts(), windows=given.windows, seconds=self.step, selectivity=self.sigma, seed=self.seed)
 
 
 def schemes(
@@ -176,9 +174,9 @@ def _settled(events: Iterable[Any], setting: Setting) -> list[BatchCommitted]:
 
 def _work(b: BatchCommitted, setting: Setting) -> np.ndarray:
     """Seconds that each node is busy with a batch."""
-    costs = wang_costs(JOINS[setting.join])
+    costs, node = wang_costs(JOINS[setting.join]), wang_hosts(1)[0]
     did = zip(b.host_received, b.host_arrived, b.host_sent, b.host_probed, b.host_compared, strict=True)
-    return np.array([costs.busy(Usage(*counts), Host()) for counts in did])
+    return np.array([costs.busy(Usage(*counts), node) for counts in did])
 
 
 def _busiest(batches: Sequence[BatchCommitted], setting: Setting) -> float:
@@ -262,9 +260,9 @@ def _each(what: str, text: str, streams: int) -> tuple[float, ...]:
 
 def modelled(arrivals: Arrivals, ring: Ring) -> list[Any]:
     """The events of the run without tuples."""
-    return list(
-        simulation(ring, arrivals.counts(), windows=arrivals.windows, seconds=arrivals.step, selectivity=arrivals.sigma,
-                   streams=arrivals.streams)
+    return simulate(
+        ring, arrivals.counts(), windows=arrivals.windows, seconds=arrivals.step, selectivity=arrivals.sigma,
+        streams=arrivals.streams,
     )  # fmt: skip
 
 
