@@ -6,16 +6,19 @@ the selectivity of its two streams when both are in their windows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from toolkit.plan import Block, Matches, Path, Route, Visit
 
 Span = tuple[int, int]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 def within(new: Span, old: Span, window: int | None) -> float:
@@ -35,46 +38,97 @@ def _within(new: int, old: int, lag: int, window: int) -> float:
     return near / (new * old)
 
 
-Step = tuple[Visit, float, list[tuple[int, int, float]]]
-"""A hop: which streams it joins with which, their selectivity, and by host the tuples there and those within the windows."""
+@dataclass
+class Step:
+    """Hop number k of all paths of a plan, as columns: an entry for each path and each host that it visits there.
+
+    ``path`` and ``visit`` are numbers, of the path and of what it joins with what; ``rows`` are the tuples there, ``matching``
+    how many of them match a tuple that comes. ``same`` is the entry of the hop before on the same path and host, -1 for none;
+    ``onward``, for each entry of the hop before, the hosts that its results travel to.
+    """
+
+    path: Ints
+    host: Ints
+    visit: Ints
+    rows: Floats
+    matching: Floats
+    same: Ints
+    onward: Ints
 
 
-@dataclass(frozen=True)
-class Journey:
-    """A path as counts: ``rows`` tuples set out."""
+class Journeys:
+    """The paths of a plan as counts, step by step. ``rows`` tuples set out on each path."""
 
-    rows: int
-    steps: list[Step]
+    def __init__(
+        self, routes: Iterable[Route], blocks: Mapping[int, Block], sigma: np.ndarray, windows: Sequence[int | None]
+    ) -> None:
+        """``blocks`` are those with rows, their spans known; ``sigma`` is m x m, the selectivity of each pair of streams;
+        ``windows`` are in microseconds."""
+        self.rows: list[int] = []
+        self.visits: dict[Visit, tuple[int, float]] = {}
+        """By what is joined with what, a number and the selectivity."""
+        self._columns: list[tuple[list[float], ...]] = []
+        for route in routes:
+            if f := blocks.get(route.block.id):
+                met = _Met(f, blocks, windows)
+                for path in route.paths:
+                    self._add(f, path, met, sigma)
+        self.steps = [_step(columns) for columns in self._columns]
+
+    def _add(self, f: Block, path: Path, met: _Met, sigma: np.ndarray) -> None:
+        visited: tuple[int, ...] = (f.stream,)
+        before: dict[int, int] = {}
+        for k, hop in enumerate(path):
+            if k == len(self._columns):
+                self._columns.append(tuple([] for _ in range(7)))
+            paths, hosts, visits, rows, matching, same, onward = self._columns[k]
+            visit, factor = self._visit(visited, hop.stream, sigma)
+            onward += [len(hop.probes) - (h in hop.probes) for h in before]
+            same += [before.get(h, -1) for h in hop.probes]
+            before = {h: len(hosts) + n for n, h in enumerate(hop.probes)}
+            for h, ids in hop.probes.items():
+                there, near = met.of(ids)
+                hosts.append(h)
+                rows.append(there)
+                matching.append(near * factor)
+            paths += [len(self.rows)] * len(hop.probes)
+            visits += [visit] * len(hop.probes)
+            visited = tuple(sorted((*visited, hop.stream)))
+        self.rows.append(f.rows)
+
+    def _visit(self, visited: tuple[int, ...], stream: int, sigma: np.ndarray) -> tuple[int, float]:
+        if (visited, stream) not in self.visits:
+            self.visits[visited, stream] = len(self.visits), prod(float(sigma[v, stream]) for v in visited)
+        return self.visits[visited, stream]
 
 
-def journeys(
-    routes: Iterable[Route], blocks: Mapping[int, Block], sigma: np.ndarray, windows: Sequence[int | None]
-) -> list[Journey]:
-    """The paths of the routes whose blocks have rows. ``blocks`` are those with rows, their spans known; ``sigma`` is m x m, the
-    selectivity of each pair of streams; ``windows`` are in microseconds."""
-    return [
-        Journey(blocks[r.block.id].rows, _steps(blocks[r.block.id], path, blocks, sigma, windows))
-        for r in routes if r.block.id in blocks for path in r.paths
-    ]  # fmt: skip
+def _step(columns: tuple[list[float], ...]) -> Step:
+    path, host, visit, rows, matching, same, onward = columns
+    whole = [np.array(c, dtype=np.int64) for c in (path, host, visit, same, onward)]
+    return Step(*whole[:3], np.array(rows, dtype=float), np.array(matching, dtype=float), *whole[3:])
 
 
-def _steps(f: Block, path: Path, blocks: Mapping[int, Block], sigma: np.ndarray, windows: Sequence[int | None]) -> list[Step]:
-    visited: tuple[int, ...] = (f.stream,)
-    steps = []
-    for hop in path:
-        matching = prod(float(sigma[v, hop.stream]) for v in visited)
-        there = []
-        for h, ids in hop.probes.items():
-            met = [blocks[b] for b in ids if b in blocks]
-            there.append((h, sum(b.rows for b in met), sum(b.rows * _near(f, b, windows) for b in met)))
-        steps.append(((visited, hop.stream), matching, there))
-        visited = tuple(sorted((*visited, hop.stream)))
-    return steps
+class _Met:
+    """What a fresh block meets in lists of blocks: how many tuples, and how many of them within the windows."""
 
+    def __init__(self, f: Block, blocks: Mapping[int, Block], windows: Sequence[int | None]) -> None:
+        self.fresh, self.blocks, self.windows = f, blocks, windows
+        self.near: dict[int, float] = {}
+        self.lists: dict[tuple[int, ...], tuple[int, float]] = {}
 
-def _near(f: Block, b: Block, windows: Sequence[int | None]) -> float:
-    assert f.span is not None and b.span is not None
-    return within(f.span, b.span, windows[b.stream]) + within(b.span, f.span, windows[f.stream]) - 1
+    def of(self, ids: tuple[int, ...]) -> tuple[int, float]:
+        if ids not in self.lists:
+            known = [b for b in ids if b in self.blocks]
+            self.lists[ids] = sum(self.blocks[b].rows for b in known), sum(self._near(b) for b in known)
+        return self.lists[ids]
+
+    def _near(self, id: int) -> float:
+        if id not in self.near:
+            f, b = self.fresh, self.blocks[id]
+            assert f.span is not None and b.span is not None
+            share = within(f.span, b.span, self.windows[b.stream]) + within(b.span, f.span, self.windows[f.stream]) - 1
+            self.near[id] = b.rows * share
+        return self.near[id]
 
 
 @dataclass
@@ -84,42 +138,35 @@ class Expected:
     ``stages`` has, by hop and for every host, (arrived, sent, probed, compared), as Usage names them; ``results`` is by host.
     """
 
-    share: np.ndarray
-    stages: list[np.ndarray] = field(default_factory=list)
-    matches: Matches = field(default_factory=dict)
+    journeys: Journeys
+    share: Floats
+    stages: Floats = field(init=False)
+    results: Floats = field(init=False)
+    matches: Matches = field(init=False)
 
     def __post_init__(self) -> None:
-        self.results = np.zeros(len(self.share))
-        self._stage(0)
+        steps, hosts = self.journeys.steps, len(self.share)
+        self.stages, self.results = np.zeros((max(len(steps), 1), 4, hosts)), np.zeros(hosts)
+        visits = self.journeys.visits
+        met = np.zeros((2, len(visits)))
+        entering, found = np.array(self.journeys.rows, dtype=float), np.array([])
+        for k, step in enumerate(steps):
+            if k:
+                entering = self._send(k, found)
+            n = entering[step.path] * self.share[step.host]
+            found, pairs = n * step.matching, n * step.rows
+            self.stages[k, 2] = np.bincount(step.host, n, hosts)
+            self.stages[k, 3] = np.bincount(step.host, pairs, hosts)
+            met += [np.bincount(step.visit, each, len(visits)) for each in (pairs, found)]
+        if steps:
+            self.results = np.bincount(steps[-1].host, found, hosts)
+        self.matches = dict(zip(visits, zip(*met.tolist(), strict=True), strict=True))
 
-    def add(self, journey: Journey) -> None:
-        found: dict[int, float] = {}
-        for k, (visit, sigma, there) in enumerate(journey.steps):
-            entering = sum(found.values()) if k else float(journey.rows)
-            self._stage(k)
-            self._send(k, found, [h for h, *_ in there])
-            found = {h: self._probe(k, h, entering, rows, near * sigma, visit) for h, rows, near in there}
-        for h, n in found.items():
-            self.results[h] += n
-
-    def _stage(self, k: int) -> None:
-        if k == len(self.stages):
-            self.stages.append(np.zeros((4, len(self.share))))
-
-    def _send(self, k: int, found: Mapping[int, float], to: Collection[int]) -> None:
-        """What one hop found goes to all hosts of the next, but need not travel to the host where it is."""
-        entering = sum(found.values())
-        if not entering:
-            return
-        for h in to:
-            self.stages[k][0, h] += entering - found.get(h, 0.0)
-        for h, n in found.items():
-            self.stages[k - 1][1, h] += n * (len(to) - (h in to))
-
-    def _probe(self, k: int, host: int, entering: float, rows: int, matching: float, visit: Visit) -> float:
-        n = entering * self.share[host]
-        self.stages[k][2, host] += n
-        self.stages[k][3, host] += n * rows
-        pairs, matched = self.matches.get(visit, (0.0, 0.0))
-        self.matches[visit] = (pairs + n * rows, matched + n * matching)
-        return float(n * matching)
+    def _send(self, k: int, found: Floats) -> Floats:
+        """What one hop found goes to all hosts of the next, but need not travel to the host where it is: the sum, by path."""
+        before, step = self.journeys.steps[k - 1 : k + 1]
+        entering = np.bincount(before.path, found, len(self.journeys.rows))
+        here = np.append(found, 0.0)[step.same]
+        self.stages[k, 0] = np.bincount(step.host, entering[step.path] - here, len(self.share))
+        self.stages[k - 1, 1] = np.bincount(before.host, found * step.onward, len(self.share))
+        return entering

@@ -7,14 +7,15 @@ measured; the clock is modelled.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from toolkit.events import BatchCommitted, RunEnded, RunStarted
-from toolkit.expected import Expected, journeys
+from toolkit.expected import Expected, Journeys
 from toolkit.hosts import GU, REFERENCE_MIPS, Costs, Host, check_cluster
 from toolkit.plan import Block, CoverError, CoverLedger, Facts, Matches, Placement, Plan, Usage, after, joined
 from toolkit.report import discarded, matches, planned, usage
@@ -108,7 +109,7 @@ def simulation(
 
 
 class _Model:
-    """The state of a simulated run. ``tuples`` maps a block to its number of tuples by key."""
+    """The state of a simulated run. ``tuples`` maps a block to its number of tuples by key, ``rows`` to the sum."""
 
     def __init__(
         self, placement: Placement, names: tuple[str, ...], sizes: tuple[int, ...], draw: np.random.Generator,
@@ -124,6 +125,7 @@ class _Model:
         self.batch = self.next_id = 0
         self.blocks: dict[int, Block] = {}
         self.tuples: dict[int, np.ndarray] = {}
+        self.rows: dict[int, int] = {}
         self.pinned: frozenset[int] = frozenset()
         self.received = self.last = (0,) * len(names)
         self.latest: list[int | None] = [None] * len(names)
@@ -138,11 +140,11 @@ class _Model:
         plan = joined(kept, own)
         self._derive(plan)
         fresh = self._fresh(plan, counts)
-        rows = {id: int(n.sum()) for id, n in self.tuples.items()}
+        rows = self.rows
         live = [*after(before.values(), plan), *fresh]
-        live = [replace(b, rows=rows[b.id], bytes=rows[b.id] * self.sizes[b.stream]) for b in live if rows[b.id]]
-        self.blocks = {b.id: b for b in live}
+        self.blocks = {b.id: self._sized(b) for b in live if rows[b.id]}
         self.tuples = {id: self.tuples[id] for id in self.blocks}
+        self.rows = {id: rows[id] for id in self.blocks}
         if self.ledger is not None:
             self.ledger.owed = {(a, b) for a, b in self.ledger.owed if a in self.blocks and b in self.blocks}
         self.next_id = max([self.next_id - 1, *rows]) + 1
@@ -153,6 +155,13 @@ class _Model:
         self.usage = usage(committed)
         self.batch += 1
         return [planned(committed.batch, plan), *plan.events, committed]
+
+    def _sized(self, b: Block) -> Block:
+        rows, size = self.rows[b.id], self.rows[b.id] * self.sizes[b.stream]
+        return b if (b.rows, b.bytes) == (rows, size) else replace(b, rows=rows, bytes=size)
+
+    def _hold(self, b: Block, tuples: np.ndarray) -> None:
+        self.tuples[b.id], self.rows[b.id] = tuples, int(tuples.sum())
 
     def _span(self) -> tuple[int, int]:
         """Event time of the batch, in microseconds."""
@@ -177,7 +186,7 @@ class _Model:
             lo, hi = d.block.keys
             tuples = np.sum([self.tuples[source] for source in d.sources], axis=0)
             tuples[:lo] = tuples[hi:] = 0
-            self.tuples[d.block.id] = tuples
+            self._hold(d.block, tuples)
 
     def _fresh(self, plan: Plan, counts: Sequence[int]) -> list[Block]:
         keys = self.placement.keys
@@ -186,29 +195,26 @@ class _Model:
         for b in fresh:
             tuples = np.zeros(keys, dtype=np.int64)
             tuples[slice(*b.keys)] = drawn[b.stream][slice(*b.keys)]
-            self.tuples[b.id] = tuples
+            self._hold(b, tuples)
         return fresh
 
-    def _committed(
-        self, before: dict[int, Block], plan: Plan, rows: dict[int, int], given_up: dict[int, int]
-    ) -> BatchCommitted:
+    def _committed(self, before: dict[int, Block], plan: Plan, rows: dict[int, int], given_up: dict[int, int]) -> BatchCommitted:
         now, streams = self.blocks, range(len(self.names))
-        copies = [(d.block, dst) for d in plan.derivations for dst, src in d.reads.items() if dst != src]
+        copies = [(d.block, [dst for dst, src in d.reads.items() if dst != src]) for d in plan.derivations]
         known = (*before.values(), *now.values(), *(r.block for r in plan.routes))
-        hosts = 1 + max([self.placement.hosts - 1, *(h for b in known for h in b.hosts)])
+        hosts = max([self.placement.hosts, *(1 + max(b.hosts, default=0) for b in known)])
 
-        def by_host(pairs: Iterable[tuple[Block, int]]) -> np.ndarray:
-            there, tuples, size = [], [], []
-            for b, h in pairs:
-                there.append(h)
-                tuples.append(rows[b.id])
-                size.append(rows[b.id] * self.sizes[b.stream])
-            at = np.array(there, dtype=np.int64)
-            return np.array([np.bincount(at, n, hosts) for n in (tuples, size)]).astype(np.int64)
+        def by_host(places: Iterable[tuple[Block, Collection[int]]]) -> np.ndarray:
+            """Tuples and bytes that hosts get of some blocks."""
+            places = list(places)
+            at = np.fromiter(chain.from_iterable(there for _, there in places), np.int64)
+            each = np.array([(rows[b.id], rows[b.id] * self.sizes[b.stream]) for b, _ in places], np.int64).reshape(-1, 2)
+            times = [len(there) for _, there in places]
+            return np.array([np.bincount(at, np.repeat(n, times), hosts) for n in each.T]).astype(np.int64)
 
-        received = by_host((r.block, h) for r in plan.routes if r.fresh for h in r.hosts())
+        received = by_host((r.block, r.hosts()) for r in plan.routes if r.fresh)
         moved = by_host(copies)
-        stored = by_host((b, h) for b in now.values() for h in b.hosts)
+        stored = by_host((b, b.hosts) for b in now.values())
         expected = self._expected(plan, received[0])
         arrived, sent, probed, compared = np.rint(np.sum(expected.stages, axis=0)).astype(np.int64)
         results = np.diff(np.floor(self.results + np.cumsum([0.0, *expected.results]))).astype(np.int64)
@@ -249,11 +255,9 @@ class _Model:
         What one host leaves undone lightens those after it, hence several passes.
         """
         share = np.ones(len(received))
-        paths = journeys(plan.routes, self.blocks, self.sigma, self.windows)
+        journeys = Journeys(plan.routes, self.blocks, self.sigma, self.windows)
         for _ in range(_PASSES):
-            expected = Expected(share)
-            for path in paths:
-                expected.add(path)
+            expected = Expected(journeys, share)
             if not self.cluster:
                 break
             busy = self._busy(received, expected).sum(axis=0)

@@ -62,6 +62,14 @@ def test_memory_and_response_of_the_rivals(seed):
     assert took.loc[9, "CTR, 2 copies"] < took.loc[3, "CTR, 2 copies"]
 
 
+def test_joins_of_five_streams_have_the_same_shapes():
+    contest = psp.rivals((3, 9), replace(SHORT, streams=5))
+    stored, took = (contest.pivot(index="nodes", columns="scheme", values=f"{k}_modelled") for k in ("stored", "response"))
+    assert stored.loc[9, "PSP-D"] == pytest.approx(stored.loc[3, "PSP-D"], rel=0.15)
+    assert stored.loc[9, "CTR, N/2 copies"] > 1.5 * stored.loc[9, "CTR, 2 copies"] > 2 * stored.loc[9, "PSP-D"]
+    assert took.loc[9, "CTR, 2 copies"] < took.loc[3, "CTR, 2 copies"]
+
+
 @pytest.mark.parametrize("figure", list(psp.CHANGES))
 def test_a_ring_that_takes_nodes_in_keeps_up(figure):
     grown = psp.adaptation(figure)

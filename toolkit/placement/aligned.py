@@ -164,7 +164,7 @@ class _Turn:
         filling = self.batch - self.reign.since <= max((w for w in windows if w is not None), default=0)
         if windows[self.reign.master] is None or filling or not done or any(s.length != length for s in begun):
             return
-        self.search = self.search.observe(max(self.balance.loads), done)
+        self.search = self.search.observe(float(self.balance.loads.max()), done)
         if self.search.batches == self.settings.sample:
             cost = self.search.busy / self.search.done
             self.search = self.search.decide(self.settings.step)
@@ -225,10 +225,14 @@ class _Turn:
         for b in self.facts.blocks:
             self.roles.add(b)
         self.roles.begin(self.batch)
-        needed: dict[int, set[int]] = {b.id: set() for b in self.facts.blocks}
+        joining: dict[Ids, set[int]] = {}
         for host, box in self.roles.boxes():
-            for id in (id for ids in box.values() for id in ids):
-                needed[id].add(host)
+            for ids in box.values():
+                joining.setdefault(ids, set()).add(host)
+        needed: dict[int, set[int]] = {b.id: set() for b in self.facts.blocks}
+        for ids, hosts in joining.items():
+            for id in ids:
+                needed[id] |= hosts
         missing = {b.id: sorted(needed[b.id] - set(b.hosts)) for b in self.facts.blocks}
         return {id: hosts for id, hosts in missing.items() if hosts}, needed
 
@@ -263,7 +267,8 @@ class _Turn:
 
     def _order(self, stream: int, boxes: list[dict[int, Ids]], rows: dict[int, int]) -> Order:
         """The order of the hops, all on one host: by the intermediate results that it is expected to make there."""
-        sizes = [sum(rows[id] for box in boxes for id in box[s]) for s in self.streams]
+        alike = [Counter(box[s] for box in boxes) for s in self.streams]
+        sizes = [sum(n * sum(rows[id] for id in ids) for ids, n in times.items()) for times in alike]
         return Growth(self.facts.matches, sizes).orders(stream, 1)[0]
 
 

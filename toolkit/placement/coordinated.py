@@ -17,10 +17,11 @@ from random import Random
 from typing import Any
 
 from toolkit.events import PathChosen
-from toolkit.hosts import Host, check_cluster, check_weights, load
+from toolkit.hosts import check_cluster, check_weights
+from toolkit.placement.balance import loads, machines, together
 from toolkit.placement.joinorder import Growth, Order
 from toolkit.placement.mapping import check_hosts
-from toolkit.placement.setcover import greedy_cover, random_cover
+from toolkit.placement.setcover import Sets, greedy_cover, random_cover
 from toolkit.placement.table import Probes, RoutingTable
 from toolkit.plan import Block, Facts, Plan, Route, Usage, WholeBatches
 
@@ -92,6 +93,16 @@ class Coordinated(WholeBatches):
         return _Turn(self, facts, state).plan()
 
 
+def first_covers(settings: Coordinated, facts: Facts, state: Any) -> list[tuple[Sets, list[float], int]]:
+    """The covers that a plan looks for at first, one for each stream that a segment of the first stream may visit first.
+
+    Each is (sets, weights, wanted) as ``setcover`` takes them.
+    """
+    turn = _Turn(settings, facts, state)
+    others = range(1, len(facts.streams))
+    return [(turn.table.sets[s], turn.weights, turn.table.all(s)) for s in others if turn.table.ids[s]]
+
+
 @dataclass(frozen=True)
 class _Way:
     """A routing path P for one join order, and what one tuple of the segment costs: |V_1| - 1 copies, and intermediate results.
@@ -115,7 +126,7 @@ class _Turn:
         self.table = RoutingTable(len(facts.streams), facts.blocks)
         self.growth = Growth(facts.matches, self.table.rows)
         self.draw = Random(settings.seed * 1_000_003 + facts.batch)
-        self.machines = [Host(*machine) for machine in settings.cluster] or [Host()] * settings.hosts
+        self.machines = machines(settings.cluster, settings.hosts)
         self.latest = max((t for t in facts.latest if t is not None), default=None)
         self.seconds = self._seconds()
         self.loads = self._loads()
@@ -130,14 +141,10 @@ class _Turn:
 
     def _loads(self) -> list[float]:
         """w_i (Eq. 1), averaged over batches: in one batch a segment keeps some hosts busy and leaves all others idle."""
-        idle = (Usage(),) * (self.settings.hosts - len(self.facts.usage))
-        return [
-            KEPT * before + (1 - KEPT) * self._load(host, did)
-            for host, (before, did) in enumerate(zip(self.state["loads"], (*self.facts.usage, *idle), strict=True))
-        ]
-
-    def _load(self, host: int, did: Usage) -> float:
-        return load(did, self.machines[host], self.settings.weights, self.seconds)
+        settings = self.settings
+        now = loads(together(self.facts.usage, settings.hosts), self.machines, settings.weights, self.seconds)
+        before = self.state["loads"]
+        return [KEPT * w + (1 - KEPT) * new for w, new in zip(before, now.tolist(), strict=True)]
 
     def plan(self) -> Plan:
         planned = [self._route(stream, segment) for stream, segment in enumerate(self.state["segments"])]
@@ -173,16 +180,19 @@ class _Turn:
         if not all(ids for other, ids in enumerate(self.table.ids) if other != stream):
             return []
         if segment:
-            return [self._way(stream, tuple(segment["order"]), segment["hops"])]
+            return [self._way(stream, tuple(segment["order"]), segment["hops"], {})]
         orders = self.growth.orders(stream, self.settings.orders if self.settings.optimize else 1)
-        return [self._way(stream, order, [()] * len(order)) for order in orders]
+        known: dict[Order, Probes] = {}
+        return [self._way(stream, order, [()] * len(order), known) for order in orders]
 
-    def _way(self, stream: int, order: Order, kept: Sequence[Collection[int]]) -> _Way:
+    def _way(self, stream: int, order: Order, kept: Sequence[Collection[int]], known: dict[Order, Probes]) -> _Way:
+        """The path for an order; ``known`` hops are those of orders that begin alike."""
         hops: list[Probes] = []
         overhead = eq3 = -1.0
         for other, chi, mine in zip(order, self.growth.chi(stream, order), kept, strict=True):
             before = hops[-1] if hops else {}
-            hop = self._hop(other, mine, before)
+            begun = order[: len(hops) + 1]
+            hop = known[begun] = known.get(begun) or self._hop(other, mine, before)
             both = len(hop.keys() & before.keys())
             eq3 += chi * (len(hop) - both)
             overhead += chi * (len(hop) - both / max(len(before), 1))
@@ -248,8 +258,10 @@ class _Turn:
             self._add(probes, Usage(arrived=entering if k else 0, probed=entering))
 
     def _add(self, hosts: Iterable[int], will_do: Usage) -> None:
-        for host in hosts:
-            self.weights[host] += (1 - KEPT) * self._load(host, will_do)
+        at = [*hosts]
+        brings = loads(will_do, self.machines[:, at], self.settings.weights, self.seconds)
+        for host, more in zip(at, ((1 - KEPT) * brings).tolist(), strict=True):
+            self.weights[host] += more
 
     def _tell(self, block: Block, way: _Way, ways: list[_Way]) -> None:
         orders = [[list(w.order), w.overhead, w.eq3] for w in (way, *(w for w in ways if w is not way))]

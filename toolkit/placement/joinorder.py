@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import nsmallest
 
 from toolkit.plan import Matches
@@ -28,10 +29,12 @@ class Growth:
 
     def factor(self, visited: Order, stream: int) -> float:
         considered, found = self.matches.get((tuple(sorted(visited)), stream), (0.0, 0.0))
-        if not considered:
-            considered = sum(pairs for pairs, _ in self.matches.values())
-            found = sum(matched for _, matched in self.matches.values())
-        return (found / considered if considered else 1.0) * self.rows[stream]
+        return (found / considered if considered else self._mean) * self.rows[stream]
+
+    @cached_property
+    def _mean(self) -> float:
+        considered = sum(pairs for pairs, _ in self.matches.values())
+        return sum(matched for _, matched in self.matches.values()) / considered if considered else 1.0
 
     def chi(self, stream: int, order: Order) -> list[float]:
         """What one tuple of a stream becomes: 1, and its intermediate results after each hop but the last."""

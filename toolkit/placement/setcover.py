@@ -20,10 +20,15 @@ def greedy_cover(sets: Sets, weights: Sequence[float], wanted: int) -> list[int]
     """Take hosts one by one, each time the one with the least weight per block that is not covered yet.
 
     The cover weighs at most H(d) = 1 + 1/2 + ... + 1/d times the lightest one, d being the most wanted blocks on one host.
-    Ratios only grow while blocks get covered: so the head of a heap of old ratios, once brought up to date, is the next host
-    when it stays the head. Source: Chvatal 1979, as Gu 2007 uses it in section 4.1.
+    Of hosts that have the same blocks only the lightest is looked at. Ratios only grow while blocks get covered: so the head of
+    a heap of old ratios, once brought up to date, is the next host when it stays the head. Source: Chvatal 1979, as Gu 2007 uses
+    it in section 4.1.
     """
-    heap = [(weights[j] / (mask & wanted).bit_count(), j) for j, mask in sets.items() if mask & wanted]
+    lightest: dict[int, int] = {}
+    for j, mask in sets.items():
+        if (has := mask & wanted) and (has not in lightest or (weights[j], j) < (weights[lightest[has]], lightest[has])):
+            lightest[has] = j
+    heap = [(weights[j] / has.bit_count(), j) for has, j in lightest.items()]
     heapify(heap)
     cover = []
     while wanted:
@@ -36,6 +41,12 @@ def greedy_cover(sets: Sets, weights: Sequence[float], wanted: int) -> list[int]
                 cover.append(j)
                 wanted &= ~sets[j]
     return cover
+
+
+def chvatal_bound(sets: Sets, wanted: int) -> float:
+    """H(d): how many times the weight of the lightest cover a greedy one may have."""
+    most = max(((mask & wanted).bit_count() for mask in sets.values()), default=0)
+    return sum(1 / k for k in range(1, most + 1))
 
 
 def random_cover(sets: Sets, draw: Random, wanted: int) -> list[int]:
