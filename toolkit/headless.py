@@ -164,6 +164,10 @@ def _brief(error: Any) -> str:
 
 TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
 {%- block html_head_js -%}{%- endblock -%}
+{%- block html_head_css -%}
+<meta name="color-scheme" content="light dark">
+{{ resources.include_css("static/theme-dark.css") | replace("<style", '<style media="(prefers-color-scheme: dark)"') }}
+{%- endblock -%}
 {%- block jupyter_widgets -%}{%- endblock -%}
 {%- block html_head_js_mathjax -%}{%- endblock -%}
 {%- block html_head_js_mermaidjs -%}{%- endblock -%}

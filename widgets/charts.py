@@ -13,7 +13,9 @@ import plotly.graph_objects as go
 
 TEMPLATE = "plotly_white"
 GREY = "#747a80"
-"""Reads on white and on black alike (contrast 4.3); where a stage is on the page, its style gives text the theme's colour."""
+"""Reads on white and on black alike (contrast 4.3); ``STYLE`` gives most text the theme's colour."""
+STYLE = f"<style>{(Path(__file__).parent / 'stage.css').read_text(encoding='utf-8')}</style>"
+"""What a page with charts should have once."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +27,24 @@ class Chart:
     data: pd.DataFrame
 
     def to_html(self, first: bool = True) -> str:
-        """The chart as HTML. Only the first chart of a page holds plotly.js (4.8 MB); nothing is loaded from elsewhere."""
-        return str(self.figure.to_html(include_plotlyjs=first, include_mathjax=False, full_html=False, auto_play=False))
+        """The chart as HTML, on the ground of its page, light or dark; nothing is loaded from elsewhere.
+
+        Only the first chart of a page holds plotly.js (4.8 MB) and the style.
+        """
+        options = dict(include_plotlyjs=first, include_mathjax=False, full_html=False, auto_play=False)
+        return (STYLE if first else "") + str(self._themed().to_html(**options))
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write a page that works offline. Raises FileExistsError rather than replace a file silently."""
-        page = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{self.name}</title></head><body>'
+        page = '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+        page += f"<title>{self.name}</title></head><body>"
         return save_page(path, f"{page}{self.to_html()}</body></html>", overwrite)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return {"application/vnd.plotly.v1+json": json.loads(self._themed().to_json()), "text/plain": f"Chart({self.name!r})"}
 
     def _themed(self) -> go.Figure:
-        """The figure for a notebook, whose theme may be light or dark: on no ground of its own."""
+        """The figure for a page whose theme may be light or dark: on no ground of its own."""
         figure, rule = go.Figure(self.figure), dict(gridcolor="rgba(128,128,128,0.25)", zerolinecolor="rgba(128,128,128,0.5)")
         figure.update_layout(paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font_color=GREY)
         return figure.update_xaxes(**rule).update_yaxes(**rule)

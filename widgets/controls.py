@@ -1,16 +1,15 @@
-"""The panel: what to run, and Launch, Pause, Stop."""
+"""The panel of a join of two streams: what to run, and Launch, Pause, Stop."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import ipywidgets as W
 
-from widgets.player import Player, Run, problem
-from widgets.stage import WIDTH
+from widgets.launcher import Launch, Launched, Launcher
+from widgets.live import Follower
+from widgets.player import Player
 
 
 @dataclass(frozen=True)
@@ -40,62 +39,23 @@ PLACEMENTS = {
     "biclique": "Join-biclique",
 }
 
-State = Literal["idle", "starting", "running", "paused", "stopping"]
 
+class Panel(Launcher):
+    """Controls of a live run, which the player shows.
 
-class Launched(Run, Protocol):
-    """A run that can be held and stopped; JoinRun is one."""
-
-    def pause(self) -> None: ...
-
-    def unpause(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-
-class Panel(W.VBox):
-    """Controls of a live run. ``launch`` gets the settings and returns the run; it is called in a thread of its own.
-
-    The player shows the run. ``defaults`` set controls by name: workload, skew, scale, width, hosts, placement, fluctuation,
-    epsilon, batches, pace. Raises ValueError for a name that is not among them. ``error`` keeps what made a launch fail.
+    ``defaults`` set controls by name: workload, skew, scale, width, hosts, placement, fluctuation, epsilon, batches, pace. Raises
+    ValueError for a name that is not among them.
     """
 
-    def __init__(self, launch: Callable[[dict[str, Any]], Launched], player: Player, **defaults: Any) -> None:
-        self.launch, self.player = launch, player
-        self.run: Launched | None = None
-        self.error: BaseException | None = None
-        self._worker: threading.Thread | None = None
-        self.inputs = _inputs()
-        self._default(defaults)
-        self.start = W.Button(description="Launch", button_style="primary", icon="play")
-        self.pause = W.Button(description="Pause", icon="pause")
-        self.stop = W.Button(description="Stop", icon="stop")
-        self.status, self.message = W.Label(), W.HTML()
-        for button, action in ((self.start, self._launch), (self.pause, self._pause), (self.stop, self._stop)):
-            button.on_click(action)
+    def __init__(self, launch: Launch, player: Player, **defaults: Any) -> None:
+        self.player = player
+        super().__init__(launch, _inputs(), defaults, "Launch", 380)
         for name in ("workload", "placement"):
             self.inputs[name].observe(self._relevant, "value")
-        columns = W.Layout(grid_template_columns="repeat(auto-fit, minmax(380px, 1fr))", grid_gap="0 16px")
-        grid = W.GridBox(list(self.inputs.values()), layout=columns)
-        bar = W.HBox([self.start, self.pause, self.stop, self.status])
-        super().__init__([grid, bar, self.message], layout=W.Layout(max_width=WIDTH))
         self._relevant()
-        self._state("idle")
 
-    def settings(self) -> dict[str, Any]:
-        """The controls' values by name: plain literals."""
-        return {name: control.value for name, control in self.inputs.items()}
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Wait until what a button began (a launch, a stop) is done."""
-        if self._worker is not None:
-            self._worker.join(timeout)
-
-    def _default(self, defaults: dict[str, Any]) -> None:
-        if unknown := sorted(set(defaults) - set(self.inputs)):
-            raise ValueError(f"the panel has no control {unknown[0]!r}; it has: {', '.join(self.inputs)}")
-        for name, value in defaults.items():
-            self.inputs[name].value = value
+    def follow(self, run: Launched) -> Follower:
+        return self.player.attach(run, self.over)
 
     def _relevant(self, change: Any = None) -> None:
         """Grey out what the chosen workload and placement do not heed; SHJ is offered for equality only."""
@@ -110,62 +70,6 @@ class Panel(W.VBox):
             self.inputs[name].disabled = name not in workload.heeds
         self.inputs["width"].description = f"band width ({workload.width or 'none'})"
         self.inputs["epsilon"].disabled = placement.value != "dynamic"
-
-    def _state(self, state: State, text: str | None = None) -> None:
-        with self.player.lock:
-            self.state = state
-            starting = "preparing the streams…" if self.run else "starting Spark…"
-            self.status.value = text or {"idle": "ready", "starting": starting}.get(state, state)
-            self.start.disabled = state != "idle"
-            self.pause.disabled = state not in ("running", "paused")
-            self.stop.disabled = state not in ("running", "paused")
-            self.pause.description = "Resume" if state == "paused" else "Pause"
-            self.pause.icon = "play" if state == "paused" else "pause"
-
-    def _begin(self, work: Callable[[], None]) -> None:
-        self._worker = threading.Thread(target=self._guarded, args=(work,), name="braid-panel", daemon=True)
-        self._worker.start()
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception as error:
-            with self.player.lock:
-                self.error = error
-                self.message.value = problem(error)
-            self._state("idle")
-
-    def _launch(self, button: Any) -> None:
-        if self.state != "idle":
-            return
-        self.message.value, self.error = "", None
-        self._state("starting")
-        settings = self.settings()
-        self._begin(lambda: self._started(self.launch(settings)))
-
-    def _started(self, run: Launched) -> None:
-        self.run = run
-        self._state("running")
-        self.player.attach(run, self._ended)
-
-    def _ended(self) -> None:
-        self._state("idle", "failed" if self.player.error is not None else "ended")
-
-    def _pause(self, button: Any) -> None:
-        if self.run is None:
-            return
-        if self.state == "paused":
-            self.run.unpause()
-            self._state("running")
-        elif self.state == "running":
-            self.run.pause()
-            self._state("paused")
-
-    def _stop(self, button: Any) -> None:
-        if self.run is None or self.state not in ("running", "paused"):
-            return
-        self._state("stopping")
-        self._begin(self.run.stop)
 
 
 def _inputs() -> dict[str, Any]:

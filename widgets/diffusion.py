@@ -1,17 +1,18 @@
-"""Controls of a multiway join on many hosts: Simulate shows it at once (modelled), Launch runs it on Spark (measured)."""
+"""Controls of a multiway join on many hosts: Simulate shows it at once (modelled), Launch runs it on Spark, live (measured)."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import ipywidgets as W
 
 from widgets import by_arrival, loads, routing, segments
-from widgets.charts import Chart
-from widgets.player import problem
-from widgets.stage import WIDTH
+from widgets.charts import STYLE, Chart
+from widgets.launcher import Launch, Launcher, State
+
+HEIGHT = "520px"
+"""Kept free for a view, so that the page does not jump when it is drawn anew."""
 
 VIEWS: Mapping[str, Callable[[list[Any]], Chart]] = {
     "Segments": segments.figure,
@@ -20,91 +21,77 @@ VIEWS: Mapping[str, Callable[[list[Any]], Chart]] = {
     "Host loads": loads.figure,
 }
 
-Act = Callable[[dict[str, Any]], list[Any]]
-"""From settings to the events of a run that has ended."""
 
-
-class DiffusionPanel(W.VBox):
-    """``simulate`` and ``launch`` get the settings and return events; ``launch`` may take minutes and has a thread of its own.
+class DiffusionPanel(Launcher):
+    """``simulate`` gets the settings and returns the events of a modelled run, ``launch`` returns a run on Spark, shown live.
 
     ``defaults`` set controls by name: placement, streams, window, slowest, fastest, selectivity, hosts, length, copies, bursts,
-    burst. ``events`` are those that the views show; ``error`` keeps what went wrong. Raises ValueError for a name that is not a
+    burst. ``events`` are those that the views show; only the view in front is drawn. Raises ValueError for a name that is not a
     control.
     """
 
-    def __init__(self, simulate: Act, launch: Act, placements: tuple[str, ...], **defaults: Any) -> None:
-        self.error: BaseException | None = None
+    def __init__(
+        self, simulate: Callable[[dict[str, Any]], list[Any]], launch: Launch, placements: tuple[str, ...], **defaults: Any
+    ) -> None:
         self.events: list[Any] = []
-        self._lock, self._thread = threading.RLock(), None
-        self.inputs = _inputs(placements)
-        if unknown := sorted(set(defaults) - set(self.inputs)):
-            raise ValueError(f"the panel has no control {unknown[0]!r}; it has: {', '.join(self.inputs)}")
-        for name, value in defaults.items():
-            self.inputs[name].value = value
-        self.start = W.Button(description="Simulate", button_style="primary", icon="play")
-        self.launch = W.Button(description="Launch on Spark", icon="rocket")
-        self.status, self.message = W.Label(), W.HTML()
-        self.start.on_click(lambda _: self._begin(simulate, "simulating…"))
-        self.launch.on_click(lambda _: self._begin(launch, "running on Spark…"))
+        self.simulate = W.Button(description="Simulate", button_style="primary", icon="play")
+        super().__init__(launch, _inputs(placements), defaults)
+        self.start.button_style, self.start.icon = "", "rocket"
+        self.bar.children = (self.simulate, *self.bar.children)
+        self.simulate.on_click(lambda _: self._simulate(simulate))
         self.inputs["bursts"].observe(self._relevant, "value")
         self.inputs["placement"].observe(self._relevant, "value")
-        self.outputs = [W.Output() for _ in VIEWS]
-        tabs = W.Tab(self.outputs, titles=list(VIEWS))
-        columns = W.Layout(grid_template_columns="repeat(auto-fit, minmax(300px, 1fr))", grid_gap="0 16px")
-        grid = W.GridBox(list(self.inputs.values()), layout=columns)
-        bar = W.HBox([self.start, self.launch, self.status])
-        super().__init__([grid, bar, self.message, tabs], layout=W.Layout(max_width=WIDTH))
+        self.outputs = [W.Output(layout=W.Layout(min_height=HEIGHT)) for _ in VIEWS]
+        self.tabs = W.Tab(self.outputs, titles=list(VIEWS))
+        self.tabs.observe(self._draw, "selected_index")
+        self.children = (*self.children, W.HTML(STYLE), self.tabs)
         self._relevant()
-        self._act(simulate, self.settings())
+        self._guarded(lambda: self._simulated(simulate(self.settings())))
 
-    def settings(self) -> dict[str, Any]:
-        """The controls' values by name: plain literals."""
-        return {name: control.value for name, control in self.inputs.items()}
+    def become(self, state: State, text: str | None = None) -> None:
+        super().become(state, text)
+        self.simulate.disabled = state != "idle"
 
-    def wait(self, timeout: float | None = None) -> None:
-        """Wait until what a button began is done."""
-        if self._thread is not None:
-            self._thread.join(timeout)
+    def show(self, events: list[Any]) -> None:
+        with self.lock:
+            self.events = events
+            for k, output in enumerate(self.outputs):
+                if k != self.tabs.selected_index:
+                    output.outputs = ()
+            self._draw()
+
+    def _simulate(self, simulate: Callable[[dict[str, Any]], list[Any]]) -> None:
+        if self.state == "idle":
+            settings = self.settings()
+            self.begin("simulating", lambda: self._simulated(simulate(settings)))
+
+    def _simulated(self, events: list[Any]) -> None:
+        self.show(events)
+        start, end = events[0], events[-1]
+        self.become("idle", f"{start.placement}, {start.hosts} hosts, {end.batch + 1} batches, modelled")
 
     def _relevant(self, change: Any = None) -> None:
         """Grey out what the choices do not heed."""
+        placement = self.inputs["placement"].value
         self.inputs["burst"].disabled = not self.inputs["bursts"].value
-        self.inputs["copies"].disabled = not self.inputs["placement"].value.startswith("CTR")
+        self.inputs["copies"].disabled = not placement.startswith("CTR")
+        self.inputs["hosts"].disabled = self.inputs["length"].disabled = placement == "Centralized"
 
-    def _begin(self, act: Act, text: str) -> None:
-        if self._thread is not None and self._thread.is_alive():
-            return
-        self._able(False, text)
-        settings = self.settings()
-        self._thread = threading.Thread(target=self._act, args=(act, settings), name="braid-diffusion", daemon=True)
-        self._thread.start()
-
-    def _act(self, act: Act, settings: dict[str, Any]) -> None:
-        self.error, text = None, ""
-        try:
-            self._show(act(settings))
-        except Exception as error:
-            self.error, text = error, problem(error)
-        with self._lock:
-            self.message.value = text
-        self._able(True, "failed" if self.error else _told(self.events))
-
-    def _able(self, on: bool, text: str) -> None:
-        with self._lock:
-            self.start.disabled = self.launch.disabled = not on
-            self.status.value = text
-
-    def _show(self, events: list[Any]) -> None:
-        charts = [view(events) for view in VIEWS.values()]
-        with self._lock:
-            self.events = events
-            for output, chart in zip(self.outputs, charts, strict=True):
-                output.outputs = ({"output_type": "display_data", "data": chart._repr_mimebundle_(), "metadata": {}},)
+    def _draw(self, change: Any = None) -> None:
+        """Draw the view in front."""
+        with self.lock:
+            front = self.tabs.selected_index or 0
+            if self.events:
+                data = _drawn(list(VIEWS.values())[front], self.events)
+                self.outputs[front].outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
 
-def _told(events: list[Any]) -> str:
-    start, end = events[0], events[-1]
-    return f"{start.placement}, {start.hosts} hosts, {end.batch + 1} batches, {start.clock}"
+def _drawn(view: Callable[[list[Any]], Chart], events: list[Any]) -> dict[str, Any]:
+    """A chart of the events, or the sentence that tells why there is none yet."""
+    try:
+        return view(events)._repr_mimebundle_()
+    except ValueError as error:
+        return {"text/plain": str(error)}
 
 
 def _inputs(placements: tuple[str, ...]) -> dict[str, Any]:

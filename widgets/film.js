@@ -63,6 +63,7 @@ function render({ model, el }) {
   const moved = (at) => { model.set("position", at); model.save_changes(); };
   const shown = film(root, model.get("frames"), model.get("palette"), model.get("position"), moved);
   const load = () => shown.load(model.get("frames"), model.get("position")), place = () => shown.go(model.get("position"));
+  root.addEventListener("pick", (e) => { model.set("picked", e.detail); model.save_changes(); });
   model.on("change:frames", load);
   model.on("change:position", place);
   return () => { model.off("change:frames", load); model.off("change:position", place); shown.stop(); };

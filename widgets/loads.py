@@ -48,5 +48,7 @@ def figure(events: Iterable[Any]) -> Chart:
     plot.update_layout(legend=dict(orientation="h", y=-0.13, yanchor="top"))
     plot.update_yaxes(title="host", autorange="reversed", row=1, col=1)
     plot.update_yaxes(title="seconds", rangemode="tozero", row=2, col=1)
+    known = max(start.batches or 0, len(batches))
+    plot.update_xaxes(range=[-0.5, known - 0.5], dtick=1 if known <= 16 else None)
     plot.update_xaxes(title="batch", row=2, col=1)
     return Chart("host loads", plot, data)

@@ -4,48 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from html import escape
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import ipywidgets as W
 
 from widgets import progress, stage, totals
 from widgets.fold import Scene, fold
+from widgets.live import INTERVAL, Follower, Run, problem
 from widgets.recording import Recording
 
 LEAST_INTERVAL = 0.125
 """Seconds between two repaints of a live run, at least."""
 
 SPEEDS = {"1 batch/s": 1000, "2.5 batches/s": 400, "5 batches/s": 200}
-
-
-class Run(Protocol):
-    """What the player needs of a running join; JoinRun has it."""
-
-    @property
-    def isActive(self) -> bool: ...  # noqa: N802 (Spark's name)
-
-    def events(self, since: int = 0) -> list[Any]: ...
-
-    def exception(self) -> BaseException | None: ...
-
-
-class Pump:
-    """Draws the events of a live run into a scene, and has it shown when something is new."""
-
-    def __init__(self, run: Run, show: Callable[[Scene], Any]) -> None:
-        self.run, self.show = run, show
-        self.scene, self.cursor = Scene(), 0
-
-    def step(self) -> bool:
-        """Take what is new; returns whether there may be more to come."""
-        active = self.run.isActive
-        new = self.run.events(since=self.cursor)
-        self.cursor += len(new)
-        if new:
-            self.show(fold(new, self.scene))
-        return active and self.scene.end is None
 
 
 class Player(W.VBox):
@@ -56,14 +28,13 @@ class Player(W.VBox):
     the widgets; ``error`` keeps what made a view stop. Raises ValueError for an interval below 0.125 seconds.
     """
 
-    _thread: threading.Thread | None = None
+    _follower: Follower | None = None
 
-    def __init__(self, source: Iterable[Any] | str | Path = (), interval: float = 0.2) -> None:
+    def __init__(self, source: Iterable[Any] | str | Path = (), interval: float = INTERVAL) -> None:
         if interval < LEAST_INTERVAL:
             raise ValueError(f"the interval is {interval} s; it must be {LEAST_INTERVAL} s or more")
         self.interval, self.lock = interval, threading.RLock()
         self.error: BaseException | None = None
-        self._halt = threading.Event()
         self.recording = Recording(source)
         self.stage = stage.Stage()
         self.play = W.Play(min=0, interval=400, show_repeat=False)
@@ -85,54 +56,40 @@ class Player(W.VBox):
             self._show(self.recording.at(position))
             self._place(position)
 
-    def attach(self, run: Run, ended: Callable[[], Any] | None = None) -> None:
-        """Follow a live run from its start, in a thread of its own; ``ended`` is called when it is over."""
+    def attach(self, run: Run, ended: Callable[[BaseException | None], Any] = lambda error: None) -> Follower:
+        """Follow a live run from its start; ``ended`` gets what made it or the view fail, or None, when it is over."""
         self.detach()
         with self.lock:
             self._enable(False)
             self.message.value, self.error = "", None
-        self._halt = threading.Event()
-        self._thread = threading.Thread(target=self._follow, args=(run, self._halt, ended), name="braid-player", daemon=True)
-        self._thread.start()
+        self._follower = Follower(run, self._show_live, lambda error: self._over(run, error, ended), self.interval)
+        return self._follower
 
     def detach(self, timeout: float | None = None) -> None:
         """Stop following a run (which goes on), and wait for the thread."""
-        self._halt.set()
-        self.wait(timeout)
+        if self._follower is not None:
+            self._follower.leave(timeout)
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until the run that is followed has ended and been shown."""
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout)
+        if self._follower is not None:
+            self._follower.wait(timeout)
 
     def close(self) -> None:
-        if self._thread is not None:
-            self.detach(2 * self.interval)
+        if self._follower is not None:
+            self._follower.leave(2 * self.interval)
         super().close()
 
-    def _follow(self, run: Run, halt: threading.Event, ended: Callable[[], Any] | None) -> None:
-        pump = Pump(run, self._show_live)
-        try:
-            while pump.step():
-                if halt.wait(self.interval):
-                    return
-            self._finish(run)
-        except Exception as error:
-            self._fail(error)
-        if ended is not None:
-            ended()
-
-    def _finish(self, run: Run) -> None:
-        """The final state, what went wrong if anything did, and the slider over the whole run."""
+    def _over(self, run: Run, error: BaseException | None, ended: Callable[[BaseException | None], Any]) -> None:
+        """The slider over the whole run, and what went wrong if anything did."""
         with self.lock:
-            if (error := run.exception()) is not None:
-                self._fail(error)
-            self._load(Recording(run.events()))
-
-    def _fail(self, error: BaseException) -> None:
-        with self.lock:
-            self.error = error
-            self.message.value = problem(error)
+            try:
+                self._load(Recording(run.events()))
+            except Exception as failure:
+                error = error or failure
+            if error is not None:
+                self.error, self.message.value = error, problem(error)
+        ended(error)
 
     def _show(self, scene: Scene, live: bool = False) -> None:
         with self.lock:
@@ -172,7 +129,7 @@ class Player(W.VBox):
 
     def to_html(self, most: int = 200) -> str:
         """The recording as HTML that plays offline (of a live run: its current picture), and the totals."""
-        playing = self._thread is not None and self._thread.is_alive()
+        playing = self._follower is not None and self._follower.active
         page = self.stage.to_html() if playing else stage.replay(self.recording.events, most)
         return page + (self.totals.value if playing else totals.html(fold(self.recording.events)))
 
@@ -180,9 +137,3 @@ class Player(W.VBox):
         bundle = super()._repr_mimebundle_(**options)
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         return {**data, "text/html": self.to_html(40)}, metadata
-
-
-def problem(error: BaseException) -> str:
-    """An error as one line of HTML."""
-    text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return f'<div style="color:#c92a2a;font-weight:600" role="alert">{escape(text)}</div>'

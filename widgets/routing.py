@@ -102,6 +102,6 @@ def _visited(data: pd.DataFrame, hop: int, streams: tuple[str, ...], route: list
     words = [f"host {r.host}: {r.blocks} blocks of {streams[r.stream]}" for r in rows.itertuples()]
     return go.Scatter(
         x=[hop + 1] * len(rows), y=rows["host"].tolist(), mode="markers+text", hovertext=words, hoverinfo="text",
-        text=[f" {streams[r.stream]}: {r.blocks}" for r in rows.itertuples()], textposition="middle right",
+        text=[f"{streams[r.stream]}: {r.blocks}" for r in rows.itertuples()], textposition="top right", cliponaxis=False,
         marker=dict(size=13, color=shades),
     )  # fmt: skip

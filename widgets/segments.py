@@ -82,7 +82,8 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
         template=TEMPLATE, title=title, barmode="overlay", height=190 + 30 * min(start.hosts, 30), margin=dict(t=120)
     )
     plot.update_layout(legend=dict(orientation="h", y=1.05, yanchor="bottom", x=1, xanchor="right"))
-    plot.update_xaxes(title="batch in which the tuples arrived", range=[max(0, end - latest), end])
+    right = max(end, min(start.batches or 0, latest))
+    plot.update_xaxes(title="batch in which the tuples arrived", range=[max(0, end - latest), right])
     plot.update_yaxes(
         title="host", range=[start.hosts - 0.5, -0.5], tickmode="auto", nticks=min(start.hosts, 16) + 1, zeroline=False
     )

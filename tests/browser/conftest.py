@@ -62,6 +62,11 @@ class Lab:
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
+    def end_sessions(self) -> None:
+        """End all kernels, and what they started."""
+        for session in self.ask("GET", "sessions"):
+            self.ask("DELETE", f"sessions/{session['id']}")
+
     def processes(self, name: str) -> list[psutil.Process]:
         """Processes of that name below the server, kernels and their children among them."""
         return [p for p in self.server.children(recursive=True) if p.name() == name]
@@ -91,8 +96,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield lab
     finally:
         if server.poll() is None:
-            for session in lab.ask("GET", "sessions"):
-                lab.ask("DELETE", f"sessions/{session['id']}")
+            lab.end_sessions()
             server.terminate()
         server.wait(30)
 
@@ -145,3 +149,4 @@ def opened(lab: Lab, browser: Browser) -> Iterator[Callable[..., Notebook]]:
     yield open_notebook
     for context in contexts:
         context.close()
+    lab.end_sessions()

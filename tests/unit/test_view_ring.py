@@ -157,8 +157,10 @@ def test_launch_shows_the_run_and_tells_what_made_it_fail():
     panel = RingPanel(lambda s: run(), lambda s: Ended(run(resize=((2, 5),))))
     panel.start.click()
     panel.wait(30)
-    assert panel.view.frames[-1]["nodes"] == 5 and "measured" in panel.status.value and not panel.start.disabled
+    panel.follower.wait(30)
+    assert panel.view.frames[-1]["nodes"] == 5 and "completed" in panel.status.value and not panel.start.disabled
     panel = RingPanel(lambda s: run(), lambda s: Ended([], RuntimeError("no such thing")))
     panel.start.click()
     panel.wait(30)
+    panel.follower.wait(30)
     assert "no such thing" in panel.message.value and isinstance(panel.error, RuntimeError) and not panel.start.disabled

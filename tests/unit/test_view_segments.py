@@ -119,23 +119,26 @@ def panel(**more):
             raise ValueError("13 hosts bring bad luck")
         return simulate(Aligned(settings["hosts"]), [(5, 5, 5)] * 5, windows=(3,) * 3)
 
-    return DiffusionPanel(act, act, ("ATR", "CTR"), **more)
+    return DiffusionPanel(act, lambda settings: None, ("ATR", "CTR", "Centralized"), **more)
 
 
 def test_the_panel_opens_on_a_run_and_shows_another_at_the_press_of_a_button():
     board = panel(hosts=4)
     assert board.error is None and board.events[0].hosts == 4
-    assert [bool(output.outputs) for output in board.outputs] == [True] * len(VIEWS)
+    assert [bool(output.outputs) for output in board.outputs] == [True, False, False, False], "only the view in front is drawn"
+    for k, output in enumerate(board.outputs):
+        board.tabs.selected_index = k
+        assert "application/vnd.plotly.v1+json" in output.outputs[0]["data"], list(VIEWS)[k]
     board.inputs["hosts"].value = 5
-    board.start.click()
+    board.simulate.click()
     board.wait(30)
-    assert board.events[0].hosts == 5 and "5 hosts" in board.status.value and not board.start.disabled
+    assert board.events[0].hosts == 5 and "5 hosts" in board.status.value and not board.simulate.disabled
 
 
 def test_the_panel_says_what_went_wrong_and_goes_on():
     board = panel(hosts=4)
     board.inputs["hosts"].value = 13
-    board.start.click()
+    board.simulate.click()
     board.wait(30)
     assert "13 hosts bring bad luck" in board.message.value and isinstance(board.error, ValueError)
     assert not board.start.disabled and board.events[0].hosts == 4
@@ -147,5 +150,8 @@ def test_the_panel_greys_out_what_is_not_heeded_and_refuses_unknown_controls():
     board.inputs["placement"].value = "CTR"
     board.inputs["bursts"].value = True
     assert not board.inputs["burst"].disabled and not board.inputs["copies"].disabled
+    assert not board.inputs["hosts"].disabled
+    board.inputs["placement"].value = "Centralized"
+    assert board.inputs["hosts"].disabled and board.inputs["length"].disabled
     with pytest.raises(ValueError, match="no control 'host'"):
         panel(host=3)

@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 from unit.scripted import MIGRATION, started
 
-from toolkit.events import RunEnded
+from toolkit.events import BatchCommitted, RunEnded
+from toolkit.placement import Aligned, Ring
+from toolkit.simulate import simulate
 from widgets import show as showing
 from widgets import timeline
 from widgets.controls import PLACEMENTS, WORKLOADS, Panel
+from widgets.diffusion import DiffusionPanel
 from widgets.fold import fold
-from widgets.player import Player, Pump
+from widgets.launcher import Launcher
+from widgets.live import Pump
+from widgets.player import Player
+from widgets.ring_panel import RingPanel
 from widgets.show import show
 from widgets.stage import Stage, frame
 
@@ -112,7 +118,7 @@ def test_a_player_without_a_source_waits_for_a_run():
 
 def test_a_live_run_replaces_the_recording_and_can_be_scrubbed_when_it_is_over():
     player, ended = Player(MIGRATION[:4]), threading.Event()
-    player.attach(FakeRun(MIGRATION), ended.set)
+    player.attach(FakeRun(MIGRATION), lambda error: ended.set())
     player.wait(10)
     assert ended.is_set() and player.error is None and not player.slider.disabled
     assert player.stage.frame["title"].endswith("completed") and player.slider.value == 2
@@ -124,7 +130,7 @@ def test_a_live_run_cannot_be_scrubbed_and_leaves_when_it_is_told_to():
     player, run = Player(MIGRATION), FakeRun(MIGRATION, shown=4)
     player.attach(run)
     player.detach(10)
-    assert player.slider.disabled and player._thread is not None and not player._thread.is_alive()
+    assert player.slider.disabled and player._follower is not None and not player._follower.active
 
 
 def test_a_live_run_moves_the_slider():
@@ -146,12 +152,12 @@ def test_a_run_that_fails_says_why():
 
 def test_an_error_of_the_view_itself_is_kept_and_shown():
     player, ended = Player(), threading.Event()
-    player.attach(FakeRun([*MIGRATION[:3], started(), None.__class__, MIGRATION[3].__class__]), ended.set)
+    player.attach(FakeRun([*MIGRATION[:3], started(), None.__class__, MIGRATION[3].__class__]), lambda error: ended.set())
     player.wait(10)
     assert ended.is_set()
     run = FakeRun(MIGRATION)
     run.events = None  # type: ignore[assignment, method-assign]
-    player.attach(run, ended.set)
+    player.attach(run)
     player.wait(10)
     assert isinstance(player.error, TypeError) and player.message.value
 
@@ -261,3 +267,120 @@ def test_a_second_click_does_not_launch_twice():
     panel.wait(10)
     panel.player.wait(10)
     assert count == [1] and panel.state == "idle"
+
+
+def modelled(placement: Any) -> list[Any]:
+    return simulate(placement, [(3, 4, 5)] * 4, windows=(2, 2, 2), selectivity=0.2)
+
+
+PANELS = {
+    "diffusion": lambda launch: DiffusionPanel(lambda s: modelled(Aligned(3)), launch, ("ATR", "CTR")),
+    "ring": lambda launch: RingPanel(lambda s: modelled(Ring(3)), launch),
+}
+LIVE = {"diffusion": modelled(Aligned(5)), "ring": modelled(Ring(5))}
+
+
+@pytest.fixture(params=PANELS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def watched(panel: Launcher, monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    """A semaphore that is released whenever the panel has painted a run."""
+    painted, show = threading.Semaphore(0), panel.show
+    monkeypatch.setattr(panel, "show", lambda events: (show(events), painted.release()))
+    return painted
+
+
+def first_batches(events: list[Any], count: int) -> int:
+    """How many events there are when so many batches have been committed."""
+    return [k for k, e in enumerate(events) if isinstance(e, BatchCommitted)][count - 1] + 1
+
+
+def test_a_panel_paints_a_run_while_it_goes_on(kind: str, monkeypatch: pytest.MonkeyPatch):
+    events = LIVE[kind]
+    run = FakeRun(events, shown=first_batches(events, 1))
+    panel = PANELS[kind](lambda settings: run)
+    painted = watched(panel, monkeypatch)
+    panel.start.click()
+    assert painted.acquire(timeout=10)
+    assert panel.state == "running" and panel.events == events[: run.shown] and "batch 1 of 4 (25%)" in panel.status.value
+    panel.pause.click()
+    assert panel.state == "paused" and panel.status.value.startswith("paused · batch 1 of 4")
+    run.shown = first_batches(events, 3)
+    assert painted.acquire(timeout=10)
+    assert panel.events == events[: run.shown] and "batch 3 of 4" in panel.status.value
+    panel.stop.click()
+    panel.wait(10)
+    panel.follower.wait(10)
+    assert panel.state == "idle" and "stopped" in panel.status.value and not panel.start.disabled and panel.error is None
+    assert panel.launched == panel.settings()
+
+
+def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.MonkeyPatch):
+    events, runs = LIVE[kind], []
+
+    def launch(settings: dict[str, Any]) -> FakeRun:
+        runs.append(FakeRun(events, shown=first_batches(events, 2)))
+        return runs[-1]
+
+    panel = PANELS[kind](launch)
+    painted = watched(panel, monkeypatch)
+    panel.start.click()
+    assert painted.acquire(timeout=10) and not panel.start.disabled
+    panel.start.click()
+    panel.wait(10)
+    assert "stop" in runs[0].calls and "stop" not in runs[1].calls and panel.run is runs[1] and panel.state == "running"
+    panel.stop.click()
+    panel.wait(10)
+    panel.follower.wait(10)
+    assert panel.state == "idle" and "stop" in runs[1].calls
+
+
+def test_a_panel_says_what_was_refused_and_what_failed(kind: str):
+    answers: list[Any] = [ValueError("copies is -1; it must be 0 or more"), FakeRun(LIVE[kind][:1], error=RuntimeError("gone"))]
+
+    def launch(settings: dict[str, Any]) -> FakeRun:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    panel = PANELS[kind](launch)
+    before = panel.events
+    panel.start.click()
+    panel.wait(10)
+    assert "copies is -1; it must be 0 or more<" in panel.message.value and panel.state == "idle"
+    panel.start.click()
+    panel.wait(10)
+    panel.follower.wait(10)
+    assert ">gone<" in panel.message.value and panel.status.value == "failed" and panel.events is before
+
+
+def test_nothing_is_simulated_into_a_picture_that_is_live(kind: str, monkeypatch: pytest.MonkeyPatch):
+    events = LIVE[kind]
+    panel = PANELS[kind](lambda settings: FakeRun(events, shown=first_batches(events, 1)))
+    painted = watched(panel, monkeypatch)
+    panel.start.click()
+    assert painted.acquire(timeout=10)
+    panel.inputs["streams"].value = 2
+    if kind == "diffusion":
+        assert panel.simulate.disabled
+        panel.simulate.click()
+    assert panel.events == events[: len(panel.events)] and panel.launched["streams"] == 3
+    panel.stop.click()
+    panel.follower.wait(10)
+
+
+def test_a_batch_that_is_looked_at_stays_while_the_ring_goes_on():
+    events = LIVE["ring"]
+    view = RingPanel(lambda s: events, lambda s: FakeRun(events)).view
+    view.load(events[: first_batches(events, 2)])
+    assert view.position == 1
+    view.load(events[: first_batches(events, 3)])
+    assert view.position == 2, "the last batch is followed"
+    view.position = 0
+    view.load(events)
+    assert (view.position, len(view.frames)) == (0, 4)
+    view.load(modelled(Ring(2)))
+    assert view.position == 3, "another run opens on its last batch"

@@ -1,0 +1,96 @@
+"""The panels of load diffusion and of the ring in JupyterLab: what the controls say is simulated and drawn, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from papermill import execute_notebook
+from playwright.sync_api import expect
+
+from toolkit.studies import load_diffusion as study
+from widgets.segments import segments
+
+ROOT = Path(__file__).parents[2]
+DIFFUSION, RING = "02_load_diffusion.ipynb", "03_psp_ring.ipynb"
+SOON = 60_000
+PLOT = ".jp-OutputArea .js-plotly-plot:visible"
+"""The chart in front; outside of cells, plotly draws each once more to make a picture of it."""
+BARS = """(plot) => {
+  const bars = [...plot.querySelectorAll(".barlayer .point path")].map((bar) => bar.getBoundingClientRect());
+  const lanes = new Set(bars.map((b) => Math.round(b.top)));
+  return [bars.length, lanes.size, bars.every((b) => b.width > 1 && b.height > 1)];
+}"""
+"""How many bars a Gantt chart has, in how many lanes, and whether all can be seen."""
+
+
+def prepared(folder: Path, name: str, cells: Sequence[str], settings: dict[str, Any]) -> str:
+    """A copy of the notebook with small settings and these cells only."""
+    notebook: Any = execute_notebook(ROOT / "notebooks" / name, None, settings, prepare_only=True, kernel_name="python3")
+    notebook.cells = [c for c in notebook.cells if c.id in cells or "injected-parameters" in c.metadata.get("tags", [])]
+    nbformat.write(notebook, folder / name)
+    return name
+
+
+def test_load_diffusion_simulates_and_draws_what_the_controls_say(lab: Any, opened: Callable[..., Any]) -> None:
+    small = dict(hosts=6, window=5.0)
+    before = set(lab.processes("java"))
+    notebook = opened(prepared(lab.folder, DIFFUSION, ("02-01", "02-02", "02-04"), small))
+    page, title = notebook.page, notebook.page.locator(f"{PLOT} .gtitle")
+    notebook.run_all()
+    expect(title).to_contain_text("Segments by host: Aligned, 6 hosts (modelled run)", timeout=SOON)
+    page.get_by_label("placement").select_option("CTR")
+    page.get_by_label("rates to (tuples/s)").fill("8")
+    page.get_by_label("rates to (tuples/s)").press("Tab")
+    page.get_by_role("button", name="Simulate").click()
+    expect(title).to_contain_text("Segments by host: Coordinated, 6 hosts (modelled run)", timeout=SOON)
+    expect(page.locator(".widget-label", has_text="Coordinated, 6 hosts, 45 batches, modelled")).to_be_visible()
+
+    same = study.Setting(**small, rates=(5.0, 8.0), length=2, seconds=40)
+    wanted = segments(study.run(study.placement("CTR", same), same))
+    count, lanes, visible = page.locator(PLOT).evaluate(BARS)
+    assert count == len(wanted) and lanes == wanted.groupby(["host", "stream"]).ngroups and visible
+
+    page.get_by_role("tab", name="Host loads").click()
+    expect(title).to_contain_text("Host loads: Coordinated, 6 hosts (modelled seconds busy with a batch)")
+    box = page.locator(f"{PLOT} .heatmaplayer image").bounding_box()
+    assert box is not None and box["width"] > 400 and box["height"] > 150
+    expect(page.locator(f"{PLOT} .scatterlayer .trace")).to_have_count(2)
+    assert set(lab.processes("java")) <= before and notebook.errors == []
+
+
+def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(lab: Any, opened: Callable[..., Any]) -> None:
+    before = set(lab.processes("java"))
+    notebook = opened(prepared(lab.folder, RING, ("03-01", "03-02", "03-04", "03-09"), dict(seconds=12.0, resize=0)))
+    page, films = notebook.page, notebook.page.locator(".braid[data-seq]")
+    notebook.run_all()
+    expect(films).to_have_count(2, timeout=SOON)
+    ring, steps = films.first, films.last
+    back, forward = ring.get_by_label("back"), ring.get_by_label("forward")
+    expect(ring).to_have_attribute("data-seq", "11")
+    expect(forward).to_be_disabled()
+    back.click()
+    expect(ring).to_have_attribute("data-seq", "10")
+    expect(ring).to_contain_text("11 of 12 batches · PSP ring, dynamic · r ⋈ s ⋈ t")
+    ring.press("ArrowRight")
+    expect(ring).to_have_attribute("data-seq", "11")
+
+    page.get_by_label("form").select_option("PSP (basic)")
+    expect(ring).to_contain_text("12 of 12 batches · PSP ring, basic")
+    page.get_by_label("nodes N").fill("4")
+    page.get_by_label("nodes N").press("Tab")
+    expect(ring.locator("[data-slice$=':4'], [data-slice$=':5']")).to_have_count(0)
+    expect(ring.locator("[data-slice$=':3']")).to_have_count(3)
+    page.get_by_label("rates").fill("fast")
+    page.get_by_label("rates").press("Tab")
+    expect(page.get_by_role("alert")).to_have_text(
+        "rates are 'fast'; give one number, or 3 with commas between, one for each stream"
+    )
+
+    expect(steps).to_contain_text("step 1 of 38")
+    for press, now in (("forward", 2), ("forward", 3), ("back", 2)):
+        steps.get_by_label(press).click()
+        expect(steps).to_contain_text(f"step {now} of 38")
+    assert set(lab.processes("java")) <= before and notebook.errors == []
