@@ -14,50 +14,72 @@ from itertools import pairwise
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from toolkit.audience import Audience, Served, longest
 from toolkit.events import BatchCommitted
 from toolkit.plan import Block, CoverError, CoverLedger, Facts, Matches, Placement, Plan, after, joined
-from toolkit.report import discarded, matches, planned, usage
+from toolkit.predicate import windowed
+from toolkit.report import discarded, lineage, matches, planned, usage
 from toolkit.store import Slot, State, Store
 from toolkit.task import first_stage, next_stage, spread
 from toolkit.upkeep import horizon, upkeep
 from toolkit.wire import Batch, Query
 
-SHIPPED = T.StructType().add("host", T.IntegerType()).add("kind", T.StringType()).add("body", T.BinaryType())
+SHIPPED = T.StructType().add("partition", T.IntegerType()).add("kind", T.StringType()).add("body", T.BinaryType())
 
 
 @dataclass
 class Outcome:
-    """What the hosts report of one batch, merged: replicas by (block, host), counts by host, result files, matches."""
+    """What the hosts report of one batch, merged: replicas by (block, host), counts by host, result files, matches, and fresh
+    tuples by stream and routing key.
+    """
 
     slots: dict[tuple[int, int], list[Any]]
     hosts: dict[int, dict[str, float]]
     results: list[str]
     matches: Matches
+    lineage: tuple[dict[int, int], ...] = ()
 
 
 class Engine:
     """Runs batches of one query against one store; ``publish`` receives the events of each committed batch.
 
-    ``lateness`` is in microseconds. With ``check`` every plan is held against the cover rule before it runs.
+    ``lateness`` is in microseconds. With ``check`` every plan is held against the cover rule before it runs. ``queries`` are those
+    that a new run serves, if it serves many; ``query`` has no windows then.
     """
 
     def __init__(
-        self, query: Query, placement: Placement, store: Store, lateness: int, check: bool, publish: Callable[[list[Any]], None]
+        self,
+        query: Query,
+        placement: Placement,
+        store: Store,
+        lateness: int,
+        check: bool,
+        publish: Callable[[list[Any]], None],
+        queries: tuple[Served, ...] = (),
     ) -> None:
-        self.query, self.placement, self.store = query, placement, store
+        self.alone, self.placement, self.store = query, placement, store
         self.lateness, self.publish = lateness, publish
         self.streams = len(query.columns)
-        self.state = store.state() or self._first()
+        self.state = store.state() or self._first(queries)
+        self.serve(self.state.queries)
         owed = {(a, b) for a, b in self.state.owed}
         checked = check and getattr(placement, "complete", True)
         self.ledger = CoverLedger(self.streams, placement.keying, owed) if checked else None
 
-    def _first(self) -> State:
+    def _first(self, queries: tuple[Served, ...]) -> State:
         none = [0] * self.streams
-        return State(-1, -1, {}, {}, 0, self.placement.start(self.streams), none, none, none, [None] * self.streams)
+        policy = self.placement.start(self.streams)
+        return State(-1, -1, {}, {}, 0, policy, none, none, none, [None] * self.streams, queries=queries)
+
+    def serve(self, queries: tuple[Served, ...]) -> None:
+        """Join for these queries from now on: in the longest of their windows."""
+        self.query, self.audience = self.alone, None
+        if queries:
+            windows = longest(queries)
+            self.query = replace(self.alone, predicate=windowed(self.alone.predicate, windows), windows=windows)
+            self.audience = Audience.of(queries)
 
     def run(self, frame: DataFrame, epoch: int) -> None:
         """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has been committed before."""
@@ -80,24 +102,52 @@ class Engine:
         state = self._next(number, epoch, kept, plan, outcome)
         committed = self._committed(state, kept, plan, outcome)
         state.usage, state.matches = usage(committed), matches(self.state.matches, outcome.matches)
+        state.queries, state.lineage = self.state.queries, lineage(self.state.lineage, outcome.lineage)
         snapshot = self.store.snapshot(state)
         seconds = {"plan": planning, "execute": executed - began - planning, "commit": time.perf_counter() - executed}
         seconds["total"] = sum(seconds.values())
         happened = [planned(number, joined(kept, plan)), *plan.events, replace(committed, seconds=seconds)]
-        self.store.commit(number, snapshot, outcome.results, happened)
+        self._commit(state, snapshot, outcome.results, happened)
+
+    def _commit(self, state: State, snapshot: str, results: list[str], happened: list[Any]) -> None:
+        self.store.commit(state.batch, snapshot, results, happened)
         self.store.tidy(state, snapshot)
         self.state = state
         self.publish(happened)
+
+    def amend(
+        self, queries: tuple[Served, ...], policy: Any, replicas: list[list[Any]] | None, happened: list[Any], began: float
+    ) -> None:
+        """Commit a batch of no tuples after which other queries are served, or the placement's state is ``policy``.
+
+        ``replicas`` tell every block's rows anew, as the hosts do (see ``_keep`` in task.py): a block that they leave out is gone.
+        None leaves all as they are. ``began`` is when that work did, by ``time.perf_counter``.
+        """
+        old, none = self.state, [0] * self.streams
+        state = replace(old, batch=old.batch + 1, policy=policy, queries=queries, last_received=none)
+        outcome = Outcome({}, {}, [], {})
+        if replicas is not None:
+            outcome.slots = {(line[0], line[1]): line for line in replicas}
+            state.blocks = {b.id: _measured(b, outcome, {}) for b in old.blocks.values()}
+            state.blocks = {id: replace(b, keys=(0, self.placement.keys)) for id, b in state.blocks.items() if b.rows}
+            state.slots = {(b.id, h): self._slot(b, h, outcome) for b in state.blocks.values() for h in b.hosts}
+        committed = self._committed(state, Plan(), Plan(), outcome)
+        snapshot, total = self.store.snapshot(state), time.perf_counter() - began
+        seconds = {"plan": 0.0, "execute": total, "commit": 0.0, "total": total}
+        self._commit(state, snapshot, [], [*happened, replace(committed, seconds=seconds)])
+        self.serve(queries)
 
     def _plan(self, number: int) -> tuple[Plan, Plan]:
         """The upkeep that is due, and the placement's plan for the blocks that it leaves."""
         s = self.state
         blocks = tuple(s.blocks.values())
-        kept = upkeep(blocks, s.next_id, s.pinned, self.query.windows, horizon(s.latest, self.lateness))
+        expected = horizon(s.latest, self.lateness)
+        slices = getattr(self.placement, "slices", lambda state: ())(s.policy)
+        kept = upkeep(blocks, s.next_id, s.pinned, self.query.windows, expected, slices)
         facts = Facts(
             number, self.query.predicate.aliases, after(blocks, kept), s.next_id + len(kept.derivations),
             tuple(s.received), tuple(s.received_bytes), tuple(s.last_received),
-            self.query.windows, tuple(s.latest), s.usage, s.matches,
+            self.query.windows, tuple(s.latest), s.usage, s.matches, expected, s.queries, s.lineage,
         )  # fmt: skip
         plan = self.placement.plan(facts, json.loads(json.dumps(s.policy)))
         if self.ledger is not None:
@@ -108,12 +158,12 @@ class Engine:
     def _execute(self, frame: DataFrame, number: int, kept: Plan, plan: Plan) -> Outcome:
         query, whole = self.query, joined(kept, plan)
         expected = horizon(self.state.latest, self.lateness)
-        batch = Batch(query, number, self.placement.keys, plan.routes, whole.derivations, self.state.slots, expected)
+        keys, slots = self.placement.keys, self.state.slots
+        batch = Batch(query, number, keys, plan.routes, whole.derivations, slots, expected, self.audience)
         rows = frame.mapInArrow(spread(batch), SHIPPED)
         for stage in (first_stage, *[next_stage] * _shuffles(plan, query.partitions)):
-            target = F.col("host") % query.partitions
-            rows = rows.repartitionById(query.partitions, target).mapInArrow(stage(batch), SHIPPED)
-        return _merge([json.loads(row.body) for row in rows.collect()])
+            rows = rows.repartitionById(query.partitions, "partition").mapInArrow(stage(batch), SHIPPED)
+        return _merge([json.loads(row.body) for row in rows.collect()], self.streams)
 
     def _next(self, number: int, epoch: int, kept: Plan, plan: Plan, outcome: Outcome) -> State:
         """The state that the batch leaves: blocks with the rows that were reported, and where their replicas are."""
@@ -211,8 +261,8 @@ def _shuffles(plan: Plan, partitions: int) -> int:
     return most
 
 
-def _merge(reports: list[dict[str, Any]]) -> Outcome:
-    outcome = Outcome({}, {}, [], {})
+def _merge(reports: list[dict[str, Any]], streams: int) -> Outcome:
+    outcome = Outcome({}, {}, [], {}, tuple({} for _ in range(streams)))
     for report in reports:
         outcome.results += report["results"]
         outcome.slots |= {(line[0], line[1]): line for line in report["slots"]}
@@ -223,6 +273,8 @@ def _merge(reports: list[dict[str, Any]]) -> Outcome:
         for visited, stream, pairs, found in report["matches"]:
             earlier = outcome.matches.get((tuple(visited), stream), (0, 0))
             outcome.matches[tuple(visited), stream] = (earlier[0] + pairs, earlier[1] + found)
+        for stream, key, n in report["lineage"]:
+            outcome.lineage[stream][key] = outcome.lineage[stream].get(key, 0) + n
     return outcome
 
 

@@ -255,6 +255,51 @@ class PathChosen:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryAdded:
+    """A shared run serves one more query, from the next batch on. By alias, ``windows`` are in microseconds and ``where`` the
+    selection, or None. ``complete`` gives, by alias, the event time (microseconds) from which on the state held every tuple that
+    the query can use: results whose members came later or are no older are complete. None: all are.
+    """
+
+    batch: int
+    name: str
+    bit: int
+    windows: Mapping[str, int]
+    where: Mapping[str, str | None]
+    complete: Mapping[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRemoved:
+    batch: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSet:
+    """The chain of a stream: the ages (microseconds, rising) at which its slices end; Wang 2008, chapter 7.
+
+    ``reason`` is "memory" or "cpu" (the optimum that it is), "split", "merged" or "given". ``nodes`` lists [age at which it ends,
+    host], the stretches of age that hosts hold (chapter 21).
+    """
+
+    batch: int
+    stream: int
+    reason: str
+    ends: list[int]
+    nodes: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFilled:
+    """What the slices of a stream hold as a batch begins: ``blocks`` are lists of block ids, one for each slice, youngest first."""
+
+    batch: int
+    stream: int
+    blocks: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """``reason`` is "completed", "stopped" or "failed"; ``error`` is empty unless it failed."""
 
@@ -268,7 +313,8 @@ KINDS: dict[str, type] = {
     for k in (
         RunStarted, BatchPlanned, BatchCommitted, MappingChanged, MigrationStarted, MigrationAdvanced, MigrationEnded,
         SlicesSet, HeadMoved, TailMoved, Relocated, RingResized,
-        SegmentPlaced, MasterSwitched, SegmentLengthTuned, PathChosen, RunEnded,
+        SegmentPlaced, MasterSwitched, SegmentLengthTuned, PathChosen,
+        QueryAdded, QueryRemoved, ChainSet, ChainFilled, RunEnded,
     )
 }  # fmt: skip
 _TUPLES = {"streams", "before", "after"}

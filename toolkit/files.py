@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from toolkit.audience import QUERIES
 from toolkit.kernels import Partial, Rows
 from toolkit.plan import Keys
 from toolkit.store import Slot
@@ -39,7 +40,10 @@ class BlockFiles:
 
 
 class ResultFile:
-    """The result file of this task attempt: one struct column per alias. Small pieces are gathered before they are written."""
+    """The result file of this task attempt: one struct column per alias, and the queries served, in a run that serves many.
+
+    Small pieces are gathered before they are written.
+    """
 
     def __init__(self, query: Query, folder: Path, stem: str) -> None:
         self.query, self.folder, self.name = query, folder, f"{stem}.parquet"
@@ -48,7 +52,10 @@ class ResultFile:
 
     def add(self, found: Partial) -> None:
         columns = [self._struct(found, s) for s in range(len(self.query.columns))]
-        self.pending.append(pa.record_batch(columns, names=list(self.query.predicate.aliases)))
+        names = list(self.query.predicate.aliases)
+        if found.queries is not None:
+            columns, names = [*columns, pa.array(found.queries)], [*names, QUERIES]
+        self.pending.append(pa.record_batch(columns, names=names))
         self.rows += len(found)
         if self.rows >= _EMIT_ROWS:
             self._flush()

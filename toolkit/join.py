@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from toolkit import replay
+from toolkit.audience import Served
 from toolkit.layout import laid_out, layouts
 from toolkit.parsing import parse
 from toolkit.plan import Placement
@@ -57,6 +58,9 @@ class StreamJoin:
 
     Raises ValueError, with one sentence, for whatever cannot work; nothing has been started or written then.
     """
+
+    runs = JoinRun
+    queries: tuple[Served, ...] = ()
 
     def __init__(
         self,
@@ -144,7 +148,7 @@ class StreamJoin:
                 known = {**query, "batches": self._replayed(store, batches), "ready": True}
                 store.create(known)
             store.clean()
-            return JoinRun(self, store, known, pace, trigger)
+            return self.runs(self, store, known, pace, trigger)
         except BaseException:
             store.release()
             raise
@@ -156,7 +160,8 @@ class StreamJoin:
         if query is None:
             raise ValueError(f"{path} holds no run that could be resumed")
         module, name = query["placement"].rsplit(".", 1)
-        placement = getattr(importlib.import_module(module), name)(**query["settings"])
+        settings = {name: _frozen(value) for name, value in query["settings"].items()}
+        placement = getattr(importlib.import_module(module), name)(**settings)
         names = ("on", "windows", "time", "lateness", "partitions", "seed", "check")
         return StreamJoin(streams, placement=placement, **{n: query[n] for n in names}).start(path, **trigger)
 
@@ -232,7 +237,12 @@ class StreamJoin:
         column = f"(`{self.time}`)"
         instant = isinstance(frame.schema[self.time].dataType, T.TimestampType)
         time = f"unix_micros({column if instant else f'cast({column} as timestamp)'})"
-        return time if self.windows else f"coalesce({time}, cast(0 as bigint))"
+        return time if self.windows or self.queries else f"coalesce({time}, cast(0 as bigint))"
+
+
+def _frozen(value: Any) -> Any:
+    """A setting as it was before it was written as JSON: sequences are tuples."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def micros(text: Any, what: str, zero: bool = False) -> int:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from toolkit.audience import Audience
 from toolkit.distance import Vectors, measure
 from toolkit.plan import Keys
 from toolkit.predicate import TIME, Link, Predicate, Residual, Step
@@ -35,6 +36,7 @@ class Rows:
         self.batch, self.keys = batch, keys
         self._numpy: dict[str, np.ndarray] = {}
         self._vectors: dict[str, Vectors] = {}
+        self._span: tuple[int, int] | None = None
 
     def numpy(self, name: str) -> np.ndarray:
         found = self._numpy.get(name)
@@ -47,6 +49,13 @@ class Rows:
         if found is None:
             found = self._vectors[name] = Vectors.of(self.batch.column(name))
         return found
+
+    def span(self) -> tuple[int, int]:
+        """The earliest and latest event time, in microseconds."""
+        if self._span is None:
+            times = self.numpy(TIME)
+            self._span = int(times.min()), int(times.max())
+        return self._span
 
     def ordered(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """The values of an index key in order, and the positions that this order takes them from (None: as stored)."""
@@ -68,9 +77,13 @@ class Rows:
 
 @dataclass
 class Partial:
-    """Partial results: for each visited stream its rows and, by result, the position in them. All arrays share one length."""
+    """Partial results: for each visited stream its rows and, by result, the position in them. All arrays share one length.
+
+    ``queries`` are the queries that each serves, as bits, in a run that serves many; what has not been asked yet is None.
+    """
 
     parts: dict[int, tuple[Rows, np.ndarray]]
+    queries: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.parts.values()))[1])
@@ -97,7 +110,8 @@ class Partial:
         return Partial({s: _together([p.parts[s] for p in several]) for s in several[0].parts})
 
     def take(self, chosen: np.ndarray) -> Partial:
-        return Partial({s: (rows, at[chosen]) for s, (rows, at) in self.parts.items()})
+        queries = None if self.queries is None else self.queries[chosen]
+        return Partial({s: (rows, at[chosen]) for s, (rows, at) in self.parts.items()}, queries)
 
 
 def _together(parts: list[tuple[Rows, np.ndarray]]) -> tuple[Rows, np.ndarray]:
@@ -112,12 +126,14 @@ class Joiner:
     """Meets partial results with blocks under one predicate.
 
     ``windows`` gives W_i by stream in microseconds, None for full history. ``horizon`` gives, by stream, the earliest event time
-    still expected of the other streams: a stored tuple has expired when its time plus its window is not after it.
+    still expected of the other streams: a stored tuple has expired when its time plus its window is not after it. With an
+    ``audience``, only what serves some query is found, and each result carries the queries that it serves.
     """
 
     predicate: Predicate
     windows: Sequence[int | None]
     horizon: Sequence[int | None]
+    audience: Audience | None = None
     steps: dict[tuple[frozenset[int], int], Step] = field(default_factory=dict)
 
     def probe(self, partial: Partial, rows: Rows, stream: int, stored: bool, count: Comparisons) -> Iterator[Partial]:
@@ -127,6 +143,8 @@ class Joiner:
         pairs are added to ``count.compared``.
         """
         step = self._step(frozenset(partial.parts), stream)
+        if self.audience is not None and rows.batch.num_rows:
+            partial = self.audience.wanted(partial, rows, stream)
         for left, right in _candidates(partial, rows, stream, step.index):
             left, right = _in_range(rows, left, right)
             count.compared += len(left)
@@ -134,6 +152,9 @@ class Joiner:
             if len(keep := np.flatnonzero(keep)):
                 left, right = left[keep], right[keep]
                 found = Partial({**partial.take(left).parts, stream: (rows, right)})
+                if self.audience is not None:
+                    found.queries = self.audience.of_results(found)
+                    found = found.take(np.flatnonzero(found.queries))
                 for residual in step.residuals:
                     found = self._residual(found, residual)
                 if len(found):
@@ -321,11 +342,12 @@ def build(columns: pa.RecordBatch, indexes: Sequence[str], ordered: bool = False
         columns = columns.take(pa.array(np.argsort(key, kind="stable" if runs else None)))
     for name in indexes[1:]:
         order = np.argsort(columns.column(name).to_numpy(zero_copy_only=False), kind="stable")
-        columns = _replace(columns, f"__p:{name}", pa.array(order.astype(np.int32)))
+        columns = replaced(columns, f"__p:{name}", pa.array(order.astype(np.int32)))
     return columns
 
 
-def _replace(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+def replaced(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+    """The batch with a column put in place of one of that name, or after the others."""
     at = batch.schema.get_field_index(name)
     return batch.append_column(name, values) if at < 0 else batch.set_column(at, name, values)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from toolkit.distance import FUNCTIONS
 from toolkit.linking import End, composite, equality, implied, merged, named
-from toolkit.predicate import Link, Measure, Predicate, PredicateError, Residual, window_links
+from toolkit.predicate import Link, Measure, Predicate, PredicateError, Residual, windowed
 from toolkit.terms import (
     conjuncts,
     days_of,
@@ -57,7 +57,7 @@ def parse(on: str, frames: Mapping[str, DataFrame], windows: Sequence[int | None
     tree = _resolve(_sql(on), {a: f.schema for a, f in frames.items()})
     _analyse(tree, on, empty)
     predicate = _Parser(spark, empty).parse(tree)
-    return replace(predicate, links=predicate.links + window_links(windows))
+    return windowed(predicate, windows)
 
 
 def _sql(on: str) -> exp.Expression:

@@ -17,6 +17,8 @@ from itertools import combinations
 from math import prod
 from typing import Any, Literal, Protocol
 
+from toolkit.audience import Served
+
 Keys = tuple[int, int]
 """Half-open range [lo, hi) of routing keys."""
 
@@ -143,7 +145,8 @@ class Facts:
     the tuples of all committed batches; ``last_received`` those of the last one. By stream, ``windows`` are W_i and ``latest``
     the latest event times, in microseconds; None stands for full history and for a stream that has been silent. ``usage`` is
     by host and may be shorter than the hosts are many. ``matches`` measures selectivity, recent batches counting most: see
-    Matches.
+    Matches. ``horizon`` is, by stream, the earliest event time still expected of the others. A run that serves many queries tells
+    them, and how many tuples had each routing key, by stream, recent batches counting most (``lineage``).
     """
 
     batch: int
@@ -157,15 +160,19 @@ class Facts:
     latest: tuple[int | None, ...] = ()
     usage: tuple[Usage, ...] = ()
     matches: Matches = field(default_factory=dict)
+    horizon: tuple[int | None, ...] = ()
+    queries: tuple[Served, ...] = ()
+    lineage: tuple[Mapping[int, float], ...] = ()
 
 
 class Placement(Protocol):
     """A placement policy: frozen settings and two pure functions.
 
     ``hosts`` is J, the number of logical hosts at the start; ``keys`` the size of the routing-key space; ``keying`` what the
-    routing key hashes. Three more attributes are optional: ``max_hosts``, the most hosts that it may ever use; ``owes(state)``,
-    whether batches without tuples must follow because results are owed; ``complete = False`` for a baseline that loses results,
-    whose plans are not held against the cover rule.
+    routing key hashes. Four more attributes are optional: ``max_hosts``, the most hosts that it may ever use; ``owes(state)``,
+    whether batches without tuples must follow because results are owed; ``slices(state)``, by stream the ages (microseconds,
+    rising) across which upkeep must not merge blocks; ``complete = False`` for a baseline that loses results, whose plans are not
+    held against the cover rule.
     """
 
     @property

@@ -15,7 +15,7 @@ NULL never matches: a tuple whose key is NULL takes no part in the join.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf
 
@@ -114,6 +114,11 @@ class Predicate:
         ordered = sorted(best.values(), key=lambda k: k.rank)
         names = [k.right[1] if k.right[0] == stream else k.left[1] for k in ordered]
         return tuple(dict.fromkeys(names)) or (TIME,)
+
+
+def windowed(predicate: Predicate, windows: Sequence[int | None]) -> Predicate:
+    """The condition and the window condition; ``windows`` as for ``window_links``."""
+    return replace(predicate, links=predicate.links + window_links(windows))
 
 
 def window_links(windows: Sequence[int | None]) -> tuple[Link, ...]:

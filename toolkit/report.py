@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from toolkit.events import BatchCommitted, BatchPlanned
@@ -39,6 +39,12 @@ def matches(earlier: Matches, batch: Matches) -> Matches:
     """The matches of a batch added to those before it, which fade."""
     faded = {v: (_KEPT * pairs, _KEPT * found) for v, (pairs, found) in earlier.items()}
     return faded | {v: (p + faded.get(v, (0, 0))[0], f + faded.get(v, (0, 0))[1]) for v, (p, f) in batch.items()}
+
+
+def lineage(earlier: Sequence[Mapping[int, float]], batch: Sequence[Mapping[int, int]]) -> tuple[dict[int, float], ...]:
+    """The tuples of a batch by stream and routing key, added to those before it, which fade."""
+    pairs = zip(earlier or ({},) * len(batch), batch, strict=True)
+    return tuple({k: _KEPT * old.get(k, 0) + new.get(k, 0) for k in old.keys() | new.keys()} for old, new in pairs)
 
 
 def discarded(blocks: Iterable[Block], plan: Plan, left: Mapping[int, Block]) -> dict[int, int]:

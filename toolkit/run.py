@@ -30,7 +30,7 @@ class JoinRun:
 
     def __init__(self, join: StreamJoin, store: Store, query: Mapping[str, Any], pace: float, trigger: Mapping[str, Any]) -> None:
         self.join, self.store, self._settings = join, store, query
-        self._events: list[Any] = [self._started(), *store.history()]
+        self._events: list[Any] = [*self._opening(), *store.history()]
         self._known = len(self._events)
         events.write(store.path / "events.jsonl", self._events)
         self._gate, self._turn = threading.Event(), threading.Lock()
@@ -44,7 +44,7 @@ class JoinRun:
         frame, where = join.union(sources)
         settings = Query(join.predicate, columns, where, tuple(join._micros), str(store.path), join.partitions)
         self._schema = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
-        self._engine = Engine(settings, join.placement, store, join._lateness, join.check, self._publish)
+        self._engine = Engine(settings, join.placement, store, join._lateness, join.check, self._publish, join.queries)
         self._done_before = self._engine.state.epoch + 1
         self._spark_query = self._launch(frame, trigger)
         self._watcher = threading.Thread(target=self._watch, name="braid-run", daemon=True)
@@ -55,12 +55,18 @@ class JoinRun:
         trigger = dict(trigger) or ({"availableNow": True} if self._settings["batches"] is not None else {})
         return (writer.trigger(**trigger) if trigger else writer).start()
 
-    def _started(self) -> events.RunStarted:
+    def _opening(self) -> list[Any]:
+        """The events that come before those of the first batch."""
         j = self.join
-        return events.RunStarted(
+        started = events.RunStarted(
             tuple(j.streams), j.on, j.windows, type(j.placement).__name__, self._settings["settings"], j.placement.hosts,
             j.placement.keys, self._settings["batches"],
         )  # fmt: skip
+        return [started]
+
+    def _ready(self, frame: DataFrame) -> DataFrame:
+        """A batch of the streams' union as the engine takes it."""
+        return frame
 
     def _turn_batch(self, frame: DataFrame, number: int) -> None:
         """Spark calls this for every micro-batch. An exception must reach Spark, or it would take the batch for done."""
@@ -72,7 +78,7 @@ class JoinRun:
                 raise RuntimeError("the run was stopped before this batch")
             try:
                 frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")  # the query's own session: two plain stages
-                self._engine.run(frame, number)
+                self._engine.run(self._ready(frame), number)
             except Exception as error:
                 self._error = error
                 raise
@@ -93,7 +99,7 @@ class JoinRun:
         """Wait for the end, whatever its reason, and tell it as the last event."""
         try:
             self._spark_query.awaitTermination()
-            self._engine.finish(self._nothing(), self._stopping.is_set)
+            self._engine.finish(self._ready(self._nothing()), self._stopping.is_set)
         except Exception as error:
             self._error = self._error or error
         with self._turn:

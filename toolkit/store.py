@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolkit import events
+from toolkit.audience import Served
 from toolkit.plan import Block, Keys, Matches, Usage
 
 
@@ -44,7 +45,7 @@ class State:
     ``batch`` counts our batches, ``epoch`` is the number of Spark's last micro-batch among them (a batch that only finishes a
     migration has none).
     ``latest`` is the greatest event time seen, by stream, in microseconds (None: nothing yet). ``owed`` is the cover ledger's
-    account, kept when plans are checked. ``usage`` and ``matches`` are the facts of those names.
+    account, kept when plans are checked. ``usage``, ``matches``, ``queries`` and ``lineage`` are the facts of those names.
     """
 
     batch: int
@@ -61,12 +62,19 @@ class State:
     owed: list[list[int]] = field(default_factory=list)
     usage: tuple[Usage, ...] = ()
     matches: Matches = field(default_factory=dict)
+    queries: tuple[Served, ...] = ()
+    lineage: tuple[dict[int, float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         files = sorted({s.file for s in self.slots.values()})
         number = {name: i for i, name in enumerate(files)}
-        plain = {k: v for k, v in vars(self).items() if k not in ("blocks", "slots", "usage", "matches")}
-        facts = {"usage": [astuple(u) for u in self.usage], "matches": [[*visit, *n] for visit, n in self.matches.items()]}
+        plain = {k: v for k, v in vars(self).items() if k not in ("blocks", "slots", "usage", "matches", "queries", "lineage")}
+        facts = {
+            "usage": [astuple(u) for u in self.usage],
+            "matches": [[*visit, *n] for visit, n in self.matches.items()],
+            "queries": [astuple(q) for q in self.queries],
+            "lineage": [list(counts.items()) for counts in self.lineage],
+        }
         slots = [[*where, number[s.file], s.index, s.keys] for where, s in self.slots.items()]
         return plain | facts | {"blocks": [astuple(b) for b in self.blocks.values()], "files": files, "slots": slots}
 
@@ -80,7 +88,10 @@ class State:
         where = {(b, h): Slot(files[f], i, None if keys is None else tuple(keys)) for b, h, f, i, keys in slots}
         usage = tuple(Usage(*u) for u in data.pop("usage"))
         matches = {(tuple(visited), s): (pairs, found) for visited, s, pairs, found in data.pop("matches")}
-        return cls(blocks={b.id: b for b in named}, slots=where, usage=usage, matches=matches, **data)
+        queries = tuple(Served(n, tuple(ws), tuple(sql), bit, tuple(since)) for n, ws, sql, bit, since in data.pop("queries", ()))
+        lineage = tuple({key: n for key, n in counts} for counts in data.pop("lineage", ()))
+        facts = {"usage": usage, "matches": matches, "queries": queries, "lineage": lineage}
+        return cls(blocks={b.id: b for b in named}, slots=where, **facts, **data)
 
 
 class Store:
@@ -173,8 +184,10 @@ class Store:
                 if file.name not in keep:
                     file.unlink()
 
-    def result_files(self) -> list[str]:
-        return [str(self.results / f) for b in self.committed() for f in self.manifest(b)["results"]]
+    def result_files(self, first: int = 0, end: int | None = None) -> list[str]:
+        """The result files of the batches from ``first`` up to, not with, ``end``."""
+        batches = [b for b in self.committed() if b >= first and (end is None or b < end)]
+        return [str(self.results / f) for b in batches for f in self.manifest(b)["results"]]
 
     def history(self) -> list[Any]:
         """The events of all committed batches, in order."""

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from toolkit.audience import MARK
 from toolkit.files import BlockFiles, ResultFile, replica
-from toolkit.kernels import ROUTING, Joiner, Partial, Rows, build, merge
+from toolkit.kernels import ROUTING, Joiner, Partial, Rows, build, merge, replaced
 from toolkit.plan import Derivation, Hop, Keys, Matches, Route
 from toolkit.predicate import TIME
 from toolkit.store import Slot
@@ -57,6 +58,7 @@ class _Task:
     made: dict[tuple[int, int], tuple[Slot, Rows]] = field(default_factory=dict)
     reported: list[list[Any]] = field(default_factory=list)
     matches: Matches = field(default_factory=dict)
+    lineage: dict[int, dict[int, int]] = field(default_factory=dict)
     pending: dict[Place, list[Partial]] = field(default_factory=dict)
     leaving: dict[Place, list[Partial]] = field(default_factory=dict)
 
@@ -66,7 +68,7 @@ class _Task:
         folder = Path(query.folder)
         self.blocks = BlockFiles(folder / "blocks", stem)
         self.results = ResultFile(query, folder / "results", stem)
-        self.joiner = Joiner(query.predicate, query.windows, self.batch.horizon)
+        self.joiner = Joiner(query.predicate, query.windows, self.batch.horizon, self.batch.audience)
         self.fresh = {r.block.id for r in self.batch.routes if r.fresh}
 
     def mine(self, host: int) -> bool:
@@ -149,9 +151,18 @@ class _Task:
             if part.num_rows:
                 rows = Rows(build(part, indexes, ordered=True))
                 here[route.block.id, host] = rows
+                if host == route.block.hosts[0] and self.batch.audience is not None:
+                    self._trace(rows, route.block.stream)
                 if host in route.block.hosts:
                     slot = self.blocks.write(route.block.stream, rows.batch)
                     self._keep(route.block.id, host, slot, rows, self._late(rows, route.block.stream))
+
+    def _trace(self, rows: Rows, stream: int) -> None:
+        """Count the fresh tuples by routing key, which in a run for many queries tells how long each is of use."""
+        counts = self.lineage.setdefault(stream, {})
+        for key, number in enumerate(np.bincount(rows.numpy(ROUTING)).tolist()):
+            if number:
+                counts[key] = counts.get(key, 0) + number
 
     def _late(self, rows: Rows, stream: int) -> int:
         """Rows behind what the other streams' stored tuples were kept for: they may have missed partners."""
@@ -243,6 +254,7 @@ class _Task:
             "slots": self.reported,
             "results": self.results.close(),
             "matches": [[*visit, *n] for visit, n in self.matches.items()],
+            "lineage": [[stream, key, n] for stream, counts in self.lineage.items() for key, n in counts.items()],
         }
         yield shipment([(self.partition, "report", json.dumps(report).encode())])
         for row in self.ship():
@@ -272,6 +284,8 @@ def spread(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Rec
             stream = rows.column("__stream").to_numpy()
             for s in np.unique(stream).tolist():
                 flat = batch.query.layouts[s].flatten(rows, np.flatnonzero(stream == s))
+                if batch.audience is not None:
+                    flat = replaced(flat, ROUTING, pa.array(batch.audience.rank(s, flat.column(MARK).to_numpy())))
                 key = flat.column(ROUTING).to_numpy()
                 for p in range(batch.query.partitions):
                     part = chosen_rows(flat, np.flatnonzero(need[s][p][key]))
@@ -304,7 +318,7 @@ def next_stage(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
         task = _Task(batch, _partition())
         for row in (row for b in batches for row in b.to_pylist()):
             if row["kind"] == "report":
-                yield shipment([(row["host"], "report", row["body"])])
+                yield shipment([(row["partition"], "report", row["body"])])
                 _learn(task, json.loads(row["body"]))
             else:
                 partial, place = unpack(row["body"])

@@ -8,6 +8,7 @@ grows with the logarithm of the history, and each tuple is rewritten a logarithm
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 
 from toolkit.plan import Block, Derivation, Keys, Plan
@@ -33,26 +34,39 @@ def upkeep(
     pinned: Collection[int],
     windows: Sequence[int | None],
     horizon: Sequence[int | None],
+    slices: Sequence[Sequence[int]] = (),
 ) -> Plan:
     """What is due before a batch: drops of expired blocks, and merges. ``windows`` and ``horizon`` are in microseconds.
 
-    A block has expired when now - t_max >= W for every tuple that may still come.
+    A block has expired when now - t_max >= W for every tuple that may still come. ``slices`` are, by stream, ages across which
+    nothing is merged, the window the last of them.
     """
     drops: dict[int, tuple[int, ...]] = {}
-    groups: dict[tuple[int, tuple[int, ...]], list[Block]] = {}
+    groups: dict[tuple[int, tuple[int, ...], int], list[Block]] = {}
+    slices = slices or tuple(() if w is None else (w,) for w in windows)
     for b in blocks:
         window, limit = windows[b.stream], horizon[b.stream]
         if window is not None and limit is not None and b.span is not None and b.span[1] + window <= limit:
             if b.id not in pinned:
                 drops[b.id] = b.hosts
         elif b.id not in pinned:
-            groups.setdefault((b.stream, b.hosts), []).append(b)
+            groups.setdefault((b.stream, b.hosts, reached(b, slices[b.stream], limit)), []).append(b)
     derivations: list[Derivation] = []
-    for tier in (tier for group in groups.values() for tier in _tiers(group)):
-        for few in _due(tier, windows[tier[0].stream]):
+    for (stream, _, at), group in groups.items():
+        width = _width(slices[stream], at)
+        for few in (few for tier in _tiers(group) for few in _due(tier, width)):
             derivations.append(_merged(few, next_id + len(derivations)))
             drops |= {b.id: b.hosts for b in few}
     return Plan(derivations=tuple(derivations), drops=drops)
+
+
+def reached(b: Block, ages: Sequence[int], horizon: int | None) -> int:
+    """How many of the ages (rising, microseconds) all tuples of a block have reached, for every tuple that may still come."""
+    return 0 if horizon is None or b.span is None else bisect_right(ages, horizon - b.span[1])
+
+
+def _width(ages: Sequence[int], at: int) -> int | None:
+    return None if at >= len(ages) else ages[at] - (ages[at - 1] if at else 0)
 
 
 def _tiers(group: list[Block]) -> list[list[Block]]:
@@ -92,7 +106,7 @@ def _due(tier: list[Block], window: int | None) -> list[list[Block]]:
 
 
 def _fit(a: list[Block], b: list[Block], window: int | None) -> bool:
-    """Whether the keys of two runs touch. In a window, a run spans a quarter of it at most, so that it expires in time."""
+    """Whether the keys of two runs touch. In a window or slice, a run spans a quarter of it at most, so that it leaves in time."""
     (lo, hi), (low, high), span = _keys(a), _keys(b), _span(a + b)
     in_time = window is None or span is None or span[1] - span[0] <= window // FANOUT
     return in_time and lo <= high and low <= hi

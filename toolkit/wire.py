@@ -1,7 +1,7 @@
 """What travels: the work that the driver gives every task, and the rows that tasks send each other.
 
-Rows between tasks have one schema, whatever the streams: (host, kind, body). "tuples" are an Arrow stream of one stream's tuples
-on the way to a partition whose hosts need them; a "report" is JSON for the driver; a "partial" is an Arrow stream of partial
+Rows between tasks have one schema, whatever the streams: (partition, kind, body). "tuples" are an Arrow stream of one stream's
+tuples on the way to a partition whose hosts need them; a "report" is JSON for the driver; a "partial" is an Arrow stream of partial
 results on the way to the next hop's host.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from toolkit.audience import Audience
 from toolkit.kernels import ROUTING, Partial, Rows
 from toolkit.plan import Derivation, Route
 from toolkit.predicate import Predicate
@@ -53,7 +54,9 @@ class Query:
 
 @dataclass(frozen=True)
 class Batch:
-    """What the driver tells every task of one batch. ``keys`` is the size of the routing-key space."""
+    """What the driver tells every task of one batch. ``keys`` is the size of the routing-key space; ``audience`` says which queries
+    results serve, in a run that serves many.
+    """
 
     query: Query
     number: int
@@ -62,6 +65,7 @@ class Batch:
     derivations: tuple[Derivation, ...]
     slots: dict[tuple[int, int], Slot]
     horizon: tuple[int | None, ...]
+    audience: Audience | None = None
 
 
 def partitions_by_key(batch: Batch) -> list[list[np.ndarray]]:
@@ -117,8 +121,8 @@ def unpack(body: bytes) -> tuple[Partial, tuple[int, int, int]]:
 
 
 def shipment(rows: list[tuple[int, str, bytes]]) -> pa.RecordBatch:
-    hosts, kinds, bodies = zip(*rows, strict=True)
+    partitions, kinds, bodies = zip(*rows, strict=True)
     return pa.record_batch(
-        [pa.array(hosts, pa.int32()), pa.array(kinds, pa.string()), pa.array(bodies, pa.binary())],
-        names=["host", "kind", "body"],
+        [pa.array(partitions, pa.int32()), pa.array(kinds, pa.string()), pa.array(bodies, pa.binary())],
+        names=["partition", "kind", "body"],
     )

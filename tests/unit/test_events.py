@@ -30,6 +30,10 @@ ALL: list[Any] = [
     events.TailMoved(1, 0, None, 2),
     events.Relocated(1, 0, "aged", [[5, 0, 1]], 20, True),
     events.RingResized(1, 3, 5, "load", "passive"),
+    events.QueryAdded(2, "trend", 1, {"a": 60, "b": 30}, {"a": "v > 3", "b": None}, {"a": 17, "b": None}),
+    events.QueryRemoved(5, "trend"),
+    events.ChainSet(2, 0, "memory", [30, 60], [[45, 1], [60, 0]]),
+    events.ChainFilled(3, 0, [[4, 5], []]),
     events.RunEnded(3, "failed", "ValueError: no"),
 ]  # fmt: skip
 

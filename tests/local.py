@@ -1,0 +1,105 @@
+"""The engine in this process: frames that do what Spark's do for a batch, one partition after the other.
+
+All that is Braid's own runs as it does on Spark, down to the files and the commits; what is left out are Spark's streaming and
+its shuffles. A run takes milliseconds, so every placement can be tried on every kind of join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from oracle import Ids
+
+from toolkit import task
+from toolkit.engine import Engine
+from toolkit.join import StreamJoin
+from toolkit.kernels import replaced
+from toolkit.plan import Placement
+from toolkit.store import Store
+from toolkit.wire import Query
+
+
+class Frame:
+    """A DataFrame's three methods that the engine uses. ``parts`` are lists of record batches, one for each partition."""
+
+    def __init__(self, parts: list[list[pa.RecordBatch]]) -> None:
+        self.parts = parts
+
+    def mapInArrow(self, function: Callable[..., Iterator[pa.RecordBatch]], schema: Any) -> Frame:  # noqa: N802 (Spark's name)
+        return Frame([list(_on(p, function, batches)) for p, batches in enumerate(self.parts)])
+
+    def repartitionById(self, partitions: int, column: str) -> Frame:  # noqa: N802 (Spark's name)
+        parts: list[list[pa.RecordBatch]] = [[] for _ in range(partitions)]
+        for batch in (b for part in self.parts for b in part):
+            for n, target in enumerate(batch.column(column).to_pylist()):
+                parts[target].append(batch.slice(n, 1))
+        return Frame(parts)
+
+    def collect(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(**row) for part in self.parts for batch in part for row in batch.to_pylist()]
+
+
+@contextmanager
+def _partition(number: int) -> Iterator[None]:
+    with mock.patch.object(task, "_partition", lambda: number):
+        yield
+
+
+def _on(number: int, function: Callable[..., Iterator[pa.RecordBatch]], batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    with _partition(number):
+        return list(function(iter(batches)))
+
+
+class LocalRun:
+    """A run of static streams that are cut by their column "batch", as StreamJoin.start and .resume make it.
+
+    ``join`` is prepared by Spark once; its placement may be replaced by others.
+    """
+
+    def __init__(self, join: StreamJoin) -> None:
+        self.join = join
+        whole, where = join.union(join.streams)
+        self.rows = whole.toArrow().combine_chunks().to_batches()[0]
+        stream = self.rows.column("__stream").to_numpy()
+        slots = [self.rows.column(layout.slot("batch")).to_numpy(zero_copy_only=False) for layout in where]
+        self.where = tuple(replace(w, slots=tuple(s for s in w.slots if s[0] != "batch")) for w in where)
+        self.batch = np.choose(stream, slots).astype(int)
+        hashed = np.random.default_rng(0).integers(0, 1 << 31, self.rows.num_rows)
+        self.hashed = {"tuple": hashed, "join": self.rows.column("__key").to_numpy()}
+
+    def run(self, placement: Placement, folder: Path, stops: tuple[int, ...] = ()) -> tuple[Ids, list[Any]]:
+        """Results by id, and the events. After the batches in ``stops`` another engine goes on."""
+        Store(folder).create({})
+        happened: list[Any] = []
+        engine = self._engine(placement, folder, happened)
+        key = pa.array((self.hashed[placement.keying] % placement.keys).astype(np.int32))
+        rows = replaced(self.rows, "__key", key)
+        for b in range(self.batch.max() + 1):
+            engine.run(Frame([[rows.take(pa.array(np.flatnonzero(self.batch == b)))]]), b)  # type: ignore[arg-type]
+            if b in stops:
+                engine = self._engine(placement, folder, happened)
+        engine.finish(Frame([[rows.slice(0, 0)]]), lambda: False)  # type: ignore[arg-type]
+        return self._found(engine.store), happened
+
+    def _engine(self, placement: Placement, folder: Path, happened: list[Any]) -> Engine:
+        join = self.join
+        columns = tuple(tuple(c for c in f.columns if c != "batch") for f in join.streams.values())
+        query = Query(join.predicate, columns, self.where, tuple(join._micros), str(folder), min(2, placement.hosts))
+        return Engine(query, placement, Store(folder), join._lateness, join.check, happened.extend)
+
+    def _found(self, store: Store) -> Ids:
+        found = Ids()
+        for file in store.result_files():
+            table = pq.read_table(file)
+            ids = [table[a].combine_chunks().field("id").to_pylist() for a in self.join.streams]
+            found.update(zip(*ids, strict=True))
+        return found

@@ -1,0 +1,139 @@
+"""Shared joins on Spark: selections, queries that come and go on a running join, restarts, and what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from oracle import Ids, differ, expected, frames, tables, until
+from pyspark.sql import DataFrame, SparkSession
+
+from toolkit.events import BatchCommitted, ChainSet, QueryAdded
+from toolkit.sharing.join import SharedJoin, SharedRun
+
+ON = "a.k = b.k"
+STREAMS = tables("ab", {"a": 700, "b": 600}, seed=3, batches=8)
+Asked = dict[str, tuple[dict[str, int], dict[str, str]]]
+QUERIES: Asked = {
+    "alarm": ({"a": 60, "b": 60}, {}),
+    "trend": ({"a": 300, "b": 300}, {"a": "a.n > 100 AND a.s <> ''"}),
+    "uneven": ({"a": 200, "b": 100}, {"b": "b.flag", "a": "upper(a.s) LIKE 'A%'"}),
+}
+
+
+def shared(streams: dict[str, DataFrame], asked: Asked, **settings: Any) -> SharedJoin:
+    join = SharedJoin(streams, ON, time="ts", partitions=2, check=True, **settings)
+    for name, (windows, where) in asked.items():
+        join.add(name, {a: f"{w} seconds" for a, w in windows.items()}, where)
+    return join
+
+
+def ids(results: DataFrame) -> Ids:
+    columns = results.select(*[results[a]["id"].alias(a) for a in results.columns]).toArrow().columns
+    return Counter(zip(*(c.to_pylist() for c in columns), strict=True))
+
+
+def truth(name: str, streams: dict[str, pa.Table] = STREAMS) -> Ids:
+    windows, where = QUERIES[name]
+    return expected(streams, " AND ".join([ON, *where.values()]), windows)
+
+
+def since(batch: int) -> Ids:
+    """The results of "alarm" whose last member came in this batch or later."""
+    came = {a: dict(zip(t["id"].to_pylist(), t["batch"].to_pylist(), strict=True)) for a, t in STREAMS.items()}
+    return Counter({(a, b): n for (a, b), n in truth("alarm").items() if max(came["a"][a], came["b"][b]) >= batch})
+
+
+@pytest.mark.parametrize(("chain", "hosts"), [("memory", 1), ("auto", 3), (["100 seconds"], 1)])
+def test_every_query_gets_its_own_results(spark: SparkSession, tmp_path: Path, chain: Any, hosts: int) -> None:
+    run = shared(frames(spark, STREAMS), QUERIES, chain=chain, hosts=hosts).start(tmp_path / "run", batches="batch")
+    run.awaitTermination()
+    for name in QUERIES:
+        assert not differ(ids(run.results(name)), truth(name)), name
+    assert all(e.late == 0 for e in run.events() if isinstance(e, BatchCommitted))
+
+
+def test_queries_come_and_go_and_slices_change_while_it_runs(spark: SparkSession, tmp_path: Path) -> None:
+    first = {n: QUERIES[n] for n in ("trend", "uneven")}
+    run = shared(frames(spark, STREAMS), first, chain="memory").start(tmp_path / "run", batches="batch", pace=0.5)
+    until(lambda: committed(run) >= 2, "second batch")
+    run.add("alarm", "60 seconds")
+    added = next(e for e in run.events() if isinstance(e, QueryAdded) and e.name == "alarm")
+    came = committed(run) - 1
+    run.split("150 seconds", stream="a")
+    run.stop()
+    again = SharedJoin.resume(tmp_path / "run", frames(spark, STREAMS))
+    assert [q.name for q in again.queries] == ["trend", "uneven", "alarm"]
+    until(lambda: committed(again) >= came + 4, "more batches")
+    again.merge("150 seconds")
+    again.remove("uneven")
+    again.rebalance("memory")
+    again.awaitTermination()
+    assert not differ(ids(again.results("trend")), truth("trend"))
+    assert not ids(again.results("uneven")) - truth("uneven")
+    batches = data_batches(again)
+    entered = sum(b < added.batch for b in batches)
+    found = ids(again.results("alarm"))
+    assert not found - since(entered)
+    members = {a: dict(zip(t["id"].to_pylist(), t["batch"].to_pylist(), strict=True)) for a, t in STREAMS.items()}
+    later = Counter({g: n for g, n in since(entered).items() if min(members["a"][g[0]], members["b"][g[1]]) >= entered})
+    assert later and not later - found, "what came after the query must be complete"
+    reasons = [e.reason for e in again.events() if isinstance(e, ChainSet)]
+    assert {"memory", "split", "merged"} <= set(reasons)
+
+
+def committed(run: SharedRun) -> int:
+    return len([e for e in run.events() if isinstance(e, BatchCommitted)])
+
+
+def data_batches(run: SharedRun) -> list[int]:
+    """The numbers of the batches that held tuples."""
+    return [e.batch for e in run.events() if isinstance(e, BatchCommitted) and sum(e.received)]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"windows": {"a": "1 minute"}}, "windows for a; it needs one for each of a, b"),
+        ({"windows": "soon"}, "must be a positive span"),
+        ({"windows": "1 minute", "on": "a.n = b.n"}, "joins on 'a.n = b.n'; this join is on 'a.k = b.k'"),
+        ({"windows": "1 minute", "streams": ["a", "c"]}, "joins a, c; this join is of a, b"),
+        ({"windows": "1 minute", "where": {"c": "c.n > 1"}}, "selects on c; the streams are a, b"),
+        ({"windows": "1 minute", "where": {"a": "a.nowhere > 1"}}, "nowhere"),
+        ({"windows": "1 minute", "where": {"a": "b.n > 1"}}, "b"),
+    ],
+)
+def test_a_query_that_does_not_fit_is_refused(spark: SparkSession, query: dict[str, Any], said: str) -> None:
+    join = shared(frames(spark, STREAMS), {})
+    with pytest.raises(ValueError, match=said) as refused:
+        join.add("new", **query)
+    assert "\n" not in str(refused.value)
+    assert join.queries == ()
+
+
+def test_what_cannot_run_is_refused_before_it_starts(spark: SparkSession, tmp_path: Path) -> None:
+    streams = frames(spark, STREAMS)
+    with pytest.raises(ValueError, match="no query has been added"):
+        shared(streams, {}).start(tmp_path / "run")
+    with pytest.raises(ValueError, match="chain is 'fast'; it must be one of auto, memory, cpu"):
+        shared(streams, QUERIES, chain="fast")
+    join = shared(streams, QUERIES)
+    with pytest.raises(ValueError, match="a query named 'alarm' is being served"):
+        join.add("alarm", "1 minute")
+    with pytest.raises(ValueError, match="no query is named 'x'"):
+        join.remove("x")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_has_ended_refuses_changes_and_keeps_its_results(spark: SparkSession, tmp_path: Path) -> None:
+    small = tables("ab", 60, seed=4, batches=2)
+    run = shared(frames(spark, small), {"alarm": QUERIES["alarm"]}).start(tmp_path / "run", batches="batch")
+    run.awaitTermination()
+    with pytest.raises(RuntimeError, match="the run has ended"):
+        run.add("late", "60 seconds")
+    with pytest.raises(ValueError, match="no query is named 'late'; there are: alarm"):
+        run.results("late")
+    assert not differ(ids(run.results("alarm")), truth("alarm", small))

@@ -1,0 +1,273 @@
+"""Shared joins, whatever is asked of them and when: every query gets its own results, and the state holds what is of use.
+
+The engine runs here without Spark (see local.py); what Spark does for it, the selections, Python does.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from local import Frame
+
+from toolkit.audience import MARK, QUERIES, Audience, Served
+from toolkit.engine import Engine
+from toolkit.kernels import ROUTING
+from toolkit.plan import Block
+from toolkit.predicate import TIME, Link, Predicate
+from toolkit.sharing import chain as chains
+from toolkit.sharing.chain import Chain
+from toolkit.sharing.queries import entered, left
+from toolkit.sharing.remark import work, writer
+from toolkit.store import Store
+from toolkit.upkeep import horizon
+from toolkit.wire import Layout, Query
+
+SELECTIONS = {None: lambda v: True, "v < 3": lambda v: v < 3, "v >= 5": lambda v: v >= 5, "v = 9": lambda v: v == 9}
+"""What queries may select on a stream, as Spark SQL and as what it means."""
+WINDOWS = (4, 7, 12, 20)
+COLUMNS = {"id": pa.int64(), "k": pa.int64(), "v": pa.int64(), TIME: pa.int64(), MARK: pa.int64()}
+Tuple = tuple[int, int, int, int]
+"""id, k, v, time."""
+
+
+class Shared:
+    """A shared run in this process, and all tuples that it was given: (batch, tuple) by stream."""
+
+    def __init__(self, folder: str, streams: int, chain: Chain, queries: tuple[Served, ...]) -> None:
+        self.folder, self.streams, self.chain = folder, streams, chain
+        self.came: list[list[tuple[int, Tuple]]] = [[] for _ in range(streams)]
+        self.clock, self.ids = 0, 0
+        self.before: list[Block] = []
+        self.purged: tuple[int | None, ...] = ()
+        Store(folder).create({})
+        self.served: dict[str, list[tuple[Served, int, int | None, tuple[int | None, ...]]]] = {}
+        self.first, self.engine = queries, self.open(queries)
+        for q in queries:
+            self.served[q.name] = [(q, 0, None, (None,) * streams)]
+
+    def open(self, queries: tuple[Served, ...] = ()) -> Engine:
+        links = tuple(Link((a, "k"), (b, "k"), 0, 0) for a in range(self.streams) for b in range(a + 1, self.streams))
+        empty: tuple[dict[str, str], ...] = tuple({} for _ in range(self.streams))
+        predicate = Predicate(tuple("abcd")[: self.streams], (None,) * self.streams, empty, empty, links, ())
+        layout = Layout(tuple((name, name) for name in COLUMNS), ())
+        query = Query(predicate, (("id",),) * self.streams, (layout,) * self.streams, (None,) * self.streams, self.folder, 2)
+        return Engine(query, self.chain, Store(self.folder), 0, True, lambda events: None, queries)
+
+    def batch(self, rows: list[tuple[int, int, int, int]]) -> None:
+        """Tuples (stream, k, v, how long after the last one), as one batch."""
+        number = self.engine.state.batch + 1
+        self.before, self.purged = [*self.engine.state.blocks.values()], horizon(self.engine.state.latest, 0)
+        lines = []
+        for stream, k, v, later in rows:
+            self.clock += later
+            row = (self.ids, k, v, self.clock)
+            self.ids += 1
+            self.came[stream].append((number, row))
+            mark = sum(1 << q.bit for q in self.engine.state.queries if SELECTIONS[q.where[stream]](v))
+            if mark:
+                lines.append((stream, *row, mark))
+        columns = [pa.array([line[n] for line in lines], kind) for n, kind in enumerate((pa.int32(), *COLUMNS.values()))]
+        batch = pa.record_batch([*columns, pa.array(np.zeros(len(lines), np.int32))], names=["__stream", *COLUMNS, ROUTING])
+        self.engine._turn(Frame([[batch]]), number)
+
+    def change(self, queries: tuple[Served, ...]) -> None:
+        """Serve other queries, as SharedRun does."""
+        old, job = self.engine.state.queries, work(self.engine, queries)
+        new = [q for q in queries if q not in old]
+        parts = []
+        for block, host in job.slots:
+            rows, stream = job.rows(block, host), job.streams[block]
+            chosen = rows.chosen()
+            values = rows.numpy("v") if chosen is None else rows.numpy("v")[chosen]
+            fresh = [sum(1 << q.bit for q in new if SELECTIONS[q.where[stream]](v)) for v in values.tolist()]
+            columns = [np.full(len(fresh), block), np.full(len(fresh), host, np.int32), np.array(fresh, np.int64)]
+            parts.append(pa.record_batch([pa.array(c) for c in columns], names=["block", "host", "fresh"]))
+        lines = []
+        for report in writer(job)(iter(parts)):
+            for r in report.to_pylist():
+                lines.append([r["block"], r["host"], r["file"], r["place"], None, 0, r["rows"], r["bytes"], r["first"], r["last"]])
+        self.engine.amend(queries, self.engine.state.policy, lines, [], 0.0)
+
+    def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:
+        state = self.engine.state
+        queries = entered(state.queries, Served(name, windows, where), horizon(state.latest, 0))
+        self.change(queries)
+        self.served.setdefault(name, []).append((queries[-1], self.engine.state.batch + 1, None, queries[-1].complete))
+
+    def remove(self, name: str) -> None:
+        self.change(left(self.engine.state.queries, name))
+        q, first, _, since = self.served[name][-1]
+        self.served[name][-1] = (q, first, self.engine.state.batch, since)
+
+    def found(self, q: Served, first: int, end: int | None) -> Counter[tuple[int, ...]]:
+        """The results that a query got in some batches."""
+        ids: Counter[tuple[int, ...]] = Counter()
+        for file in self.engine.store.result_files(first, end):
+            for row in pq.read_table(file).to_pylist():
+                if row[QUERIES] >> q.bit & 1:
+                    ids[tuple(row[a]["id"] for a in "abcd"[: self.streams])] += 1
+        return ids
+
+    def truth(self, q: Served, first: int, end: int | None, since: tuple[int | None, ...]) -> tuple[Any, Any]:
+        """The results that a query must get in those batches, and those that it may get."""
+        must: Counter[tuple[int, ...]] = Counter()
+        may: Counter[tuple[int, ...]] = Counter()
+        mine = [[(b, t) for b, t in self.came[s] if SELECTIONS[q.where[s]](t[2])] for s in range(self.streams)]
+        for group in product(*mine):
+            last, now = max(b for b, _ in group), max(t[3] for _, t in group)
+            live = all(now - t[3] < w for (_, t), w in zip(group, q.windows, strict=True))
+            if live and len({t[1] for _, t in group}) == 1 and first <= last and (end is None or last < end):
+                may[tuple(t[0] for _, t in group)] += 1
+                if all(s is None or b >= first or t[3] >= s for (b, t), s in zip(group, since, strict=True)):
+                    must[tuple(t[0] for _, t in group)] += 1
+        return must, may
+
+    def check(self) -> None:
+        for q, first, end, since in (span for spans in self.served.values() for span in spans):
+            found, (must, may) = self.found(q, first, end), self.truth(q, first, end, since)
+            assert not must - found, f"{q} lost {must - found}"
+            assert not found - may, f"{q} has too many: {found - may}"
+
+    def check_state(self) -> None:
+        """Every tuple is held once, and of use to some query: none lies in a slice past the windows that it serves."""
+        state, held = self.engine.state, Counter()
+        job = work(self.engine, state.queries)
+        audience = Audience.of(state.queries)
+        for block, host in state.slots:
+            b, rows = state.blocks[block], job.rows(block, host)
+            assert len(b.hosts) == 1
+            chosen = rows.chosen()
+            keep = np.arange(rows.batch.num_rows) if chosen is None else np.flatnonzero(chosen)
+            held.update((b.stream, id) for id in rows.numpy("id")[keep].tolist())
+            lives = audience.lives(b.stream)[audience.rank(b.stream, rows.numpy(MARK)[keep])]
+            assert (rows.numpy(MARK)[keep] != 0).all()
+            limit = self.purged[b.stream] if b in self.before and state.policy["mode"] == "memory" else None
+            assert limit is None or (b.span[1] + lives > limit).all(), "a block that was there holds what no query can use"
+        assert max(held.values(), default=1) == 1
+
+    def restart(self) -> None:
+        self.engine = self.open(self.first)
+
+
+queries = st.tuples(
+    st.lists(st.sampled_from(WINDOWS), min_size=3, max_size=3), st.lists(st.sampled_from([*SELECTIONS]), min_size=3, max_size=3)
+)
+batches = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=12)
+
+
+class SharedRuns(RuleBasedStateMachine):
+    """Random batches, and between them queries that come and go, slices that are split and merged, and restarts."""
+
+    names = Bundle("names")
+
+    @initialize(
+        target=names,
+        streams=st.sampled_from((2, 2, 3)),
+        hosts=st.sampled_from((1, 1, 3)),
+        mode=st.sampled_from(("memory", "cpu", "auto")),
+        first=st.lists(queries, min_size=1, max_size=4),
+    )
+    def begin(self, streams: int, hosts: int, mode: Any, first: Any) -> Any:
+        self.folder = tempfile.TemporaryDirectory()
+        served: tuple[Served, ...] = ()
+        for n, query in enumerate(first):
+            served = entered(served, Served(f"q{n}", *(tuple(part[:streams]) for part in query)))
+        self.run = Shared(f"{self.folder.name}/run", streams, Chain(mode, hosts=hosts), served)
+        self.count = len(first)
+        return multiple(*(q.name for q in served))
+
+    @rule(rows=batches)
+    def some_tuples(self, rows: Any) -> None:
+        self.run.batch([(s % self.run.streams, *rest) for s, *rest in rows])
+
+    @rule(target=names, query=queries)
+    def one_more(self, query: Any) -> str:
+        windows, where = (tuple(part[: self.run.streams]) for part in query)
+        self.run.add(f"q{self.count}", windows, where)
+        self.count += 1
+        return f"q{self.count - 1}"
+
+    @rule(name=names)
+    def one_less(self, name: str) -> None:
+        alive = [q.name for q in self.run.engine.state.queries]
+        if name in alive and len(alive) > 1:
+            self.run.remove(name)
+
+    @rule(age=st.sampled_from((2, 4, 5, 7, 10, 12)), stream=st.sampled_from((None, 0, 1)), how=st.sampled_from(("split", "merge")))
+    def another_slice(self, age: int, stream: int | None, how: str) -> None:
+        state = self.run.engine.state
+        try:
+            policy = getattr(chains, how)(state.policy, age, stream)
+        except ValueError:
+            return
+        self.run.engine.amend(state.queries, policy, None, [], 0.0)
+
+    @rule(mode=st.sampled_from(("memory", "cpu", "auto")))
+    def another_chain(self, mode: Any) -> None:
+        state = self.run.engine.state
+        self.run.engine.amend(state.queries, chains.rebalance(state.policy, mode), None, [], 0.0)
+
+    @rule()
+    def restart(self) -> None:
+        self.run.restart()
+
+    @invariant()
+    def the_state_holds_what_is_of_use(self) -> None:
+        if hasattr(self, "run"):
+            self.run.check_state()
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            with self.folder:
+                self.run.check()
+
+
+SharedRuns.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestSharedRuns = SharedRuns.TestCase
+
+
+def test_selections_are_pushed_into_the_chain(tmp_path: Path) -> None:
+    """Mem-Opt with selections (Theorem 6): held is what came and a query can still use, no more and no less."""
+    served = entered((), Served("young", (4, 4), ("v < 3", None)))
+    served = entered(served, Served("old", (20, 20), ("v >= 5", "v = 9")))
+    run, draw = Shared(str(tmp_path / "run"), 2, Chain("memory"), served), np.random.default_rng(5)
+    sizes = []
+    for _ in range(40):
+        limit = horizon(run.engine.state.latest, 0)
+        run.batch([(s, int(draw.integers(2)), int(draw.integers(10)), s) for s in (0, 1)])
+        held = Counter(b.stream for b in run.engine.state.blocks.values() for _ in range(b.rows))
+        for s, bound in enumerate(limit):
+            lives = [(t[3], max((q.windows[s] for q in served if SELECTIONS[q.where[s]](t[2])), default=0)) for _, t in run.came[s]]
+            least, most = (
+                sum(life > 0 and (bound is None or time + life + spans.get(life, 0) > bound) for time, life in lives)
+                for spans in ({}, {4: 4 // 4, 20: (20 - 4) // 4})  # merged blocks span a quarter of their slice
+            )
+            assert least <= held[s] <= most
+        sizes.append(held[0])
+    assert 0 < max(sizes[20:]) < 20, "a window of twenty holds twenty tuples where nothing selects"
+    run.check()
+
+
+def test_no_query_makes_another_hold_more(tmp_path: Path) -> None:
+    """Theorem 5: without selections a chain for many holds no more than the query with the largest window holds alone."""
+    windows, held = (4, 7, 12, 20), []
+    for n, mine in enumerate((windows, windows[-1:])):
+        served: tuple[Served, ...] = ()
+        for w in mine:
+            served = entered(served, Served(f"w{w}", (w, w), (None, None)))
+        run, draw = Shared(str(tmp_path / str(n)), 2, Chain("memory"), served), np.random.default_rng(5)
+        for _ in range(40):
+            run.batch([(s, int(draw.integers(2)), 0, s) for s in (0, 1)])
+        held.append([sum(b.rows for b in run.engine.state.blocks.values() if b.stream == s) for s in (0, 1)])
+        run.check()
+    assert all(20 <= chain <= alone for chain, alone in zip(*held, strict=True))
