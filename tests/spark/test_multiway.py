@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from local import LocalRun
 from oracle import PLACEMENTS, Ids, differ, expected, found, frames, local, serves, tables, until
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -31,9 +32,12 @@ from toolkit.workloads.arrivals import Arrivals
 from toolkit.workloads.tpch import Workload
 
 
-def start(spark: SparkSession, given: Workload, placement: Placement, folder: Path) -> JoinRun:
-    join = StreamJoin(given.streams, given.on, placement, given.windows, given.time, partitions=2, check=True)
-    return join.start(folder, batches="batch")
+def prepared(given: Workload, placement: Placement) -> StreamJoin:
+    return StreamJoin(given.streams, given.on, placement, given.windows, given.time, partitions=2, check=True)
+
+
+def start(given: Workload, placement: Placement, folder: Path) -> JoinRun:
+    return prepared(given, placement).start(folder, batches="batch")
 
 
 def ended(run: JoinRun) -> JoinRun:
@@ -76,30 +80,32 @@ def truth(streams: int, windows: str, on: str) -> Ids:
     return expected(arrivals.tables(), on, spans)
 
 
-NAMES = {m: [n for n in PLACEMENTS if serves(PLACEMENTS[n], m)] for m in RATES}
-CASES = [
-    (streams, name, ("equal", "unequal")[(streams + k) % 2])
-    for streams, names in NAMES.items()
-    for k, name in enumerate(names)
-    if streams == 3 or k % 6 == streams % 6
-]
-"""Every placement with three streams, and half of them with four, five or six."""
+@pytest.mark.parametrize("windows", WINDOWS)
+@pytest.mark.parametrize("streams", RATES)
+def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, windows: str) -> None:
+    """By value where a placement needs that, else on a condition without an equality; another driver from the third batch on."""
+    arrivals, wrong = given(streams, windows), {}
+    for keying in ("tuple", "join"):
+        join = replace(arrivals.workload(spark), on=condition(arrivals, keying))
+        run, want = LocalRun(prepared(join, Centralized())), truth(streams, windows, join.on)
+        assert want.total() > 50
+        for name, make in PLACEMENTS.items():
+            if serves(make, streams) and make().keying == keying:
+                got, happened = run.run(make(), tmp_path / name, stops=(1,))
+                wrong[name] = differ(got, want)
+                assert [e.received for e in batches(happened)][: arrivals.batches] == [list(n) for n in arrivals.counts()]
+    assert len(wrong) > 9 and not any(wrong.values()), wrong
 
 
-@pytest.mark.parametrize(("streams", "name", "windows"), CASES)
-def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, name: str, windows: str) -> None:
-    """With three streams, stopped in the middle and resumed."""
-    arrivals, placement = given(streams, windows), PLACEMENTS[name]()
+@pytest.mark.parametrize("name", ["aligned", "coordinated", "ring, basic"])
+def test_a_run_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    arrivals, placement = given(3, "unequal"), PLACEMENTS[name]()
     join = replace(arrivals.workload(spark), on=condition(arrivals, placement.keying))
-    want = truth(streams, windows, join.on)
-    assert want.total() > 50
-    run = start(spark, join, placement, tmp_path / "run")
-    if streams == 3:
-        until(lambda: run.status["batch"] >= 1 or not run.isActive, "batch 1")
-        run.stop()
-        run = StreamJoin.resume(tmp_path / "run", join.streams)
-    assert differ(found(ended(run)), want) == ""
-    assert [e.received for e in batches(run.events())][: arrivals.batches] == [list(n) for n in arrivals.counts()]
+    run = start(join, placement, tmp_path / "run")
+    until(lambda: run.status["batch"] >= 1 or not run.isActive, "batch 1")
+    run.stop()
+    run = StreamJoin.resume(tmp_path / "run", join.streams)
+    assert differ(found(ended(run)), truth(3, "unequal", join.on)) == ""
 
 
 def test_routing_that_knows_no_semantics_loses_results_and_doubles_none(spark: SparkSession, tmp_path: Path) -> None:
@@ -107,8 +113,7 @@ def test_routing_that_knows_no_semantics_loses_results_and_doubles_none(spark: S
     arrivals, placement = replace(given(3, "equal"), step=1.5), SemanticsUnaware(4)
     join = replace(arrivals.workload(spark), on=condition(arrivals, "tuple"))
     want = truth(3, "equal", join.on)
-    run = ended(start(spark, join, placement, tmp_path / "run"))
-    got = found(run)
+    got, _ = LocalRun(prepared(join, placement)).run(placement, tmp_path / "run")
     assert not got - want
     assert 0 < got.total() < 0.3 * want.total()
 
@@ -130,10 +135,10 @@ def test_a_simulated_run_counts_what_an_executed_one_does(spark: SparkSession, t
     """
     sigma, changes = 0.2, ((35.0, (4.5, 3.0, 1.0)),)
     arrivals = Arrivals((2.0, 3.0, 4.5), 60.0, 10.0, (25.0, 25.0, 35.0), sigma, changes=changes, seed=7)
-    join, results = arrivals.workload(spark), set()
+    run, results = LocalRun(prepared(arrivals.workload(spark), Centralized())), set()
     for k, placement in enumerate(BOTH):
-        run = ended(start(spark, join, placement, tmp_path / str(k)))
-        executed, modelled = batches(run.events()), batches(simulated(placement, arrivals))
+        executed = batches(run.run(placement, tmp_path / str(k))[1])
+        modelled = batches(simulated(placement, arrivals))
         for name in ("received", "total", "live", "host_received", "host_stored", "host_stored_bytes", "host_moved"):
             assert [getattr(e, name) for e in executed] == [getattr(e, name) for e in modelled], (placement, name)
         results.add(sum(e.results for e in executed))
@@ -149,8 +154,8 @@ def test_selectivity_in_the_engine(spark: SparkSession, tmp_path: Path) -> None:
     for sigma in (0.0, 1.0):
         arrivals = Arrivals((1.0, 1.5, 1.0), 12.0, 4.0, (6.0, 5.0, 7.0), sigma, seed=3)
         want = expected(arrivals.tables(), "true", {"r": 6, "s": 5, "t": 7})
-        run = ended(start(spark, arrivals.workload(spark), Ring(3), tmp_path / str(sigma)))
-        assert differ(found(run), want if sigma else Ids()) == ""
+        got, _ = LocalRun(prepared(arrivals.workload(spark), Ring(3))).run(Ring(3), tmp_path / str(sigma))
+        assert differ(got, want if sigma else Ids()) == ""
 
 
 DUCKDB = {"vector_l2_distance": "list_distance", "vector_inner_product": "list_inner_product",
@@ -220,7 +225,7 @@ def test_vectors_match_where_they_show_the_same(
     want = expected(streams, same, dict.fromkeys(streams, 12))
     assert want.total() > 20
     assert {len(v) for rows in streams.values() for v in rows["v"].to_pylist()} == {vectors.COSTS[cost]}
-    assert differ(found(ended(start(spark, join, placement, tmp_path / "run"))), want) == ""
+    assert differ(found(ended(start(join, placement, tmp_path / "run"))), want) == ""
 
 
 def test_flights_against_duckdb(spark: SparkSession, tmp_path: Path) -> None:
@@ -230,5 +235,5 @@ def test_flights_against_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     streams = {a: f.toArrow() for a, f in late.items()}
     want = expected(streams, flights.ON, {"d": 3600, "a": 8 * 3600, "w": 3600})
     assert want.total() > 50
-    run = ended(start(spark, replace(join, streams=late), Aligned(4, sample=3), tmp_path / "run"))
+    run = ended(start(replace(join, streams=late), Aligned(4, sample=3), tmp_path / "run"))
     assert differ(found(run), want) == ""
