@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -81,25 +81,29 @@ class Engine:
             self.query = replace(self.alone, predicate=windowed(self.alone.predicate, windows), windows=windows)
             self.audience = Audience.of(queries)
 
-    def run(self, frame: DataFrame, epoch: int) -> None:
-        """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has been committed before."""
+    def run(self, frame: DataFrame, epoch: int, seen: Callable[[], Sequence[int | None]] = tuple) -> None:
+        """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has been committed before.
+
+        ``seen`` tells afterwards, by stream, the latest event time (microseconds) of all tuples that came, if more came than
+        ``frame`` has: event time goes on with those too that no query selects.
+        """
         if epoch > self.state.epoch:
-            self._turn(frame, epoch)
+            self._turn(frame, epoch, seen)
 
     def finish(self, frame: DataFrame, stopped: Callable[[], bool]) -> None:
         """At the end of the input, run batches of no tuples (``frame`` is empty) until no migration owes results."""
         owes = getattr(self.placement, "owes", lambda state: False)
         while owes(self.state.policy) and not stopped():
-            self._turn(frame, self.state.epoch)
+            self._turn(frame, self.state.epoch, tuple)
 
-    def _turn(self, frame: DataFrame, epoch: int) -> None:
+    def _turn(self, frame: DataFrame, epoch: int, seen: Callable[[], Sequence[int | None]]) -> None:
         number = self.state.batch + 1
         began = time.perf_counter()
         kept, plan = self._plan(number)
         planning = time.perf_counter() - began
         outcome = self._execute(frame, number, kept, plan)
         executed = time.perf_counter()
-        state = self._next(number, epoch, kept, plan, outcome)
+        state = self._next(number, epoch, kept, plan, outcome, seen())
         committed = self._committed(state, kept, plan, outcome)
         state.usage, state.matches = usage(committed), matches(self.state.matches, outcome.matches)
         state.queries, state.lineage = self.state.queries, lineage(self.state.lineage, outcome.lineage)
@@ -165,7 +169,9 @@ class Engine:
             rows = rows.repartitionById(query.partitions, "partition").mapInArrow(stage(batch), SHIPPED)
         return _merge([json.loads(row.body) for row in rows.collect()], self.streams)
 
-    def _next(self, number: int, epoch: int, kept: Plan, plan: Plan, outcome: Outcome) -> State:
+    def _next(
+        self, number: int, epoch: int, kept: Plan, plan: Plan, outcome: Outcome, seen: Sequence[int | None]
+    ) -> State:
         """The state that the batch leaves: blocks with the rows that were reported, and where their replicas are."""
         old = self.state
         live = {b.id: b for b in after(after(old.blocks.values(), kept), plan)}
@@ -180,7 +186,8 @@ class Engine:
             slots |= {(b.id, h): self._slot(b, h, outcome) for h in b.hosts}
         last = [sum(blocks[id].rows for id in fresh if id in blocks and blocks[id].stream == s) for s in range(self.streams)]
         size = [sum(blocks[id].bytes for id in fresh if id in blocks and blocks[id].stream == s) for s in range(self.streams)]
-        latest = list(old.latest)
+        known = zip(old.latest, seen or old.latest, strict=True)
+        latest = [max((t for t in times if t is not None), default=None) for times in known]
         for b in (blocks[id] for id in fresh if id in blocks):
             latest[b.stream] = b.span[1] if latest[b.stream] is None else max(b.span[1], latest[b.stream])
         owed = [[a, b] for a, b in (self.ledger.owed if self.ledger else ()) if a in blocks and b in blocks]

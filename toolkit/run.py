@@ -64,9 +64,8 @@ class JoinRun:
         )  # fmt: skip
         return [started]
 
-    def _ready(self, frame: DataFrame) -> DataFrame:
-        """A batch of the streams' union as the engine takes it."""
-        return frame
+    def _run(self, frame: DataFrame, number: int) -> None:
+        self._engine.run(frame, number)
 
     def _turn_batch(self, frame: DataFrame, number: int) -> None:
         """Spark calls this for every micro-batch. An exception must reach Spark, or it would take the batch for done."""
@@ -78,7 +77,7 @@ class JoinRun:
                 raise RuntimeError("the run was stopped before this batch")
             try:
                 frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")  # the query's own session: two plain stages
-                self._engine.run(self._ready(frame), number)
+                self._run(frame, number)
             except Exception as error:
                 self._error = error
                 raise
@@ -99,7 +98,7 @@ class JoinRun:
         """Wait for the end, whatever its reason, and tell it as the last event."""
         try:
             self._spark_query.awaitTermination()
-            self._engine.finish(self._ready(self._nothing()), self._stopping.is_set)
+            self._engine.finish(self._nothing(), self._stopping.is_set)
         except Exception as error:
             self._error = self._error or error
         with self._turn:

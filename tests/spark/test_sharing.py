@@ -53,6 +53,8 @@ def test_every_query_gets_its_own_results(spark: SparkSession, tmp_path: Path, c
     run.awaitTermination()
     for name in QUERIES:
         assert not differ(ids(run.results(name)), truth(name)), name
+    times = [max(row.a.ts, row.b.ts) for row in run.results("trend", ordered=True).toLocalIterator()]
+    assert times == sorted(times) and len(times) == truth("trend").total()
     assert all(e.late == 0 for e in run.events() if isinstance(e, BatchCommitted))
 
 

@@ -78,7 +78,8 @@ class Shared:
                 lines.append((stream, *row, mark))
         columns = [pa.array([line[n] for line in lines], kind) for n, kind in enumerate((pa.int32(), *COLUMNS.values()))]
         batch = pa.record_batch([*columns, pa.array(np.zeros(len(lines), np.int32))], names=["__stream", *COLUMNS, ROUTING])
-        self.engine._turn(Frame([[batch]]), number)
+        latest = [max((t[3] for _, t in came), default=None) for came in self.came]
+        self.engine._turn(Frame([[batch]]), number, lambda: latest)  # type: ignore[arg-type]
 
     def change(self, queries: tuple[Served, ...]) -> None:
         """Serve other queries, as SharedRun does."""
@@ -271,3 +272,52 @@ def test_no_query_makes_another_hold_more(tmp_path: Path) -> None:
         held.append([sum(b.rows for b in run.engine.state.blocks.values() if b.stream == s) for s in (0, 1)])
         run.check()
     assert all(20 <= chain <= alone for chain, alone in zip(*held, strict=True))
+
+
+def fed(run: Shared, batches: int, rate: int, seed: int = 5) -> list[list[int]]:
+    """Batches of a unit of time with so many tuples of each stream; the ends of the chain of stream 0 after each."""
+    draw, ends = np.random.default_rng(seed), []
+    for _ in range(batches):
+        rows = [(n % 2, int(draw.integers(2)), int(draw.integers(10)), 0) for n in range(2 * rate)]
+        run.batch([*rows[:-1], (1, 0, 0, 1)])
+        ends.append(run.engine.state.policy["ends"][0])
+    return ends
+
+
+def four(where: tuple[str | None, str | None] = (None, None)) -> tuple[Served, ...]:
+    """A query for each window; the longer ones select."""
+    served: tuple[Served, ...] = ()
+    for w in WINDOWS:
+        served = entered(served, Served(f"w{w}", (w, w), where if w > WINDOWS[0] else (None, None)))
+    return served
+
+
+def test_the_chain_follows_what_slices_cost_and_what_is_seen(tmp_path: Path) -> None:
+    """CPU-Opt (7.2) by measured rates and selectivities: dear slices are merged, and cheap ones are not."""
+    chosen = {}
+    for name, overhead in (("cheap", 0.0), ("dear", 1e6)):
+        run = Shared(str(tmp_path / name), 2, Chain("cpu", overhead=overhead), four())
+        ends = fed(run, 20, 6)
+        assert ends[0] == [*WINDOWS], "Mem-Opt as long as nothing has been seen"
+        chosen[name] = ends[-1]
+        run.check()
+    assert chosen == {"cheap": [*WINDOWS], "dear": [WINDOWS[-1]]}
+
+
+def test_the_chain_is_built_anew_when_the_statistics_change(tmp_path: Path) -> None:
+    """Few tuples make slices dear and routing cheap; many, the reverse."""
+    run = Shared(str(tmp_path / "run"), 2, Chain("cpu", overhead=40.0), four())
+    quiet = fed(run, 20, 1)[-1]
+    busy = fed(run, 30, 24)[-1]
+    assert len(quiet) < len(busy) == len(WINDOWS)
+    run.check()
+
+
+def test_auto_spends_comparisons_to_save_state(tmp_path: Path) -> None:
+    """Where a merged chain would hold much more than Mem-Opt, "auto" keeps Mem-Opt; where it holds no more, it merges (7.4.2)."""
+    chosen = {}
+    for name, where in (("selective", ("v = 9", "v = 9")), ("plain", (None, None))):
+        run = Shared(str(tmp_path / name), 2, Chain("auto", overhead=1e6), four(where))
+        chosen[name] = fed(run, 20, 6)[-1]
+        run.check()
+    assert chosen == {"selective": [*WINDOWS], "plain": [WINDOWS[-1]]}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlglot
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
@@ -20,6 +20,7 @@ from toolkit.audience import MARK, QUERIES, Served
 from toolkit.events import QueryAdded, QueryRemoved
 from toolkit.join import StreamJoin, micros
 from toolkit.parsing import parse
+from toolkit.predicate import TIME
 from toolkit.run import JoinRun
 from toolkit.sharing import chain as chains
 from toolkit.sharing.calibrate import measure
@@ -47,16 +48,24 @@ class SharedRun(JoinRun):
         windows, where, since = (dict(zip(self.join.streams, each, strict=True)) for each in (q.windows, q.where, q.complete))
         return QueryAdded(batch, q.name, q.bit, windows, where, since)
 
-    def _ready(self, frame: DataFrame) -> DataFrame:
-        return marked(frame, self._engine.query.layouts, self._engine.state.queries)
+    def _run(self, frame: DataFrame, number: int) -> None:
+        layouts = self._engine.query.layouts
+        seen = Observation()
+        whole = frame.observe(seen, *_latest(layouts))
+        self._engine.run(
+            marked(whole, layouts, self.queries), number, lambda: [seen.get[str(s)] for s in range(len(layouts))]
+        )
 
     @property
     def queries(self) -> tuple[Served, ...]:
         """The queries that are served now."""
         return self._engine.state.queries
 
-    def results(self, name: str) -> DataFrame:  # type: ignore[override]
+    def results(self, name: str, ordered: bool = False) -> DataFrame:  # type: ignore[override]
         """The committed results of one query, as JoinRun.results; of one that was removed, those it got.
+
+        ``ordered``: by the latest event time of their members. The commit of a batch is the punctuation of Fig. 5.7: what comes
+        after it is of later batches, so results are ordered within batches, and all of a batch stand before those of the next.
 
         Raises ValueError for a name that no query has had.
         """
@@ -69,8 +78,13 @@ class SharedRun(JoinRun):
         for bit, first, last in spans:
             if files := self.store.result_files(first, last):
                 mine = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
-                parts.append(spark.read.schema(schema).parquet(*files).where(mine).drop(QUERIES))
+                found = spark.read.schema(schema).parquet(*files).where(mine)
+                parts.append((found.orderBy(*self._order()) if ordered else found).drop(QUERIES))
         return reduce(DataFrame.union, parts[1:] or parts)
+
+    def _order(self) -> list[Column]:
+        batch = F.regexp_extract(F.col("_metadata.file_name"), r"^(\d+)", 1).cast("int")
+        return [batch, F.greatest(*(F.col(f"{a}.{self.join.time}") for a in self.join.streams))]
 
     def _spans(self, name: str) -> list[tuple[int, int, int | None]]:
         """When a query was served: its bit, the first batch, and the batch that was no longer its own."""
@@ -169,6 +183,16 @@ def marked(frame: DataFrame, layouts: Sequence[Layout], queries: Queries) -> Dat
     frame = frame.withColumn(MARK, mark)
     free = all(None in selections(queries, s) for s in range(len(layouts)))
     return frame if free else frame.where(F.col(MARK) != 0)
+
+
+def _latest(layouts: Sequence[Layout]) -> list[Column]:
+    """By stream, the latest event time (microseconds) in the streams' union; each is named by the stream's number."""
+    found = []
+    for s, layout in enumerate(layouts):
+        slot = F.col(layout.slot(TIME))
+        time = F.unix_micros(slot) if TIME in {name for name, _, _ in layout.copies} else slot
+        found.append(F.max(F.when(F.col("__stream") == s, time)).alias(str(s)))
+    return found
 
 
 def _laid_out(sql: str, layout: Layout) -> Column:
