@@ -104,7 +104,7 @@ def data_batches(run: SharedRun) -> list[int]:
         ({"windows": "1 minute", "on": "a.n = b.n"}, "joins on 'a.n = b.n'; this join is on 'a.k = b.k'"),
         ({"windows": "1 minute", "streams": ["a", "c"]}, "joins a, c; this join is of a, b"),
         ({"windows": "1 minute", "where": {"c": "c.n > 1"}}, "selects on c; the streams are a, b"),
-        ({"windows": "1 minute", "where": {"a": "a.nowhere > 1"}}, "nowhere"),
+        ({"windows": "1 minute", "where": {"a": "a.nowhere > 1"}}, "column 'a.nowhere' in the selection of 'new' on a is unknown"),
         ({"windows": "1 minute", "where": {"a": "b.n > 1"}}, "b"),
     ],
 )

@@ -20,7 +20,7 @@ from toolkit.audience import MARK, QUERIES, Served
 from toolkit.events import QueryAdded, QueryRemoved
 from toolkit.join import StreamJoin, micros
 from toolkit.parsing import parse
-from toolkit.predicate import TIME
+from toolkit.predicate import TIME, PredicateError
 from toolkit.run import JoinRun
 from toolkit.sharing import chain as chains
 from toolkit.sharing.calibrate import measure
@@ -300,7 +300,11 @@ class SharedJoin(StreamJoin):
             raise ValueError(f"query {name!r} selects on {', '.join(sorted(unknown))}; the streams are {', '.join(self.streams)}")
         found: list[str | None] = []
         for alias, frame in self.streams.items():
-            found.append(parse(where[alias], {alias: frame}, [None]).filters[0] if alias in where else None)
+            try:
+                found.append(parse(where[alias], {alias: frame}, [None]).filters[0] if alias in where else None)
+            except PredicateError as error:
+                place = f"in the selection of {name!r} on {alias}"
+                raise PredicateError(str(error).replace("in the join condition", place)) from None
         return tuple(found)
 
     def start(self, path: str | Path, batches: int | str = 20, pace: float = 0.0, **trigger: Any) -> SharedRun:
