@@ -1,0 +1,345 @@
+"""The chain, the merge graph, the table of queries and their panel: what they show, and what they do to a run."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from unit.test_sharing import Shared
+
+from toolkit.audience import Served
+from toolkit.events import BatchCommitted, QueryAdded, QueryRemoved, RunStarted
+from toolkit.headless import external_loads
+from toolkit.placement import Centralized
+from toolkit.sharing import chain as chains
+from toolkit.sharing import costs, slices
+from toolkit.sharing.chain import Chain as Placement
+from toolkit.sharing.queries import entered
+from toolkit.simulate import simulate
+from widgets import chain, merge_graph
+from widgets.chain_panel import SOURCES, ChainPanel
+from widgets.queries import Asked, QueryTable
+from widgets.strategies import charts, compared, modelled, statistics
+
+SERVED = entered(entered((), Served("near", (4, 4), (None, None))), Served("far", (12, 12), ("v < 3", None)))
+
+
+class Recorded(Shared):
+    """A shared run in this process that keeps its events, as SharedRun does."""
+
+    def __init__(self, folder, queries=SERVED):
+        self.events = []
+        super().__init__(folder, 2, Placement("memory"), queries)
+        self.events += [RunStarted(("a", "b"), "a.k = b.k", {}, "Chain", {}, 1, 63, None), *(self.told(q, -1) for q in queries)]
+
+    def open(self, queries=()):
+        engine = super().open(queries)
+        engine.publish = self.events.extend
+        return engine
+
+    def told(self, q, batch):
+        windows, where = (dict(zip("ab", part, strict=True)) for part in (q.windows, q.where))
+        return QueryAdded(batch, q.name, q.bit, windows, where, {"a": None, "b": None})
+
+    def some(self, batches):
+        for n in range(batches):
+            self.batch([(s, n % 3, v, int(s == 0 and v == 1)) for s in (0, 1) for v in (1, 5, 9)])
+
+    def reslice(self, policy):
+        state = self.engine.state
+        self.engine.amend(state.queries, policy, None, [], 0.0)
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = Recorded(str(tmp_path / "run"))
+    run.some(20)
+    return run
+
+
+def test_slices_hold_what_the_run_stores_and_serve_queries_with_longer_windows(run):
+    commits = [e for e in run.events if isinstance(e, BatchCommitted)]
+    pictures = chain.frames(run.events)
+    for picture, commit in zip(pictures, commits, strict=True):
+        assert [sum(rows for _, _, rows, _, _ in s["slices"]) for s in picture["streams"]] == commit.live
+        assert all(0 <= share <= 1 for s in picture["streams"] for *_, share, _ in s["slices"])
+        assert [s["came"] for s in picture["streams"]] == commit.received
+    a, b = pictures[-1]["streams"]
+    assert [(begin, end, serves) for begin, end, _, _, serves in a["slices"]] == [(0, 4, "near, far"), (4, 12, "far")]
+    assert a["queries"] == [["near", 4, ""], ["far", 12, "v < 3"]] and b["queries"][1] == ["far", 12, ""]
+    assert all(rows > 0 for s in (a, b) for _, _, rows, _, _ in s["slices"])
+
+
+def test_no_tuple_gets_lost_between_two_pictures(run):
+    before, flowed = {"a": 0, "b": 0}, {"aged": 0, "cut": 0, "expired": 0}
+    for picture in chain.frames(run.events):
+        for s in picture["streams"]:
+            held, cut = sum(rows for _, _, rows, _, _ in s["slices"]), sum(rows for _, rows in s["cut"])
+            assert before[s["name"]] + s["came"] == held + cut + s["expired"], picture["title"]
+            before[s["name"]] = held
+            flowed["aged"] += sum(rows for _, _, rows in s["aged"])
+            flowed["cut"] += cut
+            flowed["expired"] += s["expired"]
+            assert s["name"] == "a" or not cut, "only a has a selection"
+            assert all(i < j for i, j, _ in s["aged"])
+    assert all(flowed.values())
+
+
+def test_what_a_slice_loses_by_age_another_gains(run):
+    pictures = chain.frames(run.events)
+    for before, after in zip(pictures, pictures[1:], strict=False):
+        for old, new in zip(before["streams"], after["streams"], strict=True):
+            left = sum(rows for i, _, rows in new["aged"] if i == 0)
+            cut = dict(map(tuple, new["cut"])).get(1, 0)
+            assert new["slices"][0][2] == old["slices"][0][2] + new["came"] - left - cut
+
+
+def test_queries_and_slices_that_change_are_told_and_drawn(run):
+    run.reslice(chains.split(run.engine.state.policy, 8, 0))
+    assert "the slices change with the next batch" in chain.frames(run.events)[-1]["note"]
+    run.some(1)
+    split = chain.frames(run.events)[-1]
+    assert "a is cut anew (split), slices end at 4 µs, 8 µs, 12 µs" in split["note"]
+    assert [len(s["slices"]) for s in split["streams"]] == [3, 2] and split["streams"][0]["aged"] == []
+    run.reslice(chains.merge(run.engine.state.policy, 4))
+    run.some(1)
+    merged = chain.frames(run.events)[-1]["streams"]
+    assert [len(s["slices"]) for s in merged] == [2, 1] and [m[0] for m in merged[1]["marks"]] == [0, 4, 12], "windows stay marked"
+    new = Served("new", (20, 7), (None, None))
+    run.add("new", new.windows, new.where)
+    run.events.insert(-1, run.told(run.engine.state.queries[-1], run.engine.state.batch))
+    assert "query new comes" in (came := chain.frames(run.events)[-1])["note"] and "3 queries" in came["title"]
+    run.remove("far")
+    run.events.insert(-1, QueryRemoved(run.engine.state.batch, "far"))
+    gone = chain.frames(run.events)[-1]
+    assert "query far goes" in gone["note"] and [q[0] for q in gone["streams"][0]["queries"]] == ["near", "new"]
+
+
+def test_measured_and_modelled_runs_never_look_alike(run):
+    assert all("measured on Spark" in f["note"] for f in chain.frames(run.events))
+    start = next(k for k, e in enumerate(run.events) if isinstance(e, RunStarted))
+    run.events[start] = RunStarted(("a", "b"), "a.k = b.k", {}, "Chain", {}, 1, 63, None, "modelled")
+    assert all("modelled run" in f["note"] for f in chain.frames(run.events))
+
+
+def test_every_slice_has_a_place_of_its_own_whatever_the_windows(run):
+    assert chain.span(90e6) == "1.5 min" and chain.span(3600e6) == "1 h" and chain.span(1500) == "1.5 ms"
+    places = [x for *_, x in chain._marks({0, 10**6, 2 * 10**6, 3600 * 10**6})]
+    assert places[0] == 0 and places[-1] == 1 and min(b - a for a, b in zip(places, places[1:], strict=False)) > 0.1
+
+
+def test_the_film_needs_no_network_and_only_live_ones_can_be_clicked(run):
+    view = chain.Chain(run.events)
+    page = view.to_html()
+    assert external_loads(page) == [] and 'film(document.getElementById("braid-' in page
+    assert not any(f["pick"] for f in view.frames) and all(f["pick"] for f in chain.Chain(run.events, pick=True).frames)
+    assert view.position == len(view.frames) - 1
+    assert len(chain.frames(run.events, most=5)) <= 6
+
+
+def test_the_table_of_slices_has_every_batch(run):
+    table = chain.table(run.events)
+    assert table.groupby("batch")["rows"].sum().tolist() == [sum(e.live) for e in run.events if isinstance(e, BatchCommitted)]
+    assert table["slice"].max() == 2 and set(table["stream"]) == {"a", "b"}
+
+
+def test_a_run_without_a_chain_is_refused():
+    with pytest.raises(ValueError, match="no chain"):
+        chain.frames(simulate(Centralized(), [(1, 1)]))
+
+
+def test_the_merge_graph_has_every_edge_and_shows_the_shortest_path():
+    windows = (1.0, 2.0, 3.0, 24.0, 30.0)
+    known = slices.unfiltered((20.0, 20.0), 0.025, 40.0, 5)
+    shown = merge_graph.figure(windows, known, "Graph of r")
+    best = slices.cpu_chain(windows, known)
+    assert 1 < len(best) < 5
+    chosen = shown.data[shown.data["chosen"]]
+    assert len(shown.data) == 15 and tuple(chosen["end"]) == best and chosen["start"].tolist() == [0, *best[:-1]]
+    assert chosen["cost_modelled"].sum() == pytest.approx(slices.chain_cost(best, windows, known))
+    assert shown.data["cost_modelled"].map(merge_graph._brief).isin(shown.figure.data[1].text + shown.figure.data[3].text).all()
+    assert "(modelled)" in shown.figure.layout.title.text and f"keeps {len(best)} of 5" in shown.figure.layout.title.text
+
+
+def test_what_is_typed_becomes_windows_and_selections():
+    q = Asked("q", "a: 1 hour, b: 5 minutes", "a.x > 3 AND (b.y = 1 OR b.y = 2) AND a.z IS NULL")
+    assert q.windows("ab") == {"a": "1 hour", "b": "5 minutes"} and Asked("q", "2 minutes").windows("ab") == dict.fromkeys(
+        "ab", "2 minutes"
+    )
+    assert q.selections("ab") == {"a": "a.x > 3 AND a.z IS NULL", "b": "(b.y = 1 OR b.y = 2)"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (Asked("q", "soon"), "the window of 'q' on a is 'soon'"),
+        (Asked("q", "a: 1 hour"), "has windows for a; the streams are a, b"),
+        (Asked("q", "1 hour", "a.x > b.x"), "which is over a and b"),
+        (Asked("q", "1 hour", "x > 3"), "which is over no stream"),
+        (Asked("q", "1 hour", "c.x > 3"), "which is over c"),
+        (Asked("q", "1 hour", "a.x >"), "is no condition in Spark SQL"),
+        (Asked("", "1 hour"), "has no name"),
+    ],
+)
+def test_bad_input_gets_a_sentence(asked, told):
+    with pytest.raises(ValueError, match=told):
+        asked.check("ab")
+
+
+def test_the_table_keeps_what_was_typed_and_the_queries_there_were():
+    seen = []
+    table = QueryTable("ab", [Asked("one", "1 minute"), Asked("two", "2 minutes", on=False)], seen.append)
+    first, second = table.rows.children
+    first.window.value = "soon"
+    assert (
+        "&#x27;soon&#x27;" in table.message.value
+        and first.window.value == "soon"
+        and table.queries[0].window == "1 minute"
+        and not seen
+    )
+    first.window.value = "3 minutes"
+    assert table.message.value == "" and seen[-1][0].window == "3 minutes"
+    second.name.value = "one"
+    assert "two queries are named" in table.message.value
+    second.name.value = "two"
+    first.on.value = False
+    assert "no query is on" in table.message.value and len(seen) == 1
+    second.on.value = True
+    assert [q.name for q in table.active] == ["two"]
+    table.switch(["one"])
+    assert first.on.value and not second.on.value and len(seen) == 2, "not a change of the analyst's"
+    table.more.click()
+    assert table.queries[-1] == Asked("query 1", "2 minutes", on=False)
+    table._remove(table.rows.children[-1])
+    assert [q.name for q in table.queries] == ["one", "two"]
+
+
+def test_queries_are_modelled_by_the_equations():
+    asked = [Asked("a", "5 s"), Asked("b", "5 s", "r.x > 1"), Asked("c", "10 s"), Asked("d", "30 s", "r.x > 1")]
+    asked = [Asked(q.name, q.window.replace("s", "seconds"), q.where) for q in asked]
+    q = modelled(asked, "rs", 20.0, 0.3, 0.05)
+    assert q.windows == pytest.approx((5, 5, 10, 30)) and q.plain == 3
+    windows, known = statistics(q, 2.5)
+    assert windows == (5, 10, 30) and known.surviving == ((1, 1, 0.3), (1, 1, 1)) and known.queries == (2, 1, 1)
+    found = compared(q, windows)
+    assert list(found) == ["isolated", "pull-up", "partition", "state slices"]
+    assert found["state slices"].memory == min(c.memory for c in found.values())
+    one = compared(q, (30.0,))
+    assert one["slices, CPU-Opt"].memory == pytest.approx(costs.pull_up(q).memory) and "slices, Mem-Opt" in one
+    assert "partition" not in compared(modelled(asked[:1], "rs", 20.0, 0.3, 0.05), (5.0,))
+    assert all("modelled" in c.figure.layout.title.text for c in charts(asked, "rs", 20.0, 0.3, 0.05, 2.5))
+    with pytest.raises(ValueError, match="every query has a selection"):
+        modelled(asked[3:], "rs", 20.0, 0.3, 0.05)
+
+
+class Run:
+    """A run that goes on until it is ended, and keeps what was asked of it."""
+
+    isActive = True  # noqa: N815 (Spark's name)
+
+    def __init__(self, events, queries):
+        self._events, self.queries, self.asked = events, list(queries), []
+        self.join = SimpleNamespace(streams=dict.fromkeys("rs"), query=self.query)
+
+    def query(self, name, windows, where, on, streams):
+        if "r.none" in str(where):
+            raise ValueError("column 'r.none' is unknown")
+        return SimpleNamespace(name=name, windows=tuple(windows.values()), where=tuple(where.items()))
+
+    def add(self, name, windows, where):
+        self.asked.append(("add", name))
+        self.queries.append(self.query(name, windows, where, None, None))
+
+    def remove(self, name):
+        self.asked.append(("remove", name))
+        self.queries = [q for q in self.queries if q.name != name]
+
+    def split(self, age, stream):
+        self.asked.append(("split", age, stream))
+
+    def merge(self, age, stream):
+        raise ValueError(f"no two slices meet at {age}")
+
+    def rebalance(self, kind):
+        self.asked.append(("rebalance", kind))
+
+    def events(self, since=0):
+        return self._events[since:]
+
+    def exception(self):
+        return None
+
+    def stop(self):
+        self.isActive = False
+
+    pause = unpause = lambda self: None
+
+
+@pytest.fixture
+def live(run):
+    """A panel that follows a run; nothing is measured here."""
+
+    def launch(settings):
+        started = Run(run.events, [])
+        started.queries = [started.query(q.name, q.windows("rs"), q.selections("rs"), None, None) for q in settings["queries"]]
+        return started
+
+    panel = ChainPanel(launch)
+    panel.start.click()
+    panel.wait(30)
+    yield panel
+    panel.run.stop()
+    panel.follower.wait(30)
+
+
+def test_a_click_splits_or_merges_on_the_running_join(live, run):
+    live.show(run.events)
+    live.film.picked = {"act": "split", "stream": 1, "age": 2_500_000, "n": 1}
+    live.settle(30)
+    assert live.run.asked == [("split", "2500000 microseconds", "s")] and live.error is None
+    assert live.inputs["chain"].value == "given" and live.settings()["chain"] == "memory"
+    live.film.picked = {"act": "merge", "stream": 0, "age": 7, "n": 2}
+    live.settle(30)
+    assert "no two slices meet at 7 microseconds" in live.message.value
+    live.inputs["chain"].value = "memory"
+    live.settle(30)
+    assert live.run.asked[1:] == [("rebalance", "memory")]
+
+
+def test_the_table_adds_and_removes_on_the_running_join(live):
+    names = [q.name for q in SOURCES["arrivals"].queries]
+    live.table.rows.children[3].on.value = True
+    live.table.rows.children[1].on.value = False
+    live.settle(30)
+    assert live.run.asked == [("add", names[3]), ("remove", names[1])]
+    live.table.rows.children[0].window.value = "7 seconds"
+    live.settle(30)
+    assert live.run.asked[2:] == [("remove", names[0]), ("add", names[0])], "an edited query goes and comes again"
+    live.table.rows.children[1].where.value = "r.none > 1"
+    live.table.rows.children[1].on.value = True
+    live.settle(30)
+    assert "&#x27;r.none&#x27; is unknown" in live.message.value and len(live.run.asked) == 4
+    row = live.table.rows.children[1]
+    assert not row.on.value and row.where.value == "r.none > 1", "it is not served; what was typed stays"
+    live.inputs["chain"].value = "cpu"
+    live.settle(30)
+    assert live.run.asked[-1] == ("rebalance", "cpu")
+
+
+def test_before_a_launch_the_panel_models_and_keeps_the_queries_of_each_source():
+    panel = ChainPanel(lambda s: None, overhead=4.0)
+    assert panel.settings()["overhead"] == 4.0 and [q.name for q in panel.settings()["queries"]] == ["alarm", "watch", "trend"]
+    before = panel.outputs[1].outputs
+    panel.table.rows.children[0].window.value = "9 seconds"
+    assert panel.outputs[1].outputs != before
+    panel.inputs["source"].value = "flights"
+    assert panel.table.streams == ("d", "w") and panel.inputs["rate"].value == SOURCES["flights"].controls["rate"]
+    panel.inputs["source"].value = "arrivals"
+    assert panel.table.queries[0].window == "9 seconds"
+    for row in panel.table.rows.children[:2]:
+        row.on.value = False
+    assert "every query has a selection" in panel.outputs[0].outputs[0]["data"]["text/plain"]
+    panel._picked({"new": {"act": "split", "stream": 0, "age": 1, "n": 1}})
+    assert "launch one" in panel.message.value
+    panel.show([])
+    assert panel.film is None, "there is nothing to draw yet"
