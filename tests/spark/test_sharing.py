@@ -102,6 +102,7 @@ def data_batches(run: SharedRun) -> list[int]:
         ({"windows": {"a": "1 minute"}}, "windows for a; it needs one for each of a, b"),
         ({"windows": "soon"}, "must be a positive span"),
         ({"windows": "1 minute", "on": "a.n = b.n"}, "joins on 'a.n = b.n'; this join is on 'a.k = b.k'"),
+        ({"windows": "1 minute", "on": "a.k <> b.k"}, "joins on 'a.k <> b.k'; this join is on 'a.k = b.k'"),
         ({"windows": "1 minute", "streams": ["a", "c"]}, "joins a, c; this join is of a, b"),
         ({"windows": "1 minute", "where": {"c": "c.n > 1"}}, "selects on c; the streams are a, b"),
         ({"windows": "1 minute", "where": {"a": "a.nowhere > 1"}}, "column 'a.nowhere' in the selection of 'new' on a is unknown"),
@@ -114,6 +115,12 @@ def test_a_query_that_does_not_fit_is_refused(spark: SparkSession, query: dict[s
         join.add("new", **query)
     assert "\n" not in str(refused.value)
     assert join.queries == ()
+
+
+def test_a_query_on_the_same_condition_is_taken_however_it_is_written(spark: SparkSession) -> None:
+    join = SharedJoin(frames(spark, STREAMS), "a.k = b.k AND a.n < b.n", time="ts")
+    join.add("same", "1 minute", on="(A.n<b.n) and b.k=a.k", streams=["b", "a"])
+    assert [q.name for q in join.queries] == ["same"]
 
 
 def test_what_cannot_run_is_refused_before_it_starts(spark: SparkSession, tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from toolkit.sharing.slices import chain_cost, choose, cpu_chain, memory_chain
 from toolkit.upkeep import reached
 
 Mode = Literal["memory", "cpu", "auto", "given"]
+MODES = ("auto", "memory", "cpu")
+"""What a user may choose by name."""
 
 _REVIEW = 8
 """Batches between two looks at the statistics."""

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import sqlglot
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from sqlglot import exp
 
@@ -22,6 +21,7 @@ from toolkit.engine import Engine
 from toolkit.files import BlockFiles, replica
 from toolkit.kernels import Rows
 from toolkit.predicate import Predicate
+from toolkit.sharing.marks import marks
 from toolkit.sharing.queries import Queries, bits, remarked, selections
 from toolkit.store import Slot
 from toolkit.upkeep import horizon
@@ -76,12 +76,6 @@ def remark(spark: SparkSession, job: Remarking, schemas: list[T.StructType], new
         parts.append(read.select("block", "host", marks(wanted).alias("fresh")))
     whole = reduce(DataFrame.union, parts).mapInArrow(writer(job), _REPORT)
     return [[r.block, r.host, r.file, r.place, None, 0, r.rows, r.bytes, r.first, r.last] for r in whole.collect()]
-
-
-def marks(wanted: Mapping[str | None, int], at: Callable[[str], Column] = F.expr) -> Column:
-    """The bits of the selections that a tuple passes, each evaluated once; NULL passes none. ``at`` makes a column of Spark SQL."""
-    terms = [F.lit(b) if sql is None else F.when(at(sql), F.lit(b)).otherwise(F.lit(0)) for sql, b in wanted.items()]
-    return reduce(lambda a, b: a.bitwiseOR(b), terms, F.lit(0)).cast("long")
 
 
 def reader(job: Remarking, columns: list[str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
