@@ -74,6 +74,32 @@ def test_the_psp_ring(tmp_path: Path) -> None:
     assert "Adaptation flattens the response time" in html and "<td>no</td>" in html and "<td>yes</td>" in html, "the claims"
 
 
+SLICES = ["flight_days=1", "flight_batches=8", "study_seconds=60"]
+
+
+def test_state_slices(tmp_path: Path) -> None:
+    assert report("04_state_slices", page := tmp_path / "slices.html", SLICES) == 0
+    html = page.read_text(encoding="utf-8")
+    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 2, "Table 5.1, and the chain"
+    assert "step 1 of 16" in html and "query united comes" in html and "query delayed goes" in html and "(split)" in html
+    assert "none lost and none doubled" in html, "every query has DuckDB's results"
+    assert all(f"Fig. {number}" in html for number in ("5.8", "5.9", "5.10", "6.4, 6.5", "6.6, 6.7", "8.1", "8.2", "8.3"))
+    assert "Merge graph of r (modelled)" in html and "<td>no</td>" in html and "all checks passed" in html, "the claims"
+
+
+SHARED_RING = ["hosts=3", "days=1", "batches=2", "compare=2", "deploy_batches=10"]
+
+
+def test_the_shared_ring(tmp_path: Path) -> None:
+    assert report("05_shared_ring", page := tmp_path / "ring.html", SHARED_RING) == 0
+    html = page.read_text(encoding="utf-8")
+    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 3, "two rings, an example"
+    assert "2 of 2 batches" in html and "10 of 10 batches" in html and "step 1 of 13" in html
+    assert "12 of 12 dashboards as by DuckDB" in html and "the fullest host has" in html, "the claims"
+
+
 UNCHANGED = """# The recorded run, as if its grid had stayed square
 seen = happened.read(RECORDINGS / "fluct.jsonl")
 seen = [e for e in seen if not (isinstance(e, happened.MappingChanged) and e.batch)]"""

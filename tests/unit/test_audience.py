@@ -280,7 +280,6 @@ def test_which_host_holds_a_slice_does_not_change_what_is_compared(tmp_path: Pat
     assert len({run.total("compared") for run in runs}) == len({run.total("results") for run in runs}) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="event time is known from selected tuples only, so a rare selection holds back the purge")
 def test_a_rare_selection_on_one_stream_does_not_keep_the_state_of_another(tmp_path: Path):
     queries = made((20, 20), where=(("v = 9", None),))
     draw = random.Random(0)

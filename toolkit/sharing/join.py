@@ -166,8 +166,10 @@ class SharedJoin(StreamJoin):
 
 def _conjuncts(on: str) -> set[str]:
     """What a condition asks for, in no order; equalities read from either side."""
-    found = set()
-    for c in conjuncts(sqlglot.parse_one(on, read="spark")):
-        sides = sorted(side.sql(dialect="spark").lower() for side in c.iter_expressions()) if isinstance(c, exp.EQ) else []
-        found.add(" = ".join(sides) or c.sql(dialect="spark").lower())
+    tree, found = sqlglot.parse_one(on, read="spark"), set()
+    for identifier in tree.find_all(exp.Identifier):
+        identifier.set("this", identifier.name.lower())
+    for c in conjuncts(tree):
+        sides = sorted(side.sql(dialect="spark") for side in c.iter_expressions()) if isinstance(c, exp.EQ) else []
+        found.add(" = ".join(sides) or c.sql(dialect="spark"))
     return found

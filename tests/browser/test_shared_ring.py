@@ -1,0 +1,43 @@
+"""The shared ring's notebook in JupyterLab: the panel with its table of queries, and the stepped example, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from papermill import execute_notebook
+from playwright.sync_api import expect
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "05_shared_ring.ipynb"
+CELLS = ("05-01", "05-02", "05-04", "05-06")
+SOON = 60_000
+
+
+def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(lab: Any, opened: Callable[..., Any]) -> None:
+    notebook: Any = execute_notebook(NOTEBOOK, None, {}, prepare_only=True, kernel_name="python3")
+    notebook.cells = [c for c in notebook.cells if c.id in CELLS]
+    nbformat.write(notebook, lab.folder / NOTEBOOK.name)
+    before = set(lab.processes("java"))
+    shown = opened(NOTEBOOK.name)
+    page, film = shown.page, shown.page.locator(".braid[data-seq]")
+    shown.run_all()
+    expect(film).to_have_count(1, timeout=SOON)
+    expect(page.get_by_role("button", name="Launch on Spark")).to_be_enabled(timeout=SOON)
+    windows = page.get_by_placeholder("10 minutes, or a: 1 hour, b: 5 minutes")
+    expect(windows).to_have_count(6)
+    windows.first.fill("a: 3 hours, d: 1 hour")
+    windows.first.press("Tab")
+    expect(page.get_by_role("alert")).to_have_text("query 'now' has windows for a, d; the streams are a, d, w")
+    windows.first.fill("3 hours")
+    windows.first.press("Tab")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.get_by_role("button", name="Share out anew")).to_be_disabled()
+
+    expect(film).to_contain_text("step 1 of 13")
+    for press, now in (("forward", 2), ("forward", 3), ("back", 2)):
+        film.get_by_label(press).click()
+        expect(film).to_contain_text(f"step {now} of 13")
+    expect(film.locator("table")).to_contain_text("T111111–111")
+    assert set(lab.processes("java")) <= before and shown.errors == []
