@@ -17,8 +17,8 @@ lab: $(READY) java ## open the notebooks in JupyterLab
 report: $(READY) java ## run one notebook: make report NAME=01_adaptive_theta_join ARGS="-p skew=1.0 -o out.html"
 	@$(BIN)/braid report $(NAME) $(ARGS)
 
-test: $(READY) java chromium lint ## lint and all tests
-	@$(BIN)/pytest $(ARGS)
+test: $(READY) java chromium lint ## lint and all tests, two at a time
+	@$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
 
 test-unit: $(READY) ## the tests that need no Spark, in seconds
 	@$(BIN)/pytest tests/unit $(ARGS)

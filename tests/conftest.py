@@ -26,6 +26,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(HERE).parts[0]
         if folder in FOLDERS:
             item.add_marker(folder)
+        if folder in ("spark", "browser"):  # each of these shares what is slow to start
+            item.add_marker(pytest.mark.xdist_group(folder))
         if folder == "browser" and os.environ.get("BRAID_NO_BROWSER"):
             item.add_marker(pytest.mark.skip(reason="BRAID_NO_BROWSER is set"))
 

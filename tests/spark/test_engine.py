@@ -154,12 +154,11 @@ def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:
         batch = pa.array([b + 3 * (i % 10 == 0) for i, b in enumerate(rows["batch"].to_pylist())], pa.int32())
         streams[alias] = rows.set_column(rows.schema.get_field_index("batch"), "batch", batch)
     want = expected(streams, on, windows)
-    runs = {}
+    results, late = {}, {}
     for name, lateness in (("scatter", "4 minutes"), ("static grid", "0 seconds"), ("adaptive", "0 seconds")):
-        join = make(spark, streams, on, windows, PLACEMENTS[name](), lateness=lateness)
-        runs[name] = ended(join.start(tmp_path / name, batches="batch"))
-    late = {name: sum(e.late for e in run.events() if isinstance(e, events.BatchCommitted)) for name, run in runs.items()}
-    results = {name: found(run) for name, run in runs.items()}
+        run = LocalRun(make(spark, streams, on, windows, Centralized(), lateness=lateness))
+        results[name], happened = run.run(PLACEMENTS[name](), tmp_path / name)
+        late[name] = sum(e.late for e in happened if isinstance(e, events.BatchCommitted))
     assert late["scatter"] == 0
     assert differ(results["scatter"], want) == ""
     assert late["static grid"] == late["adaptive"] > 0

@@ -321,3 +321,14 @@ def test_auto_spends_comparisons_to_save_state(tmp_path: Path) -> None:
         chosen[name] = fed(run, 20, 6)[-1]
         run.check()
     assert chosen == {"selective": [*WINDOWS], "plain": [WINDOWS[-1]]}
+
+
+def test_a_ring_is_shared_out_by_what_selections_leave(tmp_path: Path) -> None:
+    """Chapter 21: where only the young are held in numbers, the young take most of the hosts; none stays with the state of two."""
+    run = Shared(str(tmp_path / "run"), 2, Chain("memory", hosts=4), four(("v = 9", "v = 9")))
+    fed(run, 60, 12)
+    held = np.zeros(4)
+    for b in run.engine.state.blocks.values():
+        held[b.hosts[0]] += b.rows
+    assert held.max() < 2 * held.mean()
+    run.check()

@@ -30,6 +30,8 @@ MODES = ("auto", "memory", "cpu")
 
 _REVIEW = 8
 """Batches between two looks at the statistics."""
+_SHIFT = 0.1
+"""State is shared out anew when an age at which a host hands on would move by more than this share of the longest window."""
 _GAIN = 0.8
 """Another chain must cost less than this share of the present one, lest noise alone rebuild it."""
 
@@ -132,6 +134,7 @@ class _Turn:
         self.streams = range(len(facts.streams))
         self.windows = [memory_chain(q.windows[s] for q in facts.queries) for s in self.streams]
         self.changed = [list(w) for w in self.windows] != state["windows"]
+        self.reviewing = state["seen"] is None or facts.batch >= state["seen"]["batch"] + _REVIEW
         self.events: list[Any] = []
 
     def plan(self) -> Plan:
@@ -148,7 +151,7 @@ class _Turn:
     def _choose(self) -> None:
         """The chains: as they were given, or the best for the queries, and now and then for the statistics, that there are."""
         mode, earlier = self.state["mode"], self.state["seen"]
-        due = earlier is None or self.facts.batch >= earlier["batch"] + _REVIEW
+        due = self.reviewing
         ends = []
         for s in self.streams:
             windows, now = self.windows[s], tuple(self.state["ends"][s])
@@ -171,15 +174,24 @@ class _Turn:
         return ends if better else now
 
     def _deploy(self) -> None:
-        """Share out the ages of every stream among the hosts anew when the chains have changed (chapter 21)."""
-        if not self.changed and self.state["ends"] == self.before and not self.state["reason"]:
+        """Share out the ages of every stream among the hosts (chapter 21), anew when the chains have changed or a look at the
+        statistics tells of other shares.
+        """
+        same = not self.changed and self.state["ends"] == self.before and not self.state["reason"]
+        if same and not self.reviewing:
             return
-        hosts = self.chain.hosts
-        self.state["nodes"] = [deployed(self.facts, s, self.windows[s], hosts) for s in self.streams]
+        nodes = [deployed(self.facts, s, self.windows[s], self.chain.hosts) for s in self.streams]
+        if same and all(map(self._close, self.streams, self.state["nodes"], nodes)):
+            return
+        self.state["nodes"] = nodes
         reason = self.state["reason"] or self.state["mode"]
         for s in self.streams:
             nodes = [[age, self._host(s, k)] for k, age in enumerate((*self.state["nodes"][s], self.windows[s][-1]))]
             self.events.append(ChainSet(self.facts.batch, s, reason, self.state["ends"][s], nodes))
+
+    def _close(self, stream: int, old: list[int], new: list[int]) -> bool:
+        """Whether hosts would hand tuples on at about the same ages."""
+        return all(abs(a - b) <= _SHIFT * self.windows[stream][-1] for a, b in zip(old, new, strict=True))
 
     def _host(self, stream: int, place: int) -> int:
         """The host of a stretch of ages. Streams begin on different hosts, so that new tuples do not all come to one."""
