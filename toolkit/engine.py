@@ -129,6 +129,8 @@ class Engine:
         """
         old, none = self.state, [0] * self.streams
         state = replace(old, batch=old.batch + 1, policy=policy, queries=queries, last_received=none)
+        if queries != old.queries:
+            state.lineage = ()  # a routing key is a rank among the queries' windows
         outcome = Outcome({}, {}, [], {})
         if replicas is not None:
             outcome.slots = {(line[0], line[1]): line for line in replicas}

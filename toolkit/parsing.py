@@ -111,7 +111,7 @@ def _analyse(tree: exp.Expression, on: str, empty: Mapping[str, DataFrame]) -> N
         joined = named if joined is None else joined.crossJoin(named)
     assert joined is not None
     try:
-        joined.filter(F.expr(tree.sql(dialect="spark", normalize_functions=False))).schema  # noqa: B018
+        whole = joined.filter(F.expr(tree.sql(dialect="spark", normalize_functions=False)))
     except (AnalysisException, ParseException) as error:
         condition = str(error.getCondition() or "")
         if condition.startswith("UNRESOLVED_ROUTINE"):
@@ -125,6 +125,11 @@ def _analyse(tree: exp.Expression, on: str, empty: Mapping[str, DataFrame]) -> N
             raise PredicateError(f"the join condition {on!r} is of type {found}; it must be boolean") from None
         first = str(error).splitlines()[0]
         raise PredicateError(f"Spark refuses the join condition {on!r}: {first}") from None
+    if not whole._jdf.queryExecution().analyzed().deterministic():
+        raise PredicateError(
+            f"{on!r} in the join condition has another answer each time, so that a task that is done again would lose or double "
+            "results; write what it needs into a column of the stream"
+        )
 
 
 @dataclass

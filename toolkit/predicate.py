@@ -45,8 +45,8 @@ class Link:
 
     @property
     def rank(self) -> int:
-        """0 for equality, 1 for a band, 2 for one open side."""
-        return 0 if self.lo == self.hi else 1 if -inf < self.lo and self.hi < inf else 2
+        """0 for equality, 1 for a band or a window, 2 for one open side."""
+        return 0 if self.lo == self.hi and self.left[1] != TIME else 1 if -inf < self.lo and self.hi < inf else 2
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class JoinRun:
         self._gate.set()
         self._stopping = threading.Event()
         self._error: BaseException | None = None
+        self._over = False
         self._pace, self._next_turn = pace, 0.0
         self._began = clock.monotonic()
         sources = join.sources(store)
@@ -105,6 +106,7 @@ class JoinRun:
             reason = "stopped" if self._stopping.is_set() else "failed" if self.exception() is not None else "completed"
             failure = self.exception()
             ended = events.RunEnded(self._engine.state.batch, reason, _sentence(failure) if failure is not None else "")
+            self._over = True
             self.store.release()
         self._publish([ended])
 

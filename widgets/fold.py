@@ -33,7 +33,8 @@ class Scene:
 
     ``blocks`` are live. ``grids`` and ``migrating`` (tuples that wait) are by group. ``copies`` lists [block, from, to] of
     the last batch, and ``moving`` holds those blocks. ``owed`` are pairs (block, block) that came due and are not joined
-    yet. ``last`` is the last committed batch, ``planned`` a plan that is not committed yet.
+    yet. ``last`` is the last committed batch, ``planned`` a plan that is not committed yet. ``changes`` counts the batches without
+    a plan or tuples: those in which queries or slices changed.
     """
 
     start: RunStarted | None = None
@@ -49,6 +50,7 @@ class Scene:
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=HISTORY))
     totals: Totals = field(default_factory=Totals)
     planned: BatchPlanned | None = None
+    changes: int = 0
 
     @property
     def modelled(self) -> bool:
@@ -114,6 +116,7 @@ class Scene:
         self.moving |= {c[0]: self.blocks[c[0]] for c in self.copies if c[0] in self.blocks}
         if self.planned is not None and self.planned.batch == event.batch:
             self._meet(self.planned)
+        self.changes += self.planned is None and not any(event.received)
         hosts = self.start.hosts if self.start else len(event.host_stored)
         migrating = bool(self.migrating or self.copies)
         now = point(event, self.grids, max(hosts, len(event.host_stored)), migrating, self.modelled, self._sizes())

@@ -8,8 +8,8 @@ FINISHING = "input done, finishing a migration"
 
 
 def fed(scene: Scene) -> int:
-    """Batches done that carried input: a finite input may be followed by empty batches, which only finish a migration."""
-    done = scene.last.batch + 1 if scene.last else 0
+    """Batches done that carried input: others only change queries or slices, or finish a migration after a finite input."""
+    done = scene.last.batch + 1 - scene.changes if scene.last else 0
     known = scene.start.batches if scene.start else None
     return done if known is None else min(done, known)
 
@@ -29,7 +29,8 @@ def line(scene: Scene, live: bool = True) -> str:
     parts = [f"batch {done:,} of {known:,} ({done / known:.0%})" if known else f"batch {done:,}"]
     if finishing(scene):
         parts.append(FINISHING)
-    timed = [p for p in scene.points if p.seconds == p.seconds and p.seconds > 0 and p.batch < (known or p.batch + 1)]
+    last = None if known is None else known + scene.changes
+    timed = [p for p in scene.points if p.seconds == p.seconds and p.seconds > 0 and (last is None or p.batch < last)]
     if timed:
         recent = timed[-10:]
         seconds = sum(p.seconds for p in recent)

@@ -52,6 +52,7 @@ CONDITIONS = [
     ("a.x = b.x)", "is not valid Spark SQL"),
     ("a.x = (SELECT max(x) FROM b)", "holds a query; it must be one condition over alias.column"),
     ("a.x IN (SELECT 1)", "holds a query"),
+    ("a.x = b.x AND rand() < 0.5", "has another answer each time"),
     ("", "it must be Spark SQL text such as 'a.x = b.x'"),
     ("max(a.x) = b.x", "Spark refuses the join condition"),
     ("a.x = a.ts OR b.x = 1", "Spark refuses the join condition"),

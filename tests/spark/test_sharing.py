@@ -146,3 +146,46 @@ def test_a_run_that_has_ended_refuses_changes_and_keeps_its_results(spark: Spark
     with pytest.raises(ValueError, match="no query is named 'late'; there are: alarm"):
         run.results("late")
     assert not differ(ids(run.results("alarm")), truth("alarm", small))
+
+
+def test_selections_on_columns_of_any_name_and_kind(spark: SparkSession, tmp_path: Path) -> None:
+    """A field of a struct beside a column of its name, columns named as the engine's own things, and what is always false; from the
+    start and on a running join."""
+    given = {a: frame.where("batch < 4") for a, frame in frames(spark, STREAMS).items()}
+    odd = given["a"].selectExpr("*", "struct(n AS x, struct(flag AS deep) AS y) AS st", "-n AS x", "n AS host", "n AS `a block`")
+    asked = {
+        "field": "a.st.x > 100 AND a.st.y.deep", "host": "a.host > 100", "space": "a.`a block` > 100", "never": "1 = 0",
+        "null": "a.n = NULL",
+    }  # fmt: skip
+    join = SharedJoin({"a": odd, "b": given["b"]}, ON, time="ts", partitions=2, check=True)
+    for name in ("field", "never"):
+        join.add(name, "90 seconds", {"a": asked[name], "b": "b.n = NULL"} if name == "never" else {"a": asked[name]})
+    run = join.start(tmp_path / "run", batches="batch", pace=0.3)
+    until(lambda: committed(run) >= 1, "first batch")
+    for name in ("host", "space", "null"):
+        run.add(name, "90 seconds", {"a": asked[name]})
+    run.awaitTermination()
+    streams = {a: STREAMS[a].filter(pa.compute.less(STREAMS[a]["batch"], 4)) for a in "ab"}
+    windows = {"a": 90, "b": 90}
+    assert not differ(ids(run.results("field")), expected(streams, f"{ON} AND a.n > 100 AND a.flag", windows))
+    above = expected(streams, f"{ON} AND a.n > 100", windows)
+    for name in ("host", "space"):
+        found = ids(run.results(name))
+        assert found and not found - above
+    assert not ids(run.results("never")) and not ids(run.results("null"))
+
+
+def test_nothing_but_what_is_never_selected(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark finds both selections false before it runs; batches pass, and event time goes on."""
+    small = tables("ab", 60, seed=4, batches=2)
+    never: Asked = {"never": ({"a": 60, "b": 60}, {"a": "1 = 0", "b": "b.n = NULL"})}
+    run = shared(frames(spark, small), never).start(tmp_path / "run", batches="batch")
+    run.awaitTermination()
+    assert [e.received for e in run.events() if isinstance(e, BatchCommitted)] == [[0, 0]] * 2
+    assert not ids(run.results("never"))
+
+
+@pytest.mark.parametrize("where", ["rand() < 0.5", "a.n > 10 * randn(3)", "uuid() > a.s"])
+def test_a_selection_that_is_not_the_same_each_time_is_refused(spark: SparkSession, where: str) -> None:
+    with pytest.raises(ValueError, match="another answer each time"):
+        shared(frames(spark, STREAMS), {}).add("new", "1 minute", {"a": where})

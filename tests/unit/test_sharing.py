@@ -92,7 +92,7 @@ class Shared:
             values = rows.numpy("v") if chosen is None else rows.numpy("v")[chosen]
             fresh = [sum(1 << q.bit for q in new if SELECTIONS[q.where[stream]](v)) for v in values.tolist()]
             columns = [np.full(len(fresh), block), np.full(len(fresh), host, np.int32), np.array(fresh, np.int64)]
-            parts.append(pa.record_batch([pa.array(c) for c in columns], names=["block", "host", "fresh"]))
+            parts.append(pa.record_batch([pa.array(c) for c in columns], names=["__block", "__host", "fresh"]))
         lines = []
         for report in writer(job)(iter(parts)):
             for r in report.to_pylist():
@@ -101,7 +101,7 @@ class Shared:
 
     def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:
         state = self.engine.state
-        queries = entered(state.queries, Served(name, windows, where), horizon(state.latest, 0))
+        queries = entered(state.queries, Served(name, windows, where), horizon(state.latest, 0), state.latest)
         self.change(queries)
         self.served.setdefault(name, []).append((queries[-1], self.engine.state.batch + 1, None, queries[-1].complete))
 
@@ -212,11 +212,13 @@ class SharedRuns(RuleBasedStateMachine):
         except ValueError:
             return
         self.run.engine.amend(state.queries, policy, None, [], 0.0)
+        self.run.before = []
 
     @rule(mode=st.sampled_from(("memory", "cpu", "auto")))
     def another_chain(self, mode: Any) -> None:
         state = self.run.engine.state
         self.run.engine.amend(state.queries, chains.rebalance(state.policy, mode), None, [], 0.0)
+        self.run.before = []
 
     @rule()
     def restart(self) -> None:

@@ -16,8 +16,9 @@ from toolkit.sharing import costs, slices
 from toolkit.sharing.chain import Chain as Placement
 from toolkit.sharing.queries import entered
 from toolkit.simulate import simulate
-from widgets import chain, merge_graph
+from widgets import chain, merge_graph, progress
 from widgets.chain_panel import SOURCES, ChainPanel
+from widgets.fold import fold
 from widgets.queries import Asked, QueryTable
 from widgets.strategies import charts, compared, modelled, statistics
 
@@ -343,3 +344,9 @@ def test_before_a_launch_the_panel_models_and_keeps_the_queries_of_each_source()
     assert "launch one" in panel.message.value
     panel.show([])
     assert panel.film is None, "there is nothing to draw yet"
+
+
+def test_a_change_of_slices_is_no_batch_of_input(run):
+    before = progress.fed(fold(run.events))
+    run.reslice(chains.split(run.engine.state.policy, 2))
+    assert progress.fed(fold(run.events)) == before == 20

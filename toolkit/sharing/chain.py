@@ -30,10 +30,10 @@ MODES = ("auto", "memory", "cpu")
 
 _REVIEW = 8
 """Batches between two looks at the statistics."""
-_SHIFT = 0.1
-"""State is shared out anew when an age at which a host hands on would move by more than this share of the longest window."""
 _GAIN = 0.8
-"""Another chain must cost less than this share of the present one, lest noise alone rebuild it."""
+"""Another chain must cost less than this share of the present one, and the age at which a host hands on must be this much less or
+more, lest noise alone rebuild the chain or move state.
+"""
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class _Turn:
         if same and not self.reviewing:
             return
         nodes = [deployed(self.facts, s, self.windows[s], self.chain.hosts) for s in self.streams]
-        if same and all(map(self._close, self.streams, self.state["nodes"], nodes)):
+        if same and all(map(self._close, self.state["nodes"], nodes)):
             return
         self.state["nodes"] = nodes
         reason = self.state["reason"] or self.state["mode"]
@@ -189,9 +189,9 @@ class _Turn:
             nodes = [[age, self._host(s, k)] for k, age in enumerate((*self.state["nodes"][s], self.windows[s][-1]))]
             self.events.append(ChainSet(self.facts.batch, s, reason, self.state["ends"][s], nodes))
 
-    def _close(self, stream: int, old: list[int], new: list[int]) -> bool:
+    def _close(self, old: list[int], new: list[int]) -> bool:
         """Whether hosts would hand tuples on at about the same ages."""
-        return all(abs(a - b) <= _SHIFT * self.windows[stream][-1] for a, b in zip(old, new, strict=True))
+        return all(min(a, b) >= _GAIN * max(a, b) for a, b in zip(old, new, strict=True))
 
     def _host(self, stream: int, place: int) -> int:
         """The host of a stretch of ages. Streams begin on different hosts, so that new tuples do not all come to one."""

@@ -30,7 +30,8 @@ def marked(frame: DataFrame, layouts: Sequence[Layout], queries: Queries) -> Dat
         mark = F.when(F.col("__stream") == s, mine).otherwise(mark)
     frame = frame.withColumn(MARK, mark)
     free = all(None in selections(queries, s) for s in range(len(layouts)))
-    return frame if free else frame.where(F.col(MARK) != 0)
+    never = F.col("__stream") < 0  # beside a condition that Spark finds false it keeps the plan, which is observed, from vanishing
+    return frame if free else frame.where((F.col(MARK) != 0) | never)
 
 
 def latest(layouts: Sequence[Layout]) -> list[Column]:
@@ -48,5 +49,9 @@ def _laid_out(sql: str, layout: Layout) -> Column:
     slots = {name.lower(): slot for name, slot in layout.slots}
     tree = sqlglot.parse_one(sql, read="spark")
     for column in list(tree.find_all(exp.Column)):
-        column.replace(exp.column(slots[column.name.lower()], quoted=True))
+        name, *fields = column.parts
+        slot: exp.Expression = exp.column(slots[name.name.lower()], quoted=True)
+        for field in fields:
+            slot = exp.Dot(this=slot, expression=field.copy())
+        column.replace(slot)
     return F.expr(tree.sql(dialect="spark"))

@@ -5,7 +5,6 @@ Source: Wang 2008, sections 7.3 (queries enter and leave) and 7.4 (marks). No Sp
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -13,15 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from toolkit.audience import MARK, MOST, Audience, Served
-from toolkit.kernels import ROUTING, Rows, build, merge, replaced
+from toolkit.kernels import ROUTING, Rows, build, replaced
 from toolkit.predicate import TIME
 
 Queries = tuple[Served, ...]
-NEVER = 2**62
 
 
-def entered(queries: Queries, new: Served, horizon: Sequence[int | None] = ()) -> Queries:
-    """The queries with one more, on a bit of its own. ``horizon`` is the fact of that name, for a join that is running.
+def entered(queries: Queries, new: Served, horizon: Sequence[int | None] = (), latest: Sequence[int | None] = ()) -> Queries:
+    """The queries with one more, on a bit of its own. ``horizon`` and ``latest`` are those facts, of a join that is running.
 
     Raises ValueError when the name is taken or there are too many.
     """
@@ -30,23 +28,27 @@ def entered(queries: Queries, new: Served, horizon: Sequence[int | None] = ()) -
     if len(queries) == MOST:
         raise ValueError(f"{MOST} queries are being served, which is the most that one run can; start another run for {new.name!r}")
     bit = min(set(range(MOST)) - {q.bit for q in queries})
-    since = [_complete(queries, new, s, limit) for s, limit in enumerate(horizon)]
+    since = [_complete(queries, new, s, limit, now) for s, (limit, now) in enumerate(zip(horizon, latest, strict=True))]
     return (*queries, replace(new, bit=bit, complete=tuple(since) or (None,) * len(new.windows)))
 
 
-def _complete(queries: Queries, new: Served, stream: int, limit: int | None) -> int | None:
-    """The event time (microseconds) from which on the state has all tuples of a stream that a new query can use. None: all;
-    NEVER: of those that came before it, none is certain.
+def _complete(queries: Queries, new: Served, stream: int, limit: int | None, now: int | None) -> int | None:
+    """The event time (microseconds) from which on the state has all tuples of a stream that a new query can use; None: all.
 
     What a query with no selection there or the same one keeps is certain; that of other selections is not counted on.
     """
-    found = [float(NEVER)]
+    if now is None:
+        return None
+    since = now + 1
     for q in queries:
         if q.where[stream] in (None, new.where[stream]):
-            dropped = limit is not None and q.windows[stream] < new.windows[stream]
-            since = -math.inf if (known := q.complete[stream]) is None else known
-            found.append(max(since, limit - q.windows[stream] + 1) if dropped and limit is not None else since)
-    return int(min(found)) if min(found) > -math.inf else None
+            known = [] if q.complete[stream] is None else [q.complete[stream]]
+            if limit is not None and q.windows[stream] < new.windows[stream]:
+                known.append(limit - q.windows[stream] + 1)
+            if not known:
+                return None
+            since = min(since, max(t for t in known if t is not None))
+    return since
 
 
 def left(queries: Queries, name: str) -> Queries:
@@ -66,7 +68,8 @@ def remarked(
     Tuples that no query can use any more are left out: of no query's selection, or older than every window that is left for
     them at ``limit``, the earliest event time still expected of the other streams. None when nothing is left.
     """
-    batch = merge([rows], indexes)
+    chosen = rows.chosen()
+    batch = rows.batch if chosen is None else rows.batch.filter(pa.array(chosen))
     marks = (batch.column(MARK).to_numpy() & kept) | fresh
     ranks = audience.rank(stream, marks)
     alive = marks != 0

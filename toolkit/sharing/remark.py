@@ -29,7 +29,7 @@ from toolkit.wire import chosen_rows
 
 Replica = tuple[int, int]
 """(block, host)."""
-_WHERE = T.StructType().add("partition", T.IntegerType()).add("block", T.LongType()).add("host", T.IntegerType())
+_WHERE = T.StructType().add("partition", T.IntegerType()).add("__block", T.LongType()).add("__host", T.IntegerType())
 _NUMBERS = ("block", "host", "place", "rows", "bytes", "first", "last")
 _REPORT = T.StructType([T.StructField("file", T.StringType()), *(T.StructField(n, T.LongType()) for n in _NUMBERS)])
 
@@ -70,10 +70,11 @@ def remark(spark: SparkSession, job: Remarking, schemas: list[T.StructType], new
         mine = [(host % partitions, block, host) for block, host in job.slots if job.streams[block] == stream]
         where = spark.createDataFrame(mine, _WHERE).repartitionById(partitions, "partition")
         wanted = selections(new, stream)
-        read_by = {c.name.lower() for sql in wanted if sql for c in sqlglot.parse_one(sql, read="spark").find_all(exp.Column)}
-        named = T.StructType([f for f in schema.fields if f.name.lower() in read_by])
+        trees = [sqlglot.parse_one(sql, read="spark") for sql in wanted if sql]
+        used = {column.parts[0].name.lower() for tree in trees for column in tree.find_all(exp.Column)}
+        named = T.StructType([f for f in schema.fields if f.name.lower() in used])
         read = where.mapInArrow(reader(job, named.names), T.StructType([*_WHERE.fields[1:], *named.fields]))
-        parts.append(read.select("block", "host", marks(wanted).alias("fresh")))
+        parts.append(read.select("__block", "__host", marks(wanted).alias("fresh")))
     whole = reduce(DataFrame.union, parts).mapInArrow(writer(job), _REPORT)
     return [[r.block, r.host, r.file, r.place, None, 0, r.rows, r.bytes, r.first, r.last] for r in whole.collect()]
 
@@ -88,18 +89,18 @@ def reader(job: Remarking, columns: list[str]) -> Callable[[Iterable[pa.RecordBa
             at = np.arange(rows.batch.num_rows) if chosen is None else np.flatnonzero(chosen)
             taken = chosen_rows(rows.batch.select(columns), at) if columns else None
             where = [pa.array(np.full(len(at), block)), pa.array(np.full(len(at), host, np.int32))]
-            yield pa.record_batch([*where, *(taken.columns if taken else ())], names=["block", "host", *columns])
+            yield pa.record_batch([*where, *(taken.columns if taken else ())], names=["__block", "__host", *columns])
 
     return run
 
 
 def writer(job: Remarking) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow`` that takes (block, host, fresh bits), rows as they were read, and writes the replicas."""
+    """The function for ``mapInArrow`` that takes (__block, __host, fresh bits), rows as they were read, and writes the replicas."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         fresh: dict[Replica, list[np.ndarray]] = {}
         for batch in batches:
-            block, host = (batch.column(n).to_numpy() for n in ("block", "host"))
+            block, host = (batch.column(n).to_numpy() for n in ("__block", "__host"))
             ends = np.flatnonzero(np.append((np.diff(block) != 0) | (np.diff(host) != 0), True)) + 1 if len(block) else []
             for a, b in zip([0, *ends], ends, strict=False):
                 fresh.setdefault((int(block[a]), int(host[a])), []).append(batch.column("fresh").to_numpy()[a:b])
@@ -114,7 +115,7 @@ def writer(job: Remarking) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
 
 def _replicas(batches: Iterable[pa.RecordBatch]) -> Iterator[Replica]:
     for batch in batches:
-        yield from zip(batch.column("block").to_pylist(), batch.column("host").to_pylist(), strict=True)
+        yield from zip(batch.column("__block").to_pylist(), batch.column("__host").to_pylist(), strict=True)
 
 
 def _written(job: Remarking, files: BlockFiles, block: int, host: int, fresh: np.ndarray) -> tuple[str | int, ...] | None:

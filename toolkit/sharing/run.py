@@ -117,7 +117,7 @@ class SharedRun(JoinRun):
         """
         with self._turn:
             state, new = self._engine.state, self.join.query(name, windows, where, on, streams)
-            queries = entered(state.queries, new, horizon(state.latest, self._engine.lateness))
+            queries = entered(state.queries, new, horizon(state.latest, self._engine.lateness), state.latest)
             self._change(queries, [self._told(queries[-1], state.batch + 1)])
 
     def remove(self, name: str) -> None:
@@ -162,5 +162,5 @@ class SharedRun(JoinRun):
         engine.amend(queries, engine.state.policy, lines, happened, began)
 
     def _check_active(self) -> None:
-        if not self.isActive:
+        if not self.isActive or self._over:
             raise RuntimeError("the run has ended; resume it to change what it serves")
