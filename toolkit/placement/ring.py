@@ -24,11 +24,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from toolkit.events import HeadMoved, Relocated, RingResized, SlicesSet, TailMoved
-from toolkit.placement.joinorder import Growth
+from toolkit.placement.hopping import hopping_routes
 from toolkit.placement.mapping import check_hosts
 from toolkit.placement.migration import Draft
 from toolkit.placement.ring_slices import Move, Slices, StreamState, aged, newest, oldest, relocated, turned
-from toolkit.plan import Block, Facts, Hop, Path, Plan, Route, WholeBatches
+from toolkit.plan import Facts, Plan, Route, WholeBatches
 
 _CHOICES = {
     "form": ("basic", "interleaved", "dynamic"),
@@ -38,9 +38,6 @@ _CHOICES = {
 
 _FADING = 0.75
 """Weight of the earlier mean when a batch's load is added, so that a burst of a batch or two resizes nothing."""
-
-_TRIED = 8
-"""Join orders that are followed at a time while the best one is sought."""
 
 _REST = 8
 """Batches between two resizes by load: a frequent relocation should be avoided (14.2)."""
@@ -268,16 +265,5 @@ class _Turn:
 
     def _routes(self) -> tuple[Route, ...]:
         """One fresh block for each stream, on its head; it visits the rings of the other streams in the best join order."""
-        probes: list[dict[int, tuple[int, ...]]] = [{} for _ in self.streams]
-        for b in self.facts.blocks:
-            probes[b.stream][self.at[b.id]] = (*probes[b.stream].get(self.at[b.id], ()), b.id)
-        rows = [sum(b.rows for b in s.blocks) + new for s, new in zip(self.states, self.facts.last_received, strict=True)]
-        growth = Growth(self.facts.matches, rows)
-        routes = []
-        for s in self.streams:
-            head = self.slices[s].nodes[0]
-            block = Block(next(self.draft.ids), s, (0, 1), self.facts.batch, (head,))
-            path: Path = tuple(Hop(t, dict(probes[t])) for t in growth.orders(s, _TRIED)[0])
-            routes.append(Route(block, (path,) if all(hop.probes for hop in path) else ()))
-            probes[s][head] = (*probes[s].get(head, ()), block.id)
-        return tuple(routes)
+        heads = [s.nodes[0] for s in self.slices]
+        return hopping_routes(self.facts, self.facts.blocks, self.at, heads, (0, 1), self.draft.ids)
