@@ -253,10 +253,8 @@ class Chain(Film):
         super().__init__(frames(events, pick))
 
     def load(self, events: Iterable[Any]) -> None:
-        """Show another run, or the same one as far as it is now: then a batch that is looked at, but the last, stays."""
-        pictures = frames(events, self.pick)
-        same = self.position < len(self.frames) - 1 and pictures[: len(self.frames)] == self.frames
-        self.show(pictures, self.position if same else -1)
+        """Show another run, or the same one as far as it is now; see ``Film.update``."""
+        self.update(frames(events, self.pick))
 
 
 def table(events: Iterable[Any]) -> pd.DataFrame:

@@ -49,6 +49,11 @@ class Film(anywidget.AnyWidget):
             self.frames = list(frames)
             self.position = position % len(frames)
 
+    def update(self, frames: Sequence[dict[str, Any]]) -> None:
+        """Show another run, or the same one as far as it is now: then a frame that is looked at, but the last, stays."""
+        same = self.position < len(self.frames) - 1 and list(frames[: len(self.frames)]) == self.frames
+        self.show(frames, self.position if same else -1)
+
     def to_html(self) -> str:
         """The film as HTML that needs no kernel and no network."""
         name = f"braid-{uuid4().hex[:12]}"
