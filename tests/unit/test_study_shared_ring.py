@@ -96,3 +96,12 @@ def test_a_ring_with_selections_pushed_in_does_less_at_every_length():
 def test_modelled_tuples_of_stretches_add_up_to_those_of_the_windows():
     edges = np.linspace(0, 32, 9)
     assert sum(study._dense(a, b) for a, b in zip(edges, edges[1:], strict=False)) == pytest.approx(12 + 0.2 * 20)
+
+
+def test_equal_stretches_of_age_put_more_on_one_host_than_the_run_does(tmp_path: Path):
+    """Young tuples are held in numbers, old ones are few: a block of a batch is as old as its batch, a second each."""
+    selective = made((12, 12), (32, 32), where=((None, None), ("v = 9", "v = 9")))
+    run = Counted(tmp_path / "run", selective, 3, streams=2).fed(some_batches(48, streams=2))
+    even, counted = study.evenly(run.events), study.balance(run.events)
+    assert even["batch"].tolist() == counted["batch"].tolist() and even["ratio"].between(1, 3).all()
+    assert counted["deployment"].max() > 1 and even["ratio"].iloc[-8:].mean() > counted["ratio"].iloc[-8:].mean()

@@ -109,17 +109,6 @@ def stationary(spark: SparkSession, batches: int = 40, rate: float = 20.0, seed:
     return Shared(given.workload(spark), tuple(queries))
 
 
-def share_out(run: SharedRun, batch: int) -> None:
-    """Have a running ring deployed anew, by the selectivities seen, once it has done so many batches; then wait for its end."""
-    while not run.awaitTermination(0.05) and run.status["batch"] < batch:
-        pass
-    run.pause()
-    if run.isActive:
-        run.rebalance("memory")
-    run.unpause()
-    run.awaitTermination()
-
-
 def balance(events: Sequence[Any]) -> pd.DataFrame:
     """By batch: batch, deployment (how often ages have been shared out), held (tuples), and ratio, the busiest host's share of
     a stream's state against an equal share, at the mean of the streams."""
@@ -130,6 +119,25 @@ def balance(events: Sequence[Any]) -> pd.DataFrame:
         ratios = [max(by) / (sum(by) / len(by)) for by in held if sum(by)]
         rows.append((batch, at, sum(map(sum, held)), float(np.mean(ratios))))
     return pd.DataFrame(rows, columns=["batch", "deployment", "held", "ratio"])
+
+
+def evenly(events: Sequence[Any]) -> pd.DataFrame:
+    """``balance`` of the same tuples, had ages been shared out in equal stretches: batch, ratio.
+
+    For runs of ``stationary``: a batch is a second, and a block is as old as its first batch.
+    """
+    blocks: dict[int, tuple[int, int, int]] = {}
+    rows = []
+    for e in (e for e in events if isinstance(e, BatchCommitted)):
+        for id in e.dropped:
+            blocks.pop(id, None)
+        blocks |= {id: (stream, batch, count) for id, stream, _, batch, _, count, _ in e.blocks}
+        hosts = len(e.host_stored)
+        held = np.zeros((len(e.live), hosts))
+        for stream, batch, count in blocks.values():
+            held[stream, min(int((e.batch - batch) * hosts / WINDOWS[-1]), hosts - 1)] += count
+        rows.append((e.batch, float(np.mean([by.max() / by.mean() for by in held if by.any()]))))
+    return pd.DataFrame(rows, columns=["batch", "ratio"])
 
 
 def _held(events: Sequence[Any]) -> dict[int, list[list[int]]]:
