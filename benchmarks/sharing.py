@@ -68,7 +68,7 @@ def main() -> None:
             theirs[q[0]] = steady(times)
             assert abs(count - alone[q[0]][2][q[0]]) <= 1e-4 * count + 1, f"{q[0]}: Spark found {count}, Braid {alone[q[0]][2]}"
         for size in SETS:
-            asked = every[len(every) // size - 1 :: len(every) // size]
+            asked = [every[(k + 1) * len(every) // size - 1] for k in range(size)]
             time, held, found = braid(spark, folder, asked, folder / f"shared {size}")
             assert found == {q[0]: alone[q[0]][2][q[0]] for q in asked}, "a shared query has other results than alone"
             apart = sum(alone[q[0]][0] for q in asked)
