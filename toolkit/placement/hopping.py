@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from toolkit.placement.joinorder import Growth
+from toolkit.placement.joinorder import TRIED, Growth
 from toolkit.plan import Block, Facts, Hop, Keys, Path, Route
-
-_TRIED = 8
-"""Join orders that are followed at a time while the best one is sought."""
 
 
 def hopping_routes(
@@ -27,7 +24,7 @@ def hopping_routes(
     routes = []
     for s in streams:
         block = Block(next(ids), s, keys, facts.batch, (heads[s],))
-        path: Path = tuple(Hop(t, dict(probes[t])) for t in growth.orders(s, _TRIED)[0])
+        path: Path = tuple(Hop(t, dict(probes[t])) for t in growth.orders(s, TRIED)[0])
         routes.append(Route(block, (path,) if all(hop.probes for hop in path) else ()))
         probes[s][heads[s]] = (*probes[s].get(heads[s], ()), block.id)
     return tuple(routes)

@@ -12,6 +12,8 @@ from heapq import nsmallest
 
 from toolkit.plan import Matches
 
+TRIED = 8
+"""Join orders that placements follow at a time while they seek the best one."""
 Order = tuple[int, ...]
 """The other streams, in the order in which they are visited."""
 

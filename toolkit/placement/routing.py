@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from toolkit.placement.groups import Group
+from toolkit.placement.joinorder import TRIED, Growth
 from toolkit.plan import Block, Facts, Hop, Keys, Path, Route
 
 Ids = tuple[int, ...]
@@ -103,16 +104,19 @@ def _route(block: Block, home: _Shelf, part: int, shelves: list[_Shelf]) -> Rout
 def local_routes(facts: Facts, places: list[tuple[Keys, int]]) -> list[Route]:
     """Routes for placements that keep each range of keys on one host, for any number of streams; nothing hops.
 
-    A block meets the stored blocks of all other streams on its host and, of the fresh ones there, those of a smaller stream.
+    A block meets the stored blocks of all other streams on its host and, of the fresh ones there, those of a smaller stream; in the
+    join order with the fewest intermediate results.
     """
     ids = count(facts.next_id)
     streams = len(facts.streams)
     stored: dict[tuple[int, int], Ids] = {}
+    rows = list(facts.last_received)
     for b in facts.blocks:
+        rows[b.stream] += b.rows
         stored[b.hosts[0], b.stream] = (*stored.get((b.hosts[0], b.stream), ()), b.id)
-    made = []
+    made, growth = [], Growth(facts.matches, rows)
     for stream in range(streams):
-        others = [s for s in range(streams) if s != stream]
+        others = growth.orders(stream, TRIED)[0]
         for keys, host in places:
             block = Block(next(ids), stream, keys, facts.batch, (host,))
             path = tuple(Hop(s, {host: stored[host, s]}) for s in others if (host, s) in stored)
