@@ -1,17 +1,8 @@
 // Draws the chain of a shared run (see chain.py for the fields of a frame) as SVG: for each stream its slices by age, and under them
 // the windows of the queries that they serve.
 const EVERY = 700;
-const SVG = "http://www.w3.org/2000/svg", LEFT = 74, RIGHT = 730, WIDE = 1000, TALL = 62, CUT = "#e03131";
+const LEFT = 74, RIGHT = 730, WIDE = 1000, TALL = 62, CUT = "#e03131";
 
-function make(parent, tag, attributes, text) {
-  const node = document.createElementNS(SVG, tag);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  if (text !== undefined) node.textContent = text;
-  parent.append(node);
-  return node;
-}
-const note = (node, text) => { make(node, "title", {}, text); return node; };
-const said = (n) => Math.round(n).toLocaleString("en");
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 // Places of ages, and ages of places, between marks.

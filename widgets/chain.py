@@ -245,7 +245,7 @@ class Chain(Film):
     shared run with a committed batch.
     """
 
-    _esm = script("chain.js")
+    _esm = script("svg.js", "chain.js")
     picked = traitlets.Dict().tag(sync=True)
 
     def __init__(self, events: Iterable[Any], pick: bool = False) -> None:

@@ -18,9 +18,9 @@ _CSS = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("stage.cs
 _BAR = (_HERE / "film.js").read_text(encoding="utf-8")
 
 
-def script(painter: str) -> str:
-    """The JavaScript of a film whose frames ``painter``, a file beside this one, draws."""
-    return f"{(_HERE / painter).read_text(encoding='utf-8')}\n{_BAR}"
+def script(*painters: str) -> str:
+    """The JavaScript of a film whose frames ``painters``, files beside this one, draw."""
+    return "\n".join([*((_HERE / name).read_text(encoding="utf-8") for name in painters), _BAR])
 
 
 class Film(anywidget.AnyWidget):

@@ -41,6 +41,9 @@ class Launcher(W.VBox):
     whoever changes the widgets. Raises ValueError for a default that is of no control.
     """
 
+    show: Callable[[list[Any]], None]
+    """Shows a run as far as it is; there is a committed batch at least."""
+
     def __init__(
         self, launch: Launch, inputs: dict[str, Any], defaults: dict[str, Any], label: str = "Launch on Spark", width: int = 300
     ) -> None:
@@ -63,10 +66,6 @@ class Launcher(W.VBox):
         self.bar = W.HBox([self.start, self.pause, self.stop, self.status])
         super().__init__([grid, self.bar, self.message], layout=W.Layout(max_width=WIDTH))
         self.become("idle")
-
-    def show(self, events: list[Any]) -> None:
-        """Show a run as far as it is; there is a committed batch at least."""
-        raise NotImplementedError
 
     def follow(self, run: Launched) -> Follower:
         """Show the run while it goes on, and call ``over`` when it has ended."""

@@ -149,7 +149,7 @@ class Ring(Film):
     Raises ValueError when the events are not those of a ring with a committed batch.
     """
 
-    _esm = script("ring.js")
+    _esm = script("svg.js", "annulus.js", "ring.js")
 
     def __init__(self, events: Iterable[Any]) -> None:
         super().__init__(frames(events))

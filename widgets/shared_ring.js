@@ -1,26 +1,10 @@
 // Draws the ring of a shared join (see shared_ring.py for the fields of a frame) as SVG: one annulus for each stream, one sector for
 // each host, in it the pieces of logical slices that the host holds, young to old clockwise; beside it loads, and who is served.
 const EVERY = 700;
-const SVG = "http://www.w3.org/2000/svg", C = 230, R0 = 86, R1 = 208, X = 490;
+const R0 = 86, R1 = 208, X = 490;
 const HALO = "paint-order: stroke; stroke: var(--braid-bg); stroke-width: 3px";
 
-function make(parent, tag, attributes, text) {
-  const node = document.createElementNS(SVG, tag);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  if (text !== undefined) node.textContent = text;
-  parent.append(node);
-  return node;
-}
-const note = (node, text) => { make(node, "title", {}, text); return node; };
-const point = (angle, radius) => [C + radius * Math.sin(angle), C - radius * Math.cos(angle)];
-const said = (n) => Math.round(n).toLocaleString("en");
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
-
-// A piece of an annulus between two angles (clockwise from the top) and two radii.
-function sector(a, b, inner, outer) {
-  const wide = b - a > Math.PI ? 1 : 0, p = (angle, radius) => point(angle, radius).map((v) => v.toFixed(2)).join(" ");
-  return `M${p(a, inner)}L${p(a, outer)}A${outer} ${outer} 0 ${wide} 1 ${p(b, outer)}L${p(b, inner)}A${inner} ${inner} 0 ${wide} 0 ${p(a, inner)}Z`;
-}
 
 function draw(box, frame, palette) {
   box.replaceChildren();

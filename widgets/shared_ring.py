@@ -199,7 +199,7 @@ class SharedRing(Film):
     Raises ValueError when the events are not those of a shared run with a committed batch.
     """
 
-    _esm = script("shared_ring.js")
+    _esm = script("svg.js", "annulus.js", "shared_ring.js")
 
     def __init__(self, events: Iterable[Any]) -> None:
         super().__init__(frames(events))

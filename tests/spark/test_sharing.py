@@ -127,6 +127,8 @@ def test_what_cannot_run_is_refused_before_it_starts(spark: SparkSession, tmp_pa
     streams = frames(spark, STREAMS)
     with pytest.raises(ValueError, match="no query has been added"):
         shared(streams, {}).start(tmp_path / "run")
+    with pytest.raises(ValueError, match="has no event-time column"):
+        SharedJoin(streams, ON, time=None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="chain is 'fast'; it must be one of auto, memory, cpu"):
         shared(streams, QUERIES, chain="fast")
     join = shared(streams, QUERIES)

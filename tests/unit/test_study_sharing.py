@@ -10,7 +10,7 @@ import pytest
 from toolkit.sharing import slices
 from toolkit.sharing.costs import Shared
 from toolkit.studies import sharing
-from toolkit.studies.sharing import Run, plan
+from toolkit.studies.counted import Run, plan
 
 SMALL = Shared(6.0, (1.0, 2.0, 5.0), 0.4, 0.3)
 

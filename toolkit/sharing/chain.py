@@ -151,7 +151,6 @@ class _Turn:
     def _choose(self) -> None:
         """The chains: as they were given, or the best for the queries, and now and then for the statistics, that there are."""
         mode, earlier = self.state["mode"], self.state["seen"]
-        due = self.reviewing
         ends = []
         for s in self.streams:
             windows, now = self.windows[s], tuple(self.state["ends"][s])
@@ -160,9 +159,9 @@ class _Turn:
             elif mode == "memory":
                 ends.append(windows)
             else:
-                ends.append(self._best(s, windows, now) if due or self.changed else now)
+                ends.append(self._best(s, windows, now) if self.reviewing or self.changed else now)
         self.state["ends"] = [list(e) for e in ends]
-        self.state["seen"] = seen(self.facts) if due else earlier
+        self.state["seen"] = seen(self.facts) if self.reviewing else earlier
 
     def _best(self, stream: int, windows: tuple[int, ...], now: tuple[int, ...]) -> Any:
         """The best chain by what was seen; the one that is there stays unless another is a good deal better."""

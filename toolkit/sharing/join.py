@@ -62,6 +62,8 @@ class SharedJoin(StreamJoin):
     ) -> None:
         self.chain, self._overhead = chain, overhead
         self.queries: Queries = ()
+        if time is None:
+            raise ValueError("a shared join has no event-time column; its queries have windows, so name it with time=")
         placement = Chain(self._mode(), self._ends(len(streams)), hosts)
         super().__init__(streams, on, placement, None, time, lateness, partitions, 0, check)
 
@@ -90,7 +92,7 @@ class SharedJoin(StreamJoin):
 
     def remove(self, name: str) -> None:
         """Do not serve a query that was added. Raises ValueError when there is none of that name."""
-        self.queries = tuple(q for q in self.queries if q.name != name) if len(self.queries) == 1 else left(self.queries, name)
+        self.queries = left(self.queries, name)
 
     def query(
         self,

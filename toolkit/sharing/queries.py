@@ -52,11 +52,9 @@ def _complete(queries: Queries, new: Served, stream: int, limit: int | None, now
 
 
 def left(queries: Queries, name: str) -> Queries:
-    """The queries without one. Raises ValueError when it is not there, or the only one."""
+    """The queries without one. Raises ValueError when it is not there."""
     if name not in (q.name for q in queries):
-        raise ValueError(f"no query is named {name!r}; being served are: {', '.join(q.name for q in queries)}")
-    if len(queries) == 1:
-        raise ValueError(f"{name!r} is the only query; stop the run instead of removing it")
+        raise ValueError(f"no query is named {name!r}; there are: {', '.join(q.name for q in queries) or 'none'}")
     return tuple(q for q in queries if q.name != name)
 
 

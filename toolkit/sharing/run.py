@@ -123,7 +123,10 @@ class SharedRun(JoinRun):
     def remove(self, name: str) -> None:
         """Serve a query no longer, and drop what only it had use for. Raises ValueError when it is not there, or the only one."""
         with self._turn:
-            self._change(left(self.queries, name), [QueryRemoved(self._engine.state.batch + 1, name)])
+            queries = left(self.queries, name)
+            if not queries:
+                raise ValueError(f"{name!r} is the only query; stop the run instead of removing it")
+            self._change(queries, [QueryRemoved(self._engine.state.batch + 1, name)])
 
     def split(self, age: str, stream: str | None = None) -> None:
         """Split the slice that spans an age, as "10 minutes", in the chain of one stream or of all (Fig. 7.4). From then on chains
