@@ -1,6 +1,8 @@
-"""How far the full join is from the cost of moving its rows: the same rows read, routed to the same hosts, and discarded.
+"""How far the full join is from the cost of moving its rows: the same rows read, routed to the same
+hosts, and discarded.
 
-Both are Structured Streaming queries over the same files; the peer's ``mapInArrow`` throws away what the joiners would get.
+Both are Structured Streaming queries over the same files; the peer's ``mapInArrow`` throws away
+what the joiners would get.
 """
 
 from __future__ import annotations
@@ -9,18 +11,22 @@ from pathlib import Path
 
 import pandas as pd
 from _common import arguments, both, scratch, seconds, show, steady, stream
+from braid.session import session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from spark_builtin import braid
 
-from toolkit.session import session
-
 
 def routed_only(spark: SparkSession, folder: Path, hosts: int) -> list[float]:
-    """Seconds per batch of reading the two streams, routing each tuple to its host and discarding it there."""
+    """Seconds per batch of reading the two streams, routing each tuple to its host and discarding
+    it there.
+    """
     cores = spark.sparkContext.defaultParallelism
     parts = [
-        stream(spark, folder / s).withColumn("host", F.pmod(F.xxhash64("k"), F.lit(hosts)).cast("int")) for s in "ab"
+        stream(spark, folder / s).withColumn(
+            "host", F.pmod(F.xxhash64("k"), F.lit(hosts)).cast("int")
+        )
+        for s in "ab"
     ]
     whole = parts[0].unionByName(parts[1])
 
@@ -30,9 +36,13 @@ def routed_only(spark: SparkSession, folder: Path, hosts: int) -> list[float]:
         return iter(())
 
     def turn(frame: DataFrame, number: int) -> None:
-        frame.repartitionById(cores, F.col("host") % cores).mapInArrow(discard, "nothing int").collect()
+        frame.repartitionById(cores, F.col("host") % cores).mapInArrow(
+            discard, "nothing int"
+        ).collect()
 
-    writer = whole.writeStream.foreachBatch(turn).option("checkpointLocation", str(folder / "limit"))
+    writer = whole.writeStream.foreachBatch(turn).option(
+        "checkpointLocation", str(folder / "limit")
+    )
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     return seconds(query)
@@ -47,7 +57,9 @@ def main() -> None:
         ours = steady(braid(spark, folder, args.window, args.hosts)[0])
         rows = [("rows read, routed, discarded", limit, 1.0), ("the full join", ours, ours / limit)]
         table = pd.DataFrame(rows, columns=["program", "median s/batch", "times the limit"])
-        show(f"{args.rows:,} + {args.rows:,} rows, {args.batches} batches (aim: 1.5)", table.round(2))
+        show(
+            f"{args.rows:,} + {args.rows:,} rows, {args.batches} batches (aim: 1.5)", table.round(2)
+        )
 
 
 if __name__ == "__main__":

@@ -1,20 +1,25 @@
 """Table 2 and Figure 5 of Elseidy 2014: SHJ, StaticMid, StaticOpt and Dynamic over the skew z.
 
-The load is what each host stores at the end (tuples, counted); the time is the median batch (seconds, measured, all hosts on
-this machine, so that a host with too much to do is not waited for as it would be on a cluster: the greatest load says that).
+The load is what each host stores at the end (tuples, counted); the time is the median batch
+(seconds, measured, all hosts on this machine, so that a host with too much to do is not waited for
+as it would be on a cluster: the greatest load says that).
 """
 
 from __future__ import annotations
 
 import pandas as pd
 from _common import arguments, scratch, seconds, show, steady
-
-from toolkit.events import BatchCommitted
-from toolkit.launch import launch, placement, workload
-from toolkit.session import session
+from braid.core.events import BatchCommitted
+from braid.launch import launch, placement, workload
+from braid.session import session
 
 SKEWS = (0.0, 0.5, 1.0)
-CONTENDERS = {"SHJ": "hash", "StaticMid": "static_mid", "StaticOpt": "static_opt", "Dynamic": "dynamic"}
+CONTENDERS = {
+    "SHJ": "hash",
+    "StaticMid": "static_mid",
+    "StaticOpt": "static_opt",
+    "Dynamic": "dynamic",
+}
 
 
 def main() -> None:
@@ -30,15 +35,26 @@ def main() -> None:
                     run = launch(spark, folder, join, placement(kind, args.hosts, join=join))
                     run.awaitTermination()
                     commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
-                    plan = sum(e.seconds["plan"] for e in commits) / sum(e.seconds["execute"] for e in commits)
-                    rows.append({
-                        "z": z, "placement": name, "results": sum(e.results for e in commits),
-                        "ILF (mean stored)": sum(commits[-1].host_stored) / args.hosts, "most stored": max(commits[-1].host_stored),
-                        "MB sent": sum(sum(e.host_received_bytes) for e in commits) / 1e6,
-                        "MB moved": sum(sum(e.host_moved_bytes) for e in commits) / 1e6,
-                        "median s/batch": steady(seconds(run)), "plan/execute %": 100 * plan,
-                    })  # fmt: skip
-        show(f"{query.upper()}, {args.hosts} hosts, scale factor {args.permille / 1000}", pd.DataFrame(rows).round(2))
+                    plan = sum(e.seconds["plan"] for e in commits) / sum(
+                        e.seconds["execute"] for e in commits
+                    )
+                    rows.append(
+                        {
+                            "z": z,
+                            "placement": name,
+                            "results": sum(e.results for e in commits),
+                            "ILF (mean stored)": sum(commits[-1].host_stored) / args.hosts,
+                            "most stored": max(commits[-1].host_stored),
+                            "MB sent": sum(sum(e.host_received_bytes) for e in commits) / 1e6,
+                            "MB moved": sum(sum(e.host_moved_bytes) for e in commits) / 1e6,
+                            "median s/batch": steady(seconds(run)),
+                            "plan/execute %": 100 * plan,
+                        }
+                    )
+        show(
+            f"{query.upper()}, {args.hosts} hosts, scale factor {args.permille / 1000}",
+            pd.DataFrame(rows).round(2),
+        )
 
 
 if __name__ == "__main__":

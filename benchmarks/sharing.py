@@ -1,11 +1,13 @@
-"""Many queries by one chain of state slices, and the same queries each for itself, by Braid and by Spark's built-in join.
+"""Many queries by one chain of state slices, and the same queries each for itself, by Braid and by
+Spark's built-in join.
 
-The same files, results in Parquet and durable state for all. Queries differ in window, a third of them select tuples too; those of
-a smaller set are every so many of the largest. Each query is run alone once, and a set costs what its queries cost together. Time
-is that of the median batch, memory what is held in the end.
+The same files, results in Parquet and durable state for all. Queries differ in window, a third of
+them select tuples too; those of a smaller set are every so many of the largest. Each query is run
+alone once, and a set costs what its queries cost together. Time is that of the median batch, memory
+what is held in the end.
 
-Required: 36 shared queries cost at most twice the query with the largest window alone, in time and in memory, and at most a tenth
-of 36 separate runs.
+Required: 36 shared queries cost at most twice the query with the largest window alone, in time and
+in memory, and at most a tenth of 36 separate runs.
 """
 
 from __future__ import annotations
@@ -14,12 +16,11 @@ from pathlib import Path
 
 import pandas as pd
 from _common import STORES, arguments, both, builtin, scratch, seconds, show, steady, stream
+from braid.core.events import BatchCommitted
+from braid.session import session
+from braid.sharing.join import SharedJoin
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-
-from toolkit.events import BatchCommitted
-from toolkit.session import session
-from toolkit.sharing.join import SharedJoin
 
 SETS = (12, 24, 36)
 Asked = tuple[str, float, float | None]
@@ -27,19 +28,32 @@ Asked = tuple[str, float, float | None]
 
 
 def queries(largest: int) -> list[Asked]:
-    """Windows that rise evenly to the largest one; every third query selects the tuples of a below a half."""
-    return [(f"q{n:02}", largest * n / SETS[-1], 0.5 if n % 3 == 1 else None) for n in range(1, SETS[-1] + 1)]
+    """Windows that rise evenly to the largest one; every third query selects the tuples of a below
+    a half.
+    """
+    return [
+        (f"q{n:02}", largest * n / SETS[-1], 0.5 if n % 3 == 1 else None)
+        for n in range(1, SETS[-1] + 1)
+    ]
 
 
-def braid(spark: SparkSession, folder: Path, asked: list[Asked], out: Path) -> tuple[float, int, dict[str, int]]:
+def braid(
+    spark: SparkSession, folder: Path, asked: list[Asked], out: Path
+) -> tuple[float, int, dict[str, int]]:
     """Seconds of the median batch, bytes held in the end, and results by query."""
     shared = SharedJoin({s: stream(spark, folder / s) for s in "ab"}, "a.k = b.k", time="ts")
     for name, window, most in asked:
-        shared.add(name, f"{window} seconds", where=None if most is None else {"a": f"a.x < {most}"})
+        shared.add(
+            name, f"{window} seconds", where=None if most is None else {"a": f"a.x < {most}"}
+        )
     run = shared.start(out, availableNow=True)
     run.awaitTermination()
     last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
-    return steady(seconds(run)), sum(last.host_stored_bytes), {name: run.results(name).count() for name, _, _ in asked}
+    return (
+        steady(seconds(run)),
+        sum(last.host_stored_bytes),
+        {name: run.results(name).count() for name, _, _ in asked},
+    )
 
 
 def built_in(spark: SparkSession, folder: Path, asked: Asked) -> DataFrame:
@@ -48,7 +62,9 @@ def built_in(spark: SparkSession, folder: Path, asked: Asked) -> DataFrame:
     selected = a if most is None else a.where(F.col("x") < most)
     near = f"a.ts > b.ts - INTERVAL {window} SECONDS AND a.ts < b.ts + INTERVAL {window} SECONDS"
     joined = selected.join(b, F.expr(f"a.k = b.k AND {near}"))
-    return joined.select(*[F.col(f"{s}.{c}").alias(f"{s}_{c}") for s in "ab" for c in ("k", "ts", "v", "x")])
+    return joined.select(
+        *[F.col(f"{s}.{c}").alias(f"{s}_{c}") for s in "ab" for c in ("k", "ts", "v", "x")]
+    )
 
 
 def main() -> None:
@@ -66,20 +82,36 @@ def main() -> None:
         for n, q in enumerate(chosen):
             times, count = builtin(spark, built_in(spark, folder, q), store, folder / f"spark {n}")
             theirs[q[0]] = steady(times)
-            assert abs(count - alone[q[0]][2][q[0]]) <= 1e-4 * count + 1, f"{q[0]}: Spark found {count}, Braid {alone[q[0]][2]}"
+            assert abs(count - alone[q[0]][2][q[0]]) <= 1e-4 * count + 1, (
+                f"{q[0]}: Spark found {count}, Braid {alone[q[0]][2]}"
+            )
         for size in SETS:
             asked = [every[(k + 1) * len(every) // size - 1] for k in range(size)]
             time, held, found = braid(spark, folder, asked, folder / f"shared {size}")
-            assert found == {q[0]: alone[q[0]][2][q[0]] for q in asked}, "a shared query has other results than alone"
+            assert found == {q[0]: alone[q[0]][2][q[0]] for q in asked}, (
+                "a shared query has other results than alone"
+            )
             apart = sum(alone[q[0]][0] for q in asked)
             built = [theirs[q[0]] for q in asked if q[0] in theirs] or [*theirs.values()]
-            rows.append({
-                "queries": len(asked), "shared s/batch": time, "largest alone": largest[0], "times it": time / largest[0],
-                "held MB": held / 1e6, "largest holds MB": largest[1] / 1e6, "times that": held / largest[1],
-                "apart s/batch": apart, "times less": apart / time, "Spark apart s/batch": sum(built) / len(built) * len(asked),
-                "times less than Spark": sum(built) / len(built) * len(asked) / time,
-            })  # fmt: skip
-        title = f"2 x {args.rows:,} rows, {args.batches} batches, windows to {args.window} s; Spark ran {len(theirs)} of 36 queries"
+            rows.append(
+                {
+                    "queries": len(asked),
+                    "shared s/batch": time,
+                    "largest alone": largest[0],
+                    "times it": time / largest[0],
+                    "held MB": held / 1e6,
+                    "largest holds MB": largest[1] / 1e6,
+                    "times that": held / largest[1],
+                    "apart s/batch": apart,
+                    "times less": apart / time,
+                    "Spark apart s/batch": sum(built) / len(built) * len(asked),
+                    "times less than Spark": sum(built) / len(built) * len(asked) / time,
+                }
+            )
+        title = (
+            f"2 x {args.rows:,} rows, {args.batches} batches, windows to {args.window} s; "
+            f"Spark ran {len(theirs)} of 36 queries"
+        )
         show(title, pd.DataFrame(rows).round(2).T.reset_index(names="").rename(columns=str))
 
 

@@ -1,4 +1,5 @@
-"""Makes docs/fluct.webp, the picture of the README: a recorded run while its grid of hosts changes, by the project's own replay.
+"""Makes docs/fluct.webp, the picture of the README: a recorded run while its grid of hosts changes,
+by the project's own replay.
 
 .venv/bin/python -m pip install pillow
 .venv/bin/python docs/picture.py
@@ -11,11 +12,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from braid_widgets.base.recording import Recording
+from braid_widgets.theta import stage
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
-
-from widgets import stage
-from widgets.recording import Recording
 
 HERE = Path(__file__).parent
 RECORDING = HERE.parent / "data" / "recordings" / "fluct.jsonl"
@@ -27,8 +27,12 @@ HOLD, LAST = 450, 2500  # milliseconds that a batch, and the last one, is shown
 def shots(page_file: Path, positions: range) -> list[Image.Image]:
     """The replay's picture at these batches."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=SWITCHES)
-        context = browser.new_context(viewport={"width": SIZE[0], "height": SIZE[1]}, reduced_motion="reduce")
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=SWITCHES
+        )
+        context = browser.new_context(
+            viewport={"width": SIZE[0], "height": SIZE[1]}, reduced_motion="reduce"
+        )
         page = context.new_page()
         page.goto(page_file.as_uri())
         found = [_shot(page, position) for position in positions]
@@ -40,7 +44,10 @@ def _shot(page: Page, position: int) -> Image.Image:
     """The picture at a batch, without the controls under it."""
     page.locator("input[type=range]").fill(str(position))
     expect(page.locator(".braid")).to_have_attribute("data-seq", str(position))
-    picture, controls = page.locator(".braid").bounding_box(), page.locator(".braid-controls").bounding_box()
+    picture, controls = (
+        page.locator(".braid").bounding_box(),
+        page.locator(".braid-controls").bounding_box(),
+    )
     assert picture and controls
     shot = page.screenshot(clip={**picture, "height": controls["y"] - picture["y"]})
     return Image.open(io.BytesIO(shot)).convert("RGB")
@@ -52,7 +59,15 @@ def main() -> None:
         frames = shots(page, range(len(Recording(RECORDING))))
     durations = [HOLD] * (len(frames) - 1) + [LAST]
     target = HERE / "fluct.webp"
-    frames[0].save(target, save_all=True, append_images=frames[1:], duration=durations, loop=0, quality=70, method=6)
+    frames[0].save(
+        target,
+        save_all=True,
+        append_images=frames[1:],
+        duration=durations,
+        loop=0,
+        quality=70,
+        method=6,
+    )
     print(f"{target}: {len(frames)} frames, {target.stat().st_size / 1e6:.2f} MB")
 
 

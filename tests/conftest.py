@@ -1,4 +1,6 @@
-"""Marks each test by its folder, keeps one Spark session for the whole run, and knows where Chromium is."""
+"""Marks each test by its folder, keeps one Spark session for the whole run, and knows where
+Chromium is.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from toolkit.session import session
+    from braid.session import session
 
-    quick = "-Xss8m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # many short jobs: starting fast beats running fast
+    quick = (
+        "-Xss8m -XX:+UseSerialGC "
+        "-XX:TieredStopAtLevel=1"
+    )  # many short jobs: starting fast beats running fast
     spark = session("braid-tests", cores=2, spark_driver_extraJavaOptions=quick)
     yield spark
     spark.stop()
@@ -47,5 +52,8 @@ def chromium() -> str:
     """The path of Debian's Chromium; without it the test fails and says what to install."""
     found = shutil.which("chromium")
     if found is None:
-        pytest.fail("Chromium is missing: sudo apt-get install chromium, or set BRAID_NO_BROWSER=1 to leave these tests out")
+        pytest.fail(
+            "Chromium is missing: sudo apt-get install chromium, or set BRAID_NO_BROWSER=1 to "
+            "leave these tests out"
+        )
     return found

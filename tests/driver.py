@@ -1,6 +1,7 @@
 """A driver for a test to kill: ``python driver.py FOLDER start|resume [BATCH]``.
 
-It joins seeded streams. Given a batch, it makes the file FOLDER.held right before that batch's commit, and waits for ever.
+It joins seeded streams. Given a batch, it makes the file FOLDER.held right before that batch's
+commit, and waits for ever.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from braid.session import session
 from oracle import frames, tables
 from scatter import Scatter
-
-from toolkit.join import StreamJoin
-from toolkit.session import session
-from toolkit.store import Store
 
 ON = "abs(a.n - b.n) <= 30 AND b.k <> a.k"
 WINDOWS = {"a": 300, "b": 250}
@@ -40,7 +40,9 @@ def main(folder: str, verb: str, batch: str = "") -> None:
     streams = frames(session(cores=2), STREAMS)
     if verb == "start":
         windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
-        run = StreamJoin(streams, ON, Scatter(), windows, time="ts", check=True).start(folder, batches="batch")
+        run = StreamJoin(streams, ON, Scatter(), windows, time="ts", check=True).start(
+            folder, batches="batch"
+        )
     else:
         run = StreamJoin.resume(folder, streams)
     run.awaitTermination()

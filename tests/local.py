@@ -1,7 +1,9 @@
-"""The engine in this process: frames that do what Spark's do for a batch, one partition after the other.
+"""The engine in this process: frames that do what Spark's do for a batch, one partition after the
+other.
 
-All that is Braid's own runs as it does on Spark, down to the files and the commits; what is left out are Spark's streaming and
-its shuffles. A run takes milliseconds, so every placement can be tried on every kind of join.
+All that is Braid's own runs as it does on Spark, down to the files and the commits; what is left
+out are Spark's streaming and its shuffles. A run takes milliseconds, so every placement can be
+tried on every kind of join.
 """
 
 from __future__ import annotations
@@ -17,19 +19,20 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from braid.core.placement import Placement
+from braid.engine import task
+from braid.engine.engine import Engine
+from braid.engine.store import Store
+from braid.engine.wire import Query
+from braid.join import StreamJoin
+from braid.local.kernels import replaced
 from oracle import Ids
-
-from toolkit import task
-from toolkit.engine import Engine
-from toolkit.join import StreamJoin
-from toolkit.kernels import replaced
-from toolkit.plan import Placement
-from toolkit.store import Store
-from toolkit.wire import Query
 
 
 class Frame:
-    """A DataFrame's three methods that the engine uses. ``parts`` are lists of record batches, one for each partition."""
+    """A DataFrame's three methods that the engine uses. ``parts`` are lists of record batches, one
+    for each partition.
+    """
 
     def __init__(self, parts: list[list[pa.RecordBatch]]) -> None:
         self.parts = parts
@@ -45,7 +48,12 @@ class Frame:
         return Frame(parts)
 
     def collect(self) -> list[SimpleNamespace]:
-        return [SimpleNamespace(**row) for part in self.parts for batch in part for row in batch.to_pylist()]
+        return [
+            SimpleNamespace(**row)
+            for part in self.parts
+            for batch in part
+            for row in batch.to_pylist()
+        ]
 
 
 @contextmanager
@@ -54,13 +62,16 @@ def _partition(number: int) -> Iterator[None]:
         yield
 
 
-def _on(number: int, function: Callable[..., Iterator[pa.RecordBatch]], batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def _on(
+    number: int, function: Callable[..., Iterator[pa.RecordBatch]], batches: list[pa.RecordBatch]
+) -> list[pa.RecordBatch]:
     with _partition(number):
         return list(function(iter(batches)))
 
 
 class LocalRun:
-    """A run of static streams that are cut by their column "batch", as StreamJoin.start and .resume make it.
+    """A run of static streams that are cut by their column "batch", as StreamJoin.start and .resume
+    make it.
 
     ``join`` is prepared by Spark once; its placement may be replaced by others.
     """
@@ -70,13 +81,20 @@ class LocalRun:
         whole, where = join.union(join.streams)
         self.rows = whole.toArrow().combine_chunks().to_batches()[0]
         stream = self.rows.column("__stream").to_numpy()
-        slots = [self.rows.column(layout.slot("batch")).to_numpy(zero_copy_only=False) for layout in where]
-        self.where = tuple(replace(w, slots=tuple(s for s in w.slots if s[0] != "batch")) for w in where)
+        slots = [
+            self.rows.column(layout.slot("batch")).to_numpy(zero_copy_only=False)
+            for layout in where
+        ]
+        self.where = tuple(
+            replace(w, slots=tuple(s for s in w.slots if s[0] != "batch")) for w in where
+        )
         self.batch = np.choose(stream, slots).astype(int)
         hashed = np.random.default_rng(0).integers(0, 1 << 31, self.rows.num_rows)
         self.hashed = {"tuple": hashed, "join": self.rows.column("__key").to_numpy()}
 
-    def run(self, placement: Placement, folder: Path, stops: tuple[int, ...] = ()) -> tuple[Ids, list[Any]]:
+    def run(
+        self, placement: Placement, folder: Path, stops: tuple[int, ...] = ()
+    ) -> tuple[Ids, list[Any]]:
         """Results by id, and the events. After the batches in ``stops`` another engine goes on."""
         Store(folder).create({})
         happened: list[Any] = []
@@ -93,7 +111,14 @@ class LocalRun:
     def _engine(self, placement: Placement, folder: Path, happened: list[Any]) -> Engine:
         join = self.join
         columns = tuple(tuple(c for c in f.columns if c != "batch") for f in join.streams.values())
-        query = Query(join.predicate, columns, self.where, tuple(join._micros), str(folder), min(2, placement.hosts))
+        query = Query(
+            join.predicate,
+            columns,
+            self.where,
+            tuple(join._micros),
+            str(folder),
+            min(2, placement.hosts),
+        )
         return Engine(query, placement, Store(folder), join._lateness, join.check, happened.extend)
 
     def _found(self, store: Store) -> Ids:

@@ -1,7 +1,8 @@
-"""What the results must be, found without the engine: seeded random streams, and their join by DuckDB.
+"""What the results must be, found without the engine: seeded random streams, and their join by
+DuckDB.
 
-Every stream has a column ``id`` that is unique in it, so that a result is the tuple of its ids, in the order of the streams,
-and a multiset of results is a Counter of such tuples.
+Every stream has a column ``id`` that is unique in it, so that a result is the tuple of its ids, in
+the order of the streams, and a multiset of results is a Counter of such tuples.
 """
 
 from __future__ import annotations
@@ -19,12 +20,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import sqlglot
-from pyspark.sql import DataFrame, SparkSession
-from scatter import Scatter
-
-from toolkit.join import JoinRun, StreamJoin
-from toolkit.kernels import Joiner, Partial, Rows, build
-from toolkit.placement import (
+from braid import (
     AdaptiveGrid,
     Aligned,
     Centralized,
@@ -34,7 +30,11 @@ from toolkit.placement import (
     Ring,
     StaticGrid,
 )
-from toolkit.plan import Placement
+from braid.core.placement import Placement
+from braid.join import JoinRun, StreamJoin
+from braid.local.kernels import Joiner, Partial, Rows, build
+from pyspark.sql import DataFrame, SparkSession
+from scatter import Scatter
 
 Ids = Counter[tuple[int, ...]]
 
@@ -56,7 +56,9 @@ PLACEMENTS: dict[str, Callable[[], Placement]] = {
     "ring, interleaved": lambda: Ring(hosts=4, form="interleaved", in_flight=50),
     "ring, resized": lambda: Ring(hosts=3, slicing="count", resize=((2, 5), (4, 2))),
 }
-"""Every placement, by name. A new one that is added here is covered by every test that runs them all."""
+"""Every placement, by name. A new one that is added here is covered by every test that runs them
+all.
+"""
 
 
 def serves(make: Callable[[], Placement], streams: int) -> bool:
@@ -72,13 +74,19 @@ EPOCH = datetime(2024, 3, 1, tzinfo=UTC)
 _WORDS = ("", "a", "b", "ab", "abc", "ba", "é", "Zoë", "日本", "a b")
 
 
-def tables(aliases: str, rows: int | Mapping[str, int], seed: int, batches: int = 5) -> dict[str, pa.Table]:
-    """Random streams that all have the same columns: numbers, text, dates, with NULL and NaN, in ``batches`` micro-batches.
+def tables(
+    aliases: str, rows: int | Mapping[str, int], seed: int, batches: int = 5
+) -> dict[str, pa.Table]:
+    """Random streams that all have the same columns: numbers, text, dates, with NULL and NaN, in
+    ``batches`` micro-batches.
 
-    Event time ``ts`` grows from batch to batch and is in no order within one. ``rows`` is per stream.
+    Event time ``ts`` grows from batch to batch and is in no order within one. ``rows`` is per
+    stream.
     """
     sizes = rows if isinstance(rows, Mapping) else dict.fromkeys(aliases, rows)
-    return {a: table(np.random.default_rng([seed, i]), sizes[a], batches) for i, a in enumerate(aliases)}
+    return {
+        a: table(np.random.default_rng([seed, i]), sizes[a], batches) for i, a in enumerate(aliases)
+    }
 
 
 def table(draw: np.random.Generator, rows: int, batches: int) -> pa.Table:
@@ -89,13 +97,23 @@ def table(draw: np.random.Generator, rows: int, batches: int) -> pa.Table:
         {
             "id": pa.array(np.arange(rows), pa.int64()),
             "batch": pa.array(batch, pa.int32()),
-            "ts": pa.array([EPOCH + timedelta(seconds=int(s)) for s in seconds], pa.timestamp("us", tz="UTC")),
+            "ts": pa.array(
+                [EPOCH + timedelta(seconds=int(s)) for s in seconds], pa.timestamp("us", tz="UTC")
+            ),
             "k": _some(draw, draw.integers(0, 40, rows).tolist(), pa.int32()),
             "n": _some(draw, draw.integers(-500, 500, rows).tolist(), pa.int64()),
             "f": _some(draw, real.tolist(), pa.float64()),
             "s": _some(draw, draw.choice(_WORDS, rows).tolist(), pa.string()),
-            "d": _some(draw, [EPOCH.date() + timedelta(days=int(x)) for x in draw.integers(0, 60, rows)], pa.date32()),
-            "m": _some(draw, [Decimal(int(x)).scaleb(-2) for x in draw.integers(-3000, 3000, rows)], pa.decimal128(10, 2)),
+            "d": _some(
+                draw,
+                [EPOCH.date() + timedelta(days=int(x)) for x in draw.integers(0, 60, rows)],
+                pa.date32(),
+            ),
+            "m": _some(
+                draw,
+                [Decimal(int(x)).scaleb(-2) for x in draw.integers(-3000, 3000, rows)],
+                pa.decimal128(10, 2),
+            ),
             "flag": _some(draw, (draw.random(rows) < 0.5).tolist(), pa.bool_()),
         }
     )
@@ -111,8 +129,12 @@ def frames(spark: SparkSession, streams: Mapping[str, pa.Table]) -> dict[str, Da
     return {alias: spark.createDataFrame(rows) for alias, rows in streams.items()}
 
 
-def expected(streams: Mapping[str, pa.Table], on: str, windows: Mapping[str, int] | None = None) -> Ids:
-    """The join by DuckDB. ``windows`` are seconds by alias: T - T_i < W_i for every i, T being the latest event time."""
+def expected(
+    streams: Mapping[str, pa.Table], on: str, windows: Mapping[str, int] | None = None
+) -> Ids:
+    """The join by DuckDB. ``windows`` are seconds by alias: T - T_i < W_i for every i, T being the
+    latest event time.
+    """
     latest = f"greatest({', '.join(f'epoch_us({a}.ts)' for a in streams)})"
     live = [f"{latest} - epoch_us({a}.ts) < {1_000_000 * w}" for a, w in (windows or {}).items()]
     where = " AND ".join([f"({sqlglot.transpile(on, read='spark', write='duckdb')[0]})", *live])
@@ -121,7 +143,9 @@ def expected(streams: Mapping[str, pa.Table], on: str, windows: Mapping[str, int
         for alias, rows in streams.items():
             db.register(alias, rows)
         ids = ", ".join(f"{a}.id" for a in streams)
-        return Counter(db.execute(f"SELECT {ids} FROM {', '.join(streams)} WHERE {where}").fetchall())
+        return Counter(
+            db.execute(f"SELECT {ids} FROM {', '.join(streams)} WHERE {where}").fetchall()
+        )
 
 
 def found(run: JoinRun) -> Ids:
@@ -140,7 +164,9 @@ def local(join: StreamJoin) -> Ids:
         blocks.append(Rows(build(batch, join.predicate.indexes(i))))
     a, b = blocks
     joiner, found = Joiner(join.predicate, (None, None), (None, None)), Ids()
-    for part in joiner.probe(Partial({0: (a, np.arange(a.batch.num_rows))}), b, 1, False, SimpleNamespace(compared=0)):
+    for part in joiner.probe(
+        Partial({0: (a, np.arange(a.batch.num_rows))}), b, 1, False, SimpleNamespace(compared=0)
+    ):
         found.update(zip(part.values(0, "id").tolist(), part.values(1, "id").tolist(), strict=True))
     return found
 
@@ -150,11 +176,16 @@ def differ(found: Ids, expected: Ids) -> str:
     lost, extra = expected - found, found - expected
     if not lost and not extra:
         return ""
-    return f"{lost.total()} of {expected.total()} lost, as {[*lost][:3]}; {extra.total()} too many, as {[*extra][:3]}"
+    return (
+        f"{lost.total()} of {expected.total()} lost, as {[*lost][:3]}; {extra.total()} too "
+        f"many, as {[*extra][:3]}"
+    )
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-    """Wait until a condition holds and return what it gave; fails after a deadline, telling what was waited for."""
+    """Wait until a condition holds and return what it gave; fails after a deadline, telling what
+    was waited for.
+    """
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:

@@ -1,4 +1,6 @@
-"""A placement for tests alone: blocks lie on hosts chosen by a hash, so that every path hops between hosts."""
+"""A placement for tests alone: blocks lie on hosts chosen by a hash, so that every path hops
+between hosts.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,16 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.plan import Block, Facts, Hop, Keying, Plan, Route, after, meets
+from braid.core.cover import meets
+from braid.core.facts import Facts
+from braid.core.plan import Block, Hop, Keying, Plan, Route, after
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """Each fresh block lies on one host drawn by a seeded generator; paths visit the other streams in a drawn order."""
+    """Each fresh block lies on one host drawn by a seeded generator; paths visit the other streams
+    in a drawn order.
+    """
 
     hosts: int = 5
     pieces: int = 3
@@ -33,9 +39,13 @@ class Scatter:
             mine = []
             for piece in range(self.pieces):
                 id = facts.next_id + stream * self.pieces + piece
-                block = Block(id, stream, (piece, piece + 1), facts.batch, (draw.randrange(self.hosts),))
+                block = Block(
+                    id, stream, (piece, piece + 1), facts.batch, (draw.randrange(self.hosts),)
+                )
                 mine.append(block)
-                routes.append(Route(block, self._paths(block, [*live, *fresh], len(facts.streams), draw)))
+                routes.append(
+                    Route(block, self._paths(block, [*live, *fresh], len(facts.streams), draw))
+                )
             fresh += mine
         return Plan(routes=tuple(routes), state=state)
 

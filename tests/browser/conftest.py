@@ -23,9 +23,15 @@ from urllib3.util import Retry
 
 ROOT = Path(__file__).parents[2]
 SWITCHES = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 MINUTE = 60_000
 READY = """() => {
   const context = window.jupyterapp?.shell.currentWidget?.sessionContext, kernel = context?.session?.kernel;
@@ -57,8 +63,15 @@ class Lab:
 
     def ask(self, method: str, path: str) -> Any:
         with requests.Session() as session:
-            session.mount("http://", HTTPAdapter(max_retries=Retry(40, backoff_factor=0.1, backoff_max=1)))
-            answer = session.request(method, f"{self.address}/api/{path}", params={"token": self.token}, timeout=MINUTE / 1000)
+            session.mount(
+                "http://", HTTPAdapter(max_retries=Retry(40, backoff_factor=0.1, backoff_max=1))
+            )
+            answer = session.request(
+                method,
+                f"{self.address}/api/{path}",
+                params={"token": self.token},
+                timeout=MINUTE / 1000,
+            )
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
@@ -81,16 +94,36 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     (home / "work" / "notebooks").mkdir(parents=True)
     (home / "work" / "data").symlink_to(ROOT / "data")
     port, token = _free_port(), secrets.token_hex(16)
-    folders = {"JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "run", "IPYTHONDIR": "ipython"}
+    folders = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "run",
+        "IPYTHONDIR": "ipython",
+    }
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0",
-        f"--IdentityProvider.token={token}", "--allow-root", "--expose-app-in-browser", f"--ServerApp.root_dir={home / 'work'}",
-    ]  # fmt: skip
-    environment = {**os.environ, **{name: str(home / folder) for name, folder in folders.items()}, "JUPYTER_PREFER_ENV_PATH": "1"}
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--ip=127.0.0.1",
+        f"--port={port}",
+        "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={token}",
+        "--allow-root",
+        "--expose-app-in-browser",
+        f"--ServerApp.root_dir={home / 'work'}",
+    ]
+    environment = {
+        **os.environ,
+        **{name: str(home / folder) for name, folder in folders.items()},
+        "JUPYTER_PREFER_ENV_PATH": "1",
+    }
     environment.pop("BRAID_HEADLESS", None)
     with (home / "log").open("w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    lab = Lab(home / "work" / "notebooks", f"http://127.0.0.1:{port}", token, psutil.Process(server.pid))
+    lab = Lab(
+        home / "work" / "notebooks", f"http://127.0.0.1:{port}", token, psutil.Process(server.pid)
+    )
     try:
         lab.ask("GET", "status")
         yield lab
@@ -115,7 +148,9 @@ class Notebook:
     errors: list[str] = field(default_factory=list)
 
     def run_all(self) -> None:
-        """Run all cells. JupyterLab drops a run that comes while the kernel's session is being made; then it is run again."""
+        """Run all cells. JupyterLab drops a run that comes while the kernel's session is being
+        made; then it is run again.
+        """
         self.page.wait_for_function(READY, timeout=MINUTE)
         started = False
         while not started:
@@ -125,11 +160,15 @@ class Notebook:
 
     def cell(self, text: str) -> Locator:
         """The code cell whose source contains this text."""
-        return self.page.locator(".jp-CodeCell", has=self.page.locator(".jp-InputArea", has_text=text)).first
+        return self.page.locator(
+            ".jp-CodeCell", has=self.page.locator(".jp-InputArea", has_text=text)
+        ).first
 
     def done(self, cell: Locator) -> None:
         """Wait until a cell has run to its end."""
-        expect(cell.locator(".jp-InputPrompt").first).to_have_text(re.compile(r"\[\d+\]"), timeout=MINUTE)
+        expect(cell.locator(".jp-InputPrompt").first).to_have_text(
+            re.compile(r"\[\d+\]"), timeout=MINUTE
+        )
 
 
 @pytest.fixture
@@ -137,12 +176,21 @@ def opened(lab: Lab, browser: Browser) -> Iterator[Callable[..., Notebook]]:
     """Open a notebook of the lab by file name, in a page of this size."""
     contexts = []
 
-    def open_notebook(name: str, width: int = 1400, height: int = 1000, scheme: str = "light") -> Notebook:
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+    def open_notebook(
+        name: str, width: int = 1400, height: int = 1000, scheme: str = "light"
+    ) -> Notebook:
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )  # type: ignore[arg-type]
         contexts.append(context)
         notebook = Notebook(context.new_page())
         notebook.page.on("pageerror", lambda error: notebook.errors.append(str(error)))
-        notebook.page.on("console", lambda m: notebook.errors.append(f"{m.location} {m.text}") if m.type == "error" else None)
+        notebook.page.on(
+            "console",
+            lambda m: (
+                notebook.errors.append(f"{m.location} {m.text}") if m.type == "error" else None
+            ),
+        )
         notebook.page.goto(f"{lab.address}/lab/tree/notebooks/{name}?reset&token={lab.token}")
         return notebook
 

@@ -1,4 +1,6 @@
-"""The notebook in JupyterLab: it opens on a recorded run, launches a live one, and stays responsive."""
+"""The notebook in JupyterLab: it opens on a recorded run, launches a live one, and stays
+responsive.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,20 @@ OVERFLOW = """(root) => {
 
 
 def prepared(folder: Path) -> str:
-    """A copy of the notebook with small settings and one cell more, to be run while the join runs."""
-    notebook: Any = execute_notebook(ROOT / "notebooks" / NAME, None, SETTINGS, prepare_only=True, kernel_name="python3")
+    """A copy of the notebook with small settings and one cell more, to be run while the join
+    runs.
+    """
+    notebook: Any = execute_notebook(
+        ROOT / "notebooks" / NAME, None, SETTINGS, prepare_only=True, kernel_name="python3"
+    )
     notebook.cells.append(nbformat.v4.new_code_cell(PROBE, id="probe"))
     nbformat.write(notebook, folder / NAME)
     return NAME
 
 
-def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(lab: Any, opened: Callable[..., Any]) -> None:
+def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
+    lab: Any, opened: Callable[..., Any]
+) -> None:
     notebook = opened(prepared(lab.folder), width=1000)
     page, title = notebook.page, notebook.page.locator(".braid-title").first
     notebook.run_all()
@@ -51,10 +59,14 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(lab: An
     seen, first = int(picture.get_attribute("data-seq") or 0), picture.get_attribute("data-hash")
     assert first != recorded
 
-    expect(page.locator(".jp-Notebook-ExecutionIndicator").first).to_have_attribute("data-status", "idle")
+    expect(page.locator(".jp-Notebook-ExecutionIndicator").first).to_have_attribute(
+        "data-status", "idle"
+    )
     probe.locator(".cm-content").click()
     page.keyboard.press("Shift+Enter")
-    expect(probe.locator(".jp-OutputArea-output")).to_have_text("the panel is running", timeout=20_000)
+    expect(probe.locator(".jp-OutputArea-output")).to_have_text(
+        "the panel is running", timeout=20_000
+    )
 
     expect(title).to_contain_text("completed", timeout=120_000)
     expect(picture).not_to_have_attribute("data-hash", first or "")

@@ -1,4 +1,6 @@
-"""The panels of load diffusion and of the ring in JupyterLab: what the controls say is simulated and drawn, without Spark."""
+"""The panels of load diffusion and of the ring in JupyterLab: what the controls say is simulated
+and drawn, without Spark.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from braid.studies import diffusion as study
+from braid_widgets.diffusion.segments import segments
 from papermill import execute_notebook
 from playwright.sync_api import expect
-
-from toolkit.studies import load_diffusion as study
-from widgets.segments import segments
 
 ROOT = Path(__file__).parents[2]
 DIFFUSION, RING = "02_load_diffusion.ipynb", "03_psp_ring.ipynb"
@@ -28,13 +29,21 @@ BARS = """(plot) => {
 
 def prepared(folder: Path, name: str, cells: Sequence[str], settings: dict[str, Any]) -> str:
     """A copy of the notebook with small settings and these cells only."""
-    notebook: Any = execute_notebook(ROOT / "notebooks" / name, None, settings, prepare_only=True, kernel_name="python3")
-    notebook.cells = [c for c in notebook.cells if c.id in cells or "injected-parameters" in c.metadata.get("tags", [])]
+    notebook: Any = execute_notebook(
+        ROOT / "notebooks" / name, None, settings, prepare_only=True, kernel_name="python3"
+    )
+    notebook.cells = [
+        c
+        for c in notebook.cells
+        if c.id in cells or "injected-parameters" in c.metadata.get("tags", [])
+    ]
     nbformat.write(notebook, folder / name)
     return name
 
 
-def test_load_diffusion_simulates_and_draws_what_the_controls_say(lab: Any, opened: Callable[..., Any]) -> None:
+def test_load_diffusion_simulates_and_draws_what_the_controls_say(
+    lab: Any, opened: Callable[..., Any]
+) -> None:
     small = dict(hosts=6, window=5.0)
     before = set(lab.processes("java"))
     notebook = opened(prepared(lab.folder, DIFFUSION, ("02-01", "02-02", "02-04"), small))
@@ -45,8 +54,12 @@ def test_load_diffusion_simulates_and_draws_what_the_controls_say(lab: Any, open
     page.get_by_label("rates to (tuples/s)").fill("8")
     page.get_by_label("rates to (tuples/s)").press("Tab")
     page.get_by_role("button", name="Simulate").click()
-    expect(title).to_contain_text("Segments by host: Coordinated, 6 hosts (modelled run)", timeout=SOON)
-    expect(page.locator(".widget-label", has_text="Coordinated, 6 hosts, 45 batches, modelled")).to_be_visible()
+    expect(title).to_contain_text(
+        "Segments by host: Coordinated, 6 hosts (modelled run)", timeout=SOON
+    )
+    expect(
+        page.locator(".widget-label", has_text="Coordinated, 6 hosts, 45 batches, modelled")
+    ).to_be_visible()
 
     same = study.Setting(**small, rates=(5.0, 8.0), length=2, seconds=40)
     wanted = segments(study.run(study.placement("CTR", same), same))
@@ -54,16 +67,24 @@ def test_load_diffusion_simulates_and_draws_what_the_controls_say(lab: Any, open
     assert count == len(wanted) and lanes == wanted.groupby(["host", "stream"]).ngroups and visible
 
     page.get_by_role("tab", name="Host loads").click()
-    expect(title).to_contain_text("Host loads: Coordinated, 6 hosts (modelled seconds busy with a batch)")
+    expect(title).to_contain_text(
+        "Host loads: Coordinated, 6 hosts (modelled seconds busy with a batch)"
+    )
     box = page.locator(f"{PLOT} .heatmaplayer image").bounding_box()
     assert box is not None and box["width"] > 400 and box["height"] > 150
     expect(page.locator(f"{PLOT} .scatterlayer .trace")).to_have_count(2)
     assert set(lab.processes("java")) <= before and notebook.errors == []
 
 
-def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(lab: Any, opened: Callable[..., Any]) -> None:
+def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(
+    lab: Any, opened: Callable[..., Any]
+) -> None:
     before = set(lab.processes("java"))
-    notebook = opened(prepared(lab.folder, RING, ("03-01", "03-02", "03-04", "03-09"), dict(seconds=12.0, resize=0)))
+    notebook = opened(
+        prepared(
+            lab.folder, RING, ("03-01", "03-02", "03-04", "03-09"), dict(seconds=12.0, resize=0)
+        )
+    )
     page, films = notebook.page, notebook.page.locator(".braid[data-seq]")
     notebook.run_all()
     expect(films).to_have_count(2, timeout=SOON)

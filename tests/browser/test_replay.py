@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from braid_widgets.base import colours
+from braid_widgets.base.recording import Recording
+from braid_widgets.theta import stage
 from playwright.sync_api import Browser, Page, expect
-
-from widgets import colours, stage
-from widgets.recording import Recording
 
 RECORDING = Path(__file__).parents[2] / "data" / "recordings" / "fluct.jsonl"
 WIDTH = 1000
@@ -32,12 +32,17 @@ BLANK = """(canvas) => {
 
 @pytest.fixture
 def replay(browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    """The page of a recorded run, 1000 pixels wide, where every request but that for the page itself fails."""
+    """The page of a recorded run, 1000 pixels wide, where every request but that for the page
+    itself fails.
+    """
     context = browser.new_context(viewport={"width": WIDTH, "height": 900}, reduced_motion="reduce")
     context.set_offline(True)
     page, wrong = context.new_page(), []
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda request: None if request.url.startswith("file:") else wrong.append(request.url))
+    page.on(
+        "request",
+        lambda request: None if request.url.startswith("file:") else wrong.append(request.url),
+    )
     page.goto(stage.save(RECORDING, tmp_path / "replay.html").as_uri())
     yield page
     context.close()
@@ -45,7 +50,11 @@ def replay(browser: Browser, tmp_path: Path) -> Iterator[Page]:
 
 
 def test_it_plays_offline(replay: Page) -> None:
-    recording, picture, slider = Recording(RECORDING), replay.locator(".braid"), replay.locator("input[type=range]")
+    recording, picture, slider = (
+        Recording(RECORDING),
+        replay.locator(".braid"),
+        replay.locator("input[type=range]"),
+    )
     last = len(recording) - 1
     expect(picture).to_have_attribute("data-seq", str(last))
     hashes = {picture.get_attribute("data-hash")}
@@ -68,13 +77,20 @@ def test_the_matrix_is_square_with_row_0_on_top_and_nothing_is_cut_off(replay: P
     found = canvas.evaluate(BOXES, [[colours.host(h) for h in grid.cells], 0, 0.5])
     boxes = {int(host): box for host, box in found.items()}
     assert boxes.keys() == grid.cells.keys()
-    top, bottom, left, right = (pick(box[k] for box in boxes.values()) for k, pick in enumerate((min, max, min, max)))
+    top, bottom, left, right = (
+        pick(box[k] for box in boxes.values()) for k, pick in enumerate((min, max, min, max))
+    )
     size = bottom - top
     assert size > 350 and abs(right - left - size) <= 2
     n, m = grid.mapping
     for host, (row, column) in grid.cells.items():
         y0, y1, x0, x1 = boxes[host]
-        wanted = (top + row * size / n, top + (row + 1) * size / n, left + column * size / m, left + (column + 1) * size / m)
+        wanted = (
+            top + row * size / n,
+            top + (row + 1) * size / n,
+            left + column * size / m,
+            left + (column + 1) * size / m,
+        )
         assert (y0, y1, x0, x1) == pytest.approx(wanted, abs=4), host
     assert canvas.evaluate(BLANK) == [True, True]
     assert replay.evaluate("document.documentElement.scrollWidth") <= WIDTH

@@ -1,4 +1,6 @@
-"""A report page follows the reader's choice of light or dark, and its text can be read on either."""
+"""A report page follows the reader's choice of light or dark, and its text can be read on
+either.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from braid import Aligned
+from braid.model.simulate import simulate
+from braid.reports.notebook import page
+from braid_widgets.diffusion import segments
 from playwright.sync_api import Browser
-
-from toolkit.headless import page
-from toolkit.placement import Aligned
-from toolkit.simulate import simulate
-from widgets import segments
 
 COLOURS = """([selector]) => {
   const style = (e) => getComputedStyle(e), text = document.querySelector(selector);
@@ -31,8 +32,13 @@ def luminance(colour: str) -> float:
 def test_text_can_be_read_in_either_scheme(browser: Browser, tmp_path: Path, scheme: str) -> None:
     chart = segments.figure(simulate(Aligned(3), [(3, 4, 5)] * 4, windows=(2, 2, 2)))
     shown = nbformat.v4.new_output("display_data", {"text/html": chart.to_html()})
-    cells = [nbformat.v4.new_markdown_cell("Some words."), nbformat.v4.new_code_cell("", outputs=[shown])]
-    (tmp_path / "report.html").write_text(page(nbformat.v4.new_notebook(cells=cells), "report", tmp_path), encoding="utf-8")
+    cells = [
+        nbformat.v4.new_markdown_cell("Some words."),
+        nbformat.v4.new_code_cell("", outputs=[shown]),
+    ]
+    (tmp_path / "report.html").write_text(
+        page(nbformat.v4.new_notebook(cells=cells), "report", tmp_path), encoding="utf-8"
+    )
     context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
     report = context.new_page()
     report.goto((tmp_path / "report.html").as_uri())
@@ -40,5 +46,7 @@ def test_text_can_be_read_in_either_scheme(browser: Browser, tmp_path: Path, sch
     for selector in (".jp-RenderedMarkdown p", "text.gtitle", "text.xtitle", "text.ytitle"):
         ground, text = (luminance(c) for c in report.evaluate(COLOURS, [selector]))
         assert (ground > 0.5) == (scheme == "light"), "the page's ground"
-        assert (max(ground, text) + 0.05) / (min(ground, text) + 0.05) >= 3.9, f"the contrast of {selector}"
+        assert (max(ground, text) + 0.05) / (min(ground, text) + 0.05) >= 3.9, (
+            f"the contrast of {selector}"
+        )
     context.close()

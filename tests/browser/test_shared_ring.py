@@ -1,4 +1,6 @@
-"""The shared ring's notebook in JupyterLab: the panel with its table of queries, and the stepped example, without Spark."""
+"""The shared ring's notebook in JupyterLab: the panel with its table of queries, and the stepped
+example, without Spark.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ CELLS = ("05-01", "05-02", "05-04", "05-06")
 SOON = 60_000
 
 
-def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(lab: Any, opened: Callable[..., Any]) -> None:
+def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(
+    lab: Any, opened: Callable[..., Any]
+) -> None:
     notebook: Any = execute_notebook(NOTEBOOK, None, {}, prepare_only=True, kernel_name="python3")
     notebook.cells = [c for c in notebook.cells if c.id in CELLS]
     nbformat.write(notebook, lab.folder / NOTEBOOK.name)
@@ -29,7 +33,9 @@ def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(lab: A
     expect(windows).to_have_count(6)
     windows.first.fill("a: 3 hours, d: 1 hour")
     windows.first.press("Tab")
-    expect(page.get_by_role("alert")).to_have_text("query 'now' has windows for a, d; the streams are a, d, w")
+    expect(page.get_by_role("alert")).to_have_text(
+        "query 'now' has windows for a, d; the streams are a, d, w"
+    )
     windows.first.fill("3 hours")
     windows.first.press("Tab")
     expect(page.get_by_role("alert")).to_have_count(0)

@@ -1,4 +1,6 @@
-"""Both notebooks by the same path as a report: they run, keep their claims, and leave one page that needs no network."""
+"""Both notebooks by the same path as a report: they run, keep their claims, and leave one page that
+needs no network.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,17 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from braid.reports.cli import main
+from braid.reports.notebook import NOTEBOOKS, external_loads
 
-from toolkit.cli import main
-from toolkit.headless import NOTEBOOKS, external_loads
-
-JOIN = ["scale=0.01", "batches=6", "hosts=4", "compare_skews=1", "compare_scale=0.01", "compare_batches=2"]
+JOIN = [
+    "scale=0.01",
+    "batches=6",
+    "hosts=4",
+    "compare_skews=1",
+    "compare_scale=0.01",
+    "compare_batches=2",
+]
 
 
 def report(name: str, page: Path, settings: list[str], folder: Path = NOTEBOOKS) -> int:
@@ -29,7 +37,10 @@ def checked(page: Path) -> str:
 
 
 def test_the_tour(tmp_path: Path) -> None:
-    assert report("00_tour", page := tmp_path / "tour.html", ["tuples=600", "hosts=3", "batches=3"]) == 0
+    assert (
+        report("00_tour", page := tmp_path / "tour.html", ["tuples=600", "hosts=3", "batches=3"])
+        == 0
+    )
     html = checked(page)
     assert "pairs, the same as by brute force" in html
     assert "batch 48 of 48" in html and "batch 3 of 3" in html, "the recorded run, and its own"
@@ -38,11 +49,21 @@ def test_the_tour(tmp_path: Path) -> None:
 def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert report("01_adaptive_theta_join", page := tmp_path / "join.html", JOIN) == 0
     html = checked(page)
-    assert html.count("plotly.js v") == 1, "the charts are drawn by one copy of the library, in the page"
-    assert "batch 6 of 6" in html and "AdaptiveGrid, 4 hosts" in html and "batch 48 of 48" not in html
+    assert html.count("plotly.js v") == 1, (
+        "the charts are drawn by one copy of the library, in the page"
+    )
+    assert (
+        "batch 6 of 6" in html and "AdaptiveGrid, 4 hosts" in html and "batch 48 of 48" not in html
+    )
     assert "ILF of the grid / ILF* of an oracle" in html, "the time line"
-    assert "Runs compared (measured)" in html and all(f"{n}, z=1" in html for n in ("SHJ", "StaticMid", "StaticOpt", "Dynamic"))
-    for checked_by in ("so the bound is not checked", "moved by migrations", "busiest host against the mean"):
+    assert "Runs compared (measured)" in html and all(
+        f"{n}, z=1" in html for n in ("SHJ", "StaticMid", "StaticOpt", "Dynamic")
+    )
+    for checked_by in (
+        "so the bound is not checked",
+        "moved by migrations",
+        "busiest host against the mean",
+    ):
         assert checked_by in html
     told = capfd.readouterr()
     assert "batch 6 of 6 (100%)" in told.err and f"wrote {page}" in told.out
@@ -55,23 +76,48 @@ def test_load_diffusion(tmp_path: Path) -> None:
     assert report("02_load_diffusion", page := tmp_path / "diffusion.html", DIFFUSION) == 0
     html = page.read_text(encoding="utf-8")
     assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
-    assert html.count("plotly.js v") == 1 and "Segments by host" in html and "Routing path of block" in html
-    assert "measured / modelled" in html and "ATR and CTR find the same" in html, "a run on Spark beside its model"
-    assert all(f"Fig. {number}" in html for number in ("4", "7 and 8", "9 and 10", "11, 12", "13", "14", "15", "16"))
+    assert (
+        html.count("plotly.js v") == 1
+        and "Segments by host" in html
+        and "Routing path of block" in html
+    )
+    assert "measured / modelled" in html and "ATR and CTR find the same" in html, (
+        "a run on Spark beside its model"
+    )
+    assert all(
+        f"Fig. {number}" in html
+        for number in ("4", "7 and 8", "9 and 10", "11, 12", "13", "14", "15", "16")
+    )
     assert "likely reason" in html and "all checks passed" in html, "the claims"
 
 
-RING = ["seconds=16", "measured_batches=3", "ring_lengths=4,8", "compare_seconds=40", "adapt_seconds=50"]
+RING = [
+    "seconds=16",
+    "measured_batches=3",
+    "ring_lengths=4,8",
+    "compare_seconds=40",
+    "adapt_seconds=50",
+]
 
 
 def test_the_psp_ring(tmp_path: Path) -> None:
     assert report("03_psp_ring", page := tmp_path / "ring.html", RING) == 0
     html = page.read_text(encoding="utf-8")
     assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
-    assert html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 5, "two rings, three examples"
-    assert "16 of 16 batches" in html and "3 of 3 batches" in html, "the modelled run and the measured one"
-    assert "step 1 of 38" in html and "state at the end" in html, "Fig. 12.4, and the comparison with the model"
-    assert "Adaptation flattens the response time" in html and "<td>no</td>" in html and "<td>yes</td>" in html, "the claims"
+    assert (
+        html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 5
+    ), "two rings, three examples"
+    assert "16 of 16 batches" in html and "3 of 3 batches" in html, (
+        "the modelled run and the measured one"
+    )
+    assert "step 1 of 38" in html and "state at the end" in html, (
+        "Fig. 12.4, and the comparison with the model"
+    )
+    assert (
+        "Adaptation flattens the response time" in html
+        and "<td>no</td>" in html
+        and "<td>yes</td>" in html
+    ), "the claims"
 
 
 SLICES = ["flight_days=1", "flight_batches=8", "study_seconds=60"]
@@ -81,11 +127,25 @@ def test_state_slices(tmp_path: Path) -> None:
     assert report("04_state_slices", page := tmp_path / "slices.html", SLICES) == 0
     html = page.read_text(encoding="utf-8")
     assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
-    assert html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 2, "Table 5.1, and the chain"
-    assert "step 1 of 16" in html and "query united comes" in html and "query delayed goes" in html and "(split)" in html
+    assert (
+        html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 2
+    ), "Table 5.1, and the chain"
+    assert (
+        "step 1 of 16" in html
+        and "query united comes" in html
+        and "query delayed goes" in html
+        and "(split)" in html
+    )
     assert "none lost and none doubled" in html, "every query has DuckDB's results"
-    assert all(f"Fig. {number}" in html for number in ("5.8", "5.9", "5.10", "6.4, 6.5", "6.6, 6.7", "8.1", "8.2", "8.3"))
-    assert "Merge graph of r (modelled)" in html and "<td>no</td>" in html and "all checks passed" in html, "the claims"
+    assert all(
+        f"Fig. {number}" in html
+        for number in ("5.8", "5.9", "5.10", "6.4, 6.5", "6.6, 6.7", "8.1", "8.2", "8.3")
+    )
+    assert (
+        "Merge graph of r (modelled)" in html
+        and "<td>no</td>" in html
+        and "all checks passed" in html
+    ), "the claims"
 
 
 SHARED_RING = ["hosts=3", "days=1", "batches=2", "compare=2", "deploy_batches=10"]
@@ -95,9 +155,13 @@ def test_the_shared_ring(tmp_path: Path) -> None:
     assert report("05_shared_ring", page := tmp_path / "ring.html", SHARED_RING) == 0
     html = page.read_text(encoding="utf-8")
     assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
-    assert html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 3, "two rings, an example"
+    assert (
+        html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 3
+    ), "two rings, an example"
     assert "2 of 2 batches" in html and "10 of 10 batches" in html and "step 1 of 13" in html
-    assert "12 of 12 dashboards as by DuckDB" in html and "the fullest host has" in html, "the claims"
+    assert "12 of 12 dashboards as by DuckDB" in html and "the fullest host has" in html, (
+        "the claims"
+    )
 
 
 UNCHANGED = """# The recorded run, as if its grid had stayed square
@@ -105,11 +169,18 @@ seen = happened.read(RECORDINGS / "fluct.jsonl")
 seen = [e for e in seen if not (isinstance(e, happened.MappingChanged) and e.batch)]"""
 
 
-def test_a_check_that_fails_makes_the_report_fail(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_check_that_fails_makes_the_report_fail(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The check of the ratio's bound, on a run that claims to be adaptive and is not."""
     notebook = nbformat.read(NOTEBOOKS / "01_adaptive_theta_join.ipynb", as_version=4)
     cells = {cell.id: cell for cell in notebook.cells}
-    notebook.cells = [cells["01-01"], cells["01-02"], nbformat.v4.new_code_cell(UNCHANGED), cells["01-07"]]
+    notebook.cells = [
+        cells["01-01"],
+        cells["01-02"],
+        nbformat.v4.new_code_cell(UNCHANGED),
+        cells["01-07"],
+    ]
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "data").symlink_to(NOTEBOOKS.parent / "data")
     nbformat.write(notebook, tmp_path / "notebooks" / "square.ipynb")
@@ -122,5 +193,9 @@ def test_a_check_that_fails_makes_the_report_fail(tmp_path: Path, capfd: pytest.
 def test_cells_have_lasting_ids_and_a_first_line_that_says_what_they_do(notebook: Path) -> None:
     cells = json.loads(notebook.read_text())["cells"]
     assert len({cell["id"] for cell in cells}) == len(cells)
-    code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code" and "parameters" not in c["metadata"].get("tags", [])]
+    code = [
+        "".join(c["source"])
+        for c in cells
+        if c["cell_type"] == "code" and "parameters" not in c["metadata"].get("tags", [])
+    ]
     assert all(source.startswith("# ") for source in code)

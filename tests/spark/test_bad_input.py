@@ -1,4 +1,6 @@
-"""What cannot work is refused with one clear sentence before anything is written; what fails later is told with its cause."""
+"""What cannot work is refused with one clear sentence before anything is written; what fails later
+is told with its cause.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +12,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from braid.core import events
+from braid.core.placement import Placement
+from braid.core.plan import Route
+from braid.join import JoinRun, StreamJoin
+from braid.papers.baselines.biclique import JoinBiclique
+from braid.papers.baselines.centralized import Centralized
+from braid.papers.baselines.hashing import HashPartition
+from braid.papers.theta.grid import AdaptiveGrid, StaticGrid
+from braid.papers.theta.routes import local_routes
 from oracle import EPOCH, files
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-
-from toolkit import events
-from toolkit.join import JoinRun, StreamJoin
-from toolkit.placement.biclique import JoinBiclique
-from toolkit.placement.centralized import Centralized
-from toolkit.placement.grid import AdaptiveGrid, StaticGrid
-from toolkit.placement.hashing import HashPartition
-from toolkit.placement.routing import local_routes
-from toolkit.plan import Placement, Route
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,11 @@ def streams(spark: SparkSession) -> dict[str, DataFrame]:
 
 CONDITIONS = [
     ("a.y = b.x", "column 'a.y' in the join condition is unknown; a has: id, x, s, ts, batch"),
-    ("c.x = b.x", "alias 'c' in the join condition is unknown; streams and columns are: a(id, x, s, ts, batch); b("),
+    (
+        "c.x = b.x",
+        "alias 'c' in the join condition is unknown; streams and columns are: a(id, x, s, ts, "
+        "batch); b(",
+    ),
     ("y = b.x", "column 'y' in the join condition is unknown"),
     ("x = 3", "column 'x' in the join condition is in several streams, write alias.column"),
     ("nosuch(a.x) = b.x", "function 'nosuch' in the join condition is unknown"),
@@ -56,7 +62,11 @@ CONDITIONS = [
     ("", "it must be Spark SQL text such as 'a.x = b.x'"),
     ("max(a.x) = b.x", "Spark refuses the join condition"),
     ("a.x = a.ts OR b.x = 1", "Spark refuses the join condition"),
-    ("levenshtein(a.s, b.s) < 2", "'LEVENSHTEIN(a.s, b.s)' in the join condition cannot be evaluated over two streams at once"),
+    (
+        "levenshtein(a.s, b.s) < 2",
+        "'LEVENSHTEIN(a.s, b.s)' in the join condition cannot be evaluated over two streams at "
+        "once",
+    ),
     ("timestampdiff(HOUR, a.ts, b.ts) < 2", "cannot be evaluated over two streams at once"),
     ("cast(a.x + b.x AS string) = '3'", "cannot be evaluated over two streams at once"),
 ]
@@ -86,24 +96,66 @@ SETTINGS: list[tuple[str, Callable[[dict[str, DataFrame]], Any], dict[str, Any],
     ("no stream", lambda _: {}, {}, "a join needs two or more streams; got 0: none"),
     ("not a frame", lambda s: s | {"b": 3}, {}, "stream b is a int; it must be a Spark DataFrame"),
     ("odd alias", renamed(b="b c"), {}, "the alias 'b c' is not accepted"),
-    ("aliases alike", renamed(b="A"), {}, "the aliases a, A must differ by more than upper and lower case"),
-    ("columns alike", lambda s: s | {"b": s["b"].withColumn("__k0", F.lit(1))}, {}, "names must differ and not begin with __"),
-    ("no time", same, {"windows": {"a": "1 minute"}}, "windows are given but no event-time column: name it with time="),
-    ("missing time", same, {"time": "when"}, "stream a has no event-time column 'when'; it has: id, x, s, ts, batch"),
-    ("time of a wrong type", same, {"time": "x"}, "the event-time column a.x is of type int; it must be a timestamp or a date"),
-    ("window of a stranger", same, {"windows": {"c": "1 day"}, "time": "ts"}, "windows are given for ['c']; the streams are a, b"),
-    ("negative lateness", same, {"lateness": "-1 second"}, "the lateness is '-1 second'; it must be a positive span"),
+    (
+        "aliases alike",
+        renamed(b="A"),
+        {},
+        "the aliases a, A must differ by more than upper and lower case",
+    ),
+    (
+        "columns alike",
+        lambda s: s | {"b": s["b"].withColumn("__k0", F.lit(1))},
+        {},
+        "names must differ and not begin with __",
+    ),
+    (
+        "no time",
+        same,
+        {"windows": {"a": "1 minute"}},
+        "windows are given but no event-time column: name it with time=",
+    ),
+    (
+        "missing time",
+        same,
+        {"time": "when"},
+        "stream a has no event-time column 'when'; it has: id, x, s, ts, batch",
+    ),
+    (
+        "time of a wrong type",
+        same,
+        {"time": "x"},
+        "the event-time column a.x is of type int; it must be a timestamp or a date",
+    ),
+    (
+        "window of a stranger",
+        same,
+        {"windows": {"c": "1 day"}, "time": "ts"},
+        "windows are given for ['c']; the streams are a, b",
+    ),
+    (
+        "negative lateness",
+        same,
+        {"lateness": "-1 second"},
+        "the lateness is '-1 second'; it must be a positive span",
+    ),
     ("no partitions", same, {"partitions": 0}, "partitions is 0; it must be 1 or more"),
 ]
 
 
-@pytest.mark.parametrize(("change", "settings", "message"), [s[1:] for s in SETTINGS], ids=[s[0] for s in SETTINGS])
-def test_settings(streams: dict[str, DataFrame], change: Any, settings: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "settings", "message"), [s[1:] for s in SETTINGS], ids=[s[0] for s in SETTINGS]
+)
+def test_settings(
+    streams: dict[str, DataFrame], change: Any, settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         StreamJoin(change(streams), "a.x = b.x", Centralized(), **settings)
 
 
-@pytest.mark.parametrize("window", ["-5 seconds", "0 seconds", "soon", "5", "5 parsecs", "1 second ago", "", 60, "1e-9 seconds"])
+@pytest.mark.parametrize(
+    "window",
+    ["-5 seconds", "0 seconds", "soon", "5", "5 parsecs", "1 second ago", "", 60, "1e-9 seconds"],
+)
 def test_windows(streams: dict[str, DataFrame], window: Any) -> None:
     with pytest.raises(ValueError, match=r"the window of b is .*; it must be a positive span"):
         StreamJoin(streams, "a.x = b.x", Centralized(), {"b": window}, time="ts")
@@ -112,12 +164,16 @@ def test_windows(streams: dict[str, DataFrame], window: Any) -> None:
 @pytest.mark.parametrize("kind", [AdaptiveGrid, StaticGrid, HashPartition, JoinBiclique])
 @pytest.mark.parametrize("hosts", [0, -3])
 def test_hosts(kind: Callable[[int], Placement], hosts: int) -> None:
-    with pytest.raises(ValueError, match=rf"hosts is {hosts}; it must be a whole number, 1 or more"):
+    with pytest.raises(
+        ValueError, match=rf"hosts is {hosts}; it must be a whole number, 1 or more"
+    ):
         kind(hosts)
 
 
 def test_a_placement_by_value_needs_an_equality(streams: dict[str, DataFrame]) -> None:
-    with pytest.raises(ValueError, match="HashPartition partitions by the value .* but 'a.x < b.x' has no"):
+    with pytest.raises(
+        ValueError, match="HashPartition partitions by the value .* but 'a.x < b.x' has no"
+    ):
         StreamJoin(streams, "a.x < b.x", HashPartition(4))
 
 
@@ -136,17 +192,26 @@ def test_a_grid_serves_two_streams(streams: dict[str, DataFrame]) -> None:
         ("gaps", "the column a.gaps numbers micro-batches and holds None; it must count from 0"),
     ],
 )
-def test_batches(streams: dict[str, DataFrame], tmp_path: Path, batches: int | str, message: str) -> None:
-    more = {a: f.withColumn("minus", F.lit(-4)).withColumn("gaps", F.nullif("x", F.lit(3))) for a, f in streams.items()}
+def test_batches(
+    streams: dict[str, DataFrame], tmp_path: Path, batches: int | str, message: str
+) -> None:
+    more = {
+        a: f.withColumn("minus", F.lit(-4)).withColumn("gaps", F.nullif("x", F.lit(3)))
+        for a, f in streams.items()
+    }
     with pytest.raises(ValueError, match=message):
         StreamJoin(more, "a.x = b.x", Centralized()).start(tmp_path / "run", batches=batches)
     assert files(tmp_path) == set()
 
 
-def test_a_folder_of_something_else_is_left_alone(streams: dict[str, DataFrame], tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_left_alone(
+    streams: dict[str, DataFrame], tmp_path: Path
+) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
     join = StreamJoin(streams, "a.x = b.x", Centralized())
-    with pytest.raises(ValueError, match="holds files but no run of Braid; a new run needs a new or empty folder"):
+    with pytest.raises(
+        ValueError, match="holds files but no run of Braid; a new run needs a new or empty folder"
+    ):
         join.start(tmp_path)
     with pytest.raises(ValueError, match="holds files but no run"):
         StreamJoin.resume(tmp_path, streams)
@@ -163,22 +228,32 @@ def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> Non
     run.pause()
     assert run.isActive
     assert run.status["state"] == "paused"
-    with pytest.raises(RuntimeError, match="is in use by a run that has not ended; stop that run first"):
+    with pytest.raises(
+        RuntimeError, match="is in use by a run that has not ended; stop that run first"
+    ):
         join.start(path)
     other = StreamJoin(streams, "a.x < b.x", StaticGrid(4), partitions=2)
-    with pytest.raises(ValueError, match=r"holds a run of another query: on is 'a\.x = b\.x' there and 'a\.x < b\.x' here"):
+    with pytest.raises(
+        ValueError,
+        match=r"holds a run of another query: on is 'a\.x = b\.x' there and 'a\.x < b\.x' here",
+    ):
         other.start(path)
     assert run.awaitTermination(0.01) is False
     run.unpause()
     assert run.awaitTermination() is True
     assert (run.isActive, run.exception(), run.status["state"]) == (False, None, "completed")
     assert {k: run.status[k] for k in ("batch", "batches", "tuples", "seconds_left")} == {
-        "batch": 4, "batches": 4, "tuples": 40, "seconds_left": 0,
-    }  # fmt: skip
+        "batch": 4,
+        "batches": 4,
+        "tuples": 40,
+        "seconds_left": 0,
+    }
     told = run.events()
     assert [type(e) for e in told if not isinstance(e, events.MappingChanged)] == [
-        events.RunStarted, *[events.BatchPlanned, events.BatchCommitted] * 4, events.RunEnded,
-    ]  # fmt: skip
+        events.RunStarted,
+        *[events.BatchPlanned, events.BatchCommitted] * 4,
+        events.RunEnded,
+    ]
     assert events.read(path / "events.jsonl") == told
     assert run.events(since=len(told) - 1) == [events.RunEnded(3, "completed")]
     metrics = run.metrics()
@@ -236,12 +311,16 @@ def test_a_failing_condition_is_told_with_its_cause(
     assert run.results().count() == 0
 
 
-def test_a_failing_source_is_told_and_can_be_resumed(spark: SparkSession, streams: dict[str, DataFrame], tmp_path: Path) -> None:
+def test_a_failing_source_is_told_and_can_be_resumed(
+    spark: SparkSession, streams: dict[str, DataFrame], tmp_path: Path
+) -> None:
     """A file is no Parquet; once it is mended, the run goes on where it was."""
     source = tmp_path / "source"
     rows = streams["a"].select("id", "x").toArrow()
     for i in range(2):
-        spark.createDataFrame(rows.slice(10 * i, 10)).coalesce(1).write.mode("append").parquet(str(source))
+        spark.createDataFrame(rows.slice(10 * i, 10)).coalesce(1).write.mode("append").parquet(
+            str(source)
+        )
     sound = sorted(source.glob("*.parquet"))[0]
     kept = sound.read_bytes()
     for f in source.glob(f".{sound.name}.crc"):
@@ -257,13 +336,17 @@ def test_a_failing_source_is_told_and_can_be_resumed(spark: SparkSession, stream
     assert again.results().count() == 20
 
 
-def test_a_failing_placement_is_told(streams: dict[str, DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_placement_is_told(
+    streams: dict[str, DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A plan that breaks the cover rule never runs."""
 
     def routes(*given: Any) -> list[Route]:
         return [replace(r, paths=()) for r in local_routes(*given)]
 
-    monkeypatch.setattr("toolkit.placement.centralized.local_routes", routes)
-    run = StreamJoin(streams, "a.x = b.x", Centralized(), check=True).start(tmp_path / "run", batches=2)
+    monkeypatch.setattr("braid.papers.baselines.centralized.local_routes", routes)
+    run = StreamJoin(streams, "a.x = b.x", Centralized(), check=True).start(
+        tmp_path / "run", batches=2
+    )
     assert "block 1 meets 0 of 1 due combinations" in failed(run)
     assert run.status["tuples"] == 0

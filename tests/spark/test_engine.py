@@ -1,4 +1,6 @@
-"""The engine against DuckDB: random streams, windows, conditions and placements, with migrations and restarts in the middle."""
+"""The engine against DuckDB: random streams, windows, conditions and placements, with migrations
+and restarts in the middle.
+"""
 
 from __future__ import annotations
 
@@ -8,33 +10,41 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from braid import AdaptiveGrid, Centralized
+from braid.core import events
+from braid.core.placement import Placement
+from braid.join import JoinRun, StreamJoin
 from local import LocalRun
 from oracle import EPOCH, PLACEMENTS, differ, expected, found, frames, serves, tables, until
 from pyspark.sql import SparkSession
-
-from toolkit import events
-from toolkit.join import JoinRun, StreamJoin
-from toolkit.placement import AdaptiveGrid, Centralized
-from toolkit.plan import Placement
 
 NONE: dict[str, int] = {}
 TWO = tables("ab", {"a": 300, "b": 400}, seed=1)
 THREE = tables("abc", 120, seed=2)
 
-# The conditions themselves are tried in test_predicate.py; here, one of each kind goes through the whole engine.
+# The conditions themselves are tried in test_predicate.py; here, one of each kind goes through the
+# whole engine.
 CONDITIONS: list[tuple[dict[str, pa.Table], str, dict[str, int]]] = [
     (TWO, "a.k = b.k AND a.s = b.s", NONE),
     (TWO, "a.n BETWEEN b.n - 3 AND b.n + 10 AND a.k <> b.k", {"a": 90}),
     (TWO, "a.f = b.f", NONE),
     (TWO, "a.s = b.s AND a.d <= b.d AND a.flag = b.flag AND a.k < 5", NONE),
     (TWO, "a.ts >= b.ts - INTERVAL 3 SECONDS AND a.ts < b.ts + INTERVAL 2 SECONDS", NONE),
-    (TWO, "a.s LIKE concat('%', b.s, '_') AND length(a.s) > 1 AND a.k % 4 = b.k % 4", {"a": 200, "b": 30}),
+    (
+        TWO,
+        "a.s LIKE concat('%', b.s, '_') AND length(a.s) > 1 AND a.k % 4 = b.k % 4",
+        {"a": 200, "b": 30},
+    ),
     (TWO, "abs(a.m - b.m) <= 0.25 OR hour(a.ts) = b.k", NONE),
     (THREE, "a.k = b.k AND b.k = c.k", {"a": 80, "b": 100, "c": 130}),
     (THREE, "abs(a.k - b.k) <= 1 AND b.s = c.s AND a.n + b.n > c.n", NONE),
     (THREE, "a.k = b.k AND a.d < c.d AND (b.m > c.m OR a.flag)", {"b": 75}),
 ]
-ON_SPARK = [(*CONDITIONS[3], "hash"), (*CONDITIONS[5], "adaptive groups"), (*CONDITIONS[9], "scatter")]
+ON_SPARK = [
+    (*CONDITIONS[3], "hash"),
+    (*CONDITIONS[5], "adaptive groups"),
+    (*CONDITIONS[9], "scatter"),
+]
 
 
 def spans(windows: dict[str, int]) -> dict[str, str]:
@@ -42,10 +52,22 @@ def spans(windows: dict[str, int]) -> dict[str, str]:
 
 
 def make(
-    spark: SparkSession, streams: dict[str, pa.Table], on: str, windows: dict[str, int], placement: Placement, **more: Any
+    spark: SparkSession,
+    streams: dict[str, pa.Table],
+    on: str,
+    windows: dict[str, int],
+    placement: Placement,
+    **more: Any,
 ) -> StreamJoin:
     return StreamJoin(
-        frames(spark, streams), on, placement, spans(windows), time="ts", partitions=2, check=True, **more
+        frames(spark, streams),
+        on,
+        placement,
+        spans(windows),
+        time="ts",
+        partitions=2,
+        check=True,
+        **more,
     )
 
 
@@ -57,14 +79,29 @@ def ended(run: JoinRun) -> JoinRun:
 
 def migrations(happened: list[Any]) -> list[tuple[int, str]]:
     kinds = (events.MigrationStarted, events.MigrationAdvanced, events.MigrationEnded)
-    return [(e.batch, type(e).__name__.removeprefix("Migration")) for e in happened if isinstance(e, kinds)]
+    return [
+        (e.batch, type(e).__name__.removeprefix("Migration"))
+        for e in happened
+        if isinstance(e, kinds)
+    ]
 
 
-@pytest.mark.parametrize(("streams", "on", "windows", "name"), ON_SPARK, ids=[c[-1] for c in ON_SPARK])
+@pytest.mark.parametrize(
+    ("streams", "on", "windows", "name"), ON_SPARK, ids=[c[-1] for c in ON_SPARK]
+)
 def test_streams(
-    spark: SparkSession, tmp_path: Path, streams: dict[str, pa.Table], on: str, windows: dict[str, int], name: str
+    spark: SparkSession,
+    tmp_path: Path,
+    streams: dict[str, pa.Table],
+    on: str,
+    windows: dict[str, int],
+    name: str,
 ) -> None:
-    run = ended(make(spark, streams, on, windows, PLACEMENTS[name]()).start(tmp_path / "run", batches="batch"))
+    run = ended(
+        make(spark, streams, on, windows, PLACEMENTS[name]()).start(
+            tmp_path / "run", batches="batch"
+        )
+    )
     want = expected(streams, on, windows)
     assert differ(found(run), want) == ""
     assert run.metrics().groupby("batch")["results"].sum().sum() == want.total()
@@ -72,18 +109,30 @@ def test_streams(
 
 @pytest.mark.parametrize(("streams", "on", "windows"), CONDITIONS, ids=[c[1] for c in CONDITIONS])
 def test_all_placements_give_the_same_results(
-    spark: SparkSession, tmp_path: Path, streams: dict[str, pa.Table], on: str, windows: dict[str, int]
+    spark: SparkSession,
+    tmp_path: Path,
+    streams: dict[str, pa.Table],
+    on: str,
+    windows: dict[str, int],
 ) -> None:
-    """Every placement on every condition, as far as it serves it, with another driver from the third batch on."""
+    """Every placement on every condition, as far as it serves it, with another driver from the
+    third batch on.
+    """
     want = expected(streams, on, windows)
     join = make(spark, streams, on, windows, Centralized())
     run = LocalRun(join)
     wrong = {}
     for name, placement in PLACEMENTS.items():
-        if serves(placement, len(streams)) and (placement().keying == "tuple" or join.predicate.equality is not None):
+        if serves(placement, len(streams)) and (
+            placement().keying == "tuple" or join.predicate.equality is not None
+        ):
             got, happened = run.run(placement(), tmp_path / name, stops=(1,))
             wrong[name] = differ(got, want)
-            assert sum(e.results for e in happened if isinstance(e, events.BatchCommitted)) == want.total() > 0
+            assert (
+                sum(e.results for e in happened if isinstance(e, events.BatchCommitted))
+                == want.total()
+                > 0
+            )
     assert len(wrong) >= (14 if len(streams) == 2 else 8) and not any(wrong.values()), wrong
 
 
@@ -91,8 +140,13 @@ FLUCTUATING = tables("ab", {"a": 900, "b": 700}, seed=5, batches=12)
 
 
 def swing(streams: dict[str, pa.Table]) -> dict[str, pa.Table]:
-    """Stream a comes first, then b: |R|/|S| falls all the way, and the mapping follows. A batch is a minute."""
-    sizes = {"a": [300, 300, 200, 60, 20, 20] + [0] * 6, "b": [2, 2, 5, 20, 60, 100, 100, 100, 100, 100, 60, 51]}
+    """Stream a comes first, then b: |R|/|S| falls all the way, and the mapping follows. A batch is
+    a minute.
+    """
+    sizes = {
+        "a": [300, 300, 200, 60, 20, 20] + [0] * 6,
+        "b": [2, 2, 5, 20, 60, 100, 100, 100, 100, 100, 60, 51],
+    }
     out = {}
     for alias, rows in streams.items():
         batch = pa.array([i for i, n in enumerate(sizes[alias]) for _ in range(n)], pa.int32())
@@ -120,13 +174,18 @@ def test_migrations_lose_and_double_nothing(
     """Another driver goes on after every second batch, so in the middle of migrations too."""
     streams = swing(FLUCTUATING)
     on = "abs(a.n - b.n) <= 25"
-    got, happened = LocalRun(make(spark, streams, on, windows, placement)).run(placement, tmp_path / "run", tuple(range(0, 12, 2)))
+    got, happened = LocalRun(make(spark, streams, on, windows, placement)).run(
+        placement, tmp_path / "run", tuple(range(0, 12, 2))
+    )
     assert differ(got, expected(streams, on, windows)) == ""
     kinds = [kind for _, kind in migrations(happened)]
     assert kinds.count("Started") == kinds.count("Ended") > 1
     assert "Advanced" in kinds
     if placement.max_hosts > placement.hosts:
-        assert max(len(e.host_stored) for e in happened if isinstance(e, events.BatchCommitted)) == placement.max_hosts
+        assert (
+            max(len(e.host_stored) for e in happened if isinstance(e, events.BatchCommitted))
+            == placement.max_hosts
+        )
 
 
 def test_a_migration_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: Path) -> None:
@@ -147,15 +206,23 @@ def test_a_migration_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: 
 
 
 def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:
-    """Some tuples come up to three minutes late. Within the allowed lateness none is missed; else they are counted, and placements
-    miss the same results, but for pairs that a migration settles later, when nobody asks whether they were in time."""
+    """Some tuples come up to three minutes late. Within the allowed lateness none is missed; else
+    they are counted, and placements miss the same results, but for pairs that a migration settles
+    later, when nobody asks whether they were in time.
+    """
     streams, on, windows = {}, "a.k = b.k", {"a": 70, "b": 100}
     for alias, rows in TWO.items():
-        batch = pa.array([b + 3 * (i % 10 == 0) for i, b in enumerate(rows["batch"].to_pylist())], pa.int32())
+        batch = pa.array(
+            [b + 3 * (i % 10 == 0) for i, b in enumerate(rows["batch"].to_pylist())], pa.int32()
+        )
         streams[alias] = rows.set_column(rows.schema.get_field_index("batch"), "batch", batch)
     want = expected(streams, on, windows)
     results, late = {}, {}
-    for name, lateness in (("scatter", "4 minutes"), ("static grid", "0 seconds"), ("adaptive", "0 seconds")):
+    for name, lateness in (
+        ("scatter", "4 minutes"),
+        ("static grid", "0 seconds"),
+        ("adaptive", "0 seconds"),
+    ):
         run = LocalRun(make(spark, streams, on, windows, Centralized(), lateness=lateness))
         results[name], happened = run.run(PLACEMENTS[name](), tmp_path / name)
         late[name] = sum(e.late for e in happened if isinstance(e, events.BatchCommitted))

@@ -12,18 +12,19 @@ from typing import Any
 
 import driver
 import pytest
+from braid.engine import engine
+from braid.engine.store import Store
+from braid.join import JoinRun, StreamJoin
 from oracle import differ, expected, found, frames, tables, until
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
-from toolkit import engine
-from toolkit.join import JoinRun, StreamJoin
-from toolkit.store import Store
-
 
 def parents() -> dict[int, int]:
-    """The parent of every live process, from /proc; what has ended but not been reaped does not count."""
+    """The parent of every live process, from /proc; what has ended but not been reaped does not
+    count.
+    """
     found = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -48,7 +49,10 @@ def launch(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
     paths = os.pathsep.join([str(program.parent), str(program.parent.parent)])
     with open(f"{folder}.log", "ab") as log:
         return subprocess.Popen(
-            [sys.executable, str(program), str(folder), *arguments], env=os.environ | {"PYTHONPATH": paths}, stdout=log, stderr=log
+            [sys.executable, str(program), str(folder), *arguments],
+            env=os.environ | {"PYTHONPATH": paths},
+            stdout=log,
+            stderr=log,
         )
 
 
@@ -93,7 +97,9 @@ def test_a_driver_killed_twice(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark takes batch 1 for failed and gives it again to the run that is resumed, which has it already."""
+    """Spark takes batch 1 for failed and gives it again to the run that is resumed, which has it
+    already.
+    """
     streams, on = tables("ab", 150, seed=51, batches=3), "a.k = b.k"
     join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
     with monkeypatch.context() as patch:
@@ -118,10 +124,14 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
 def test_python_workers_killed_in_the_middle_of_their_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
-    """Each task of a stage stops when all its files are written; its worker is killed, and the task tried again."""
+    """Each task of a stage stops when all its files are written; its worker is killed, and the task
+    tried again.
+    """
     streams, on = tables("abc", 60, seed=41, batches=3), "a.k = b.k AND b.k = c.k"
     real = getattr(engine, stage)
-    monkeypatch.setattr(engine, stage, lambda batch: stopping(real(batch), tmp_path / f"{batch.number}"))
+    monkeypatch.setattr(
+        engine, stage, lambda batch: stopping(real(batch), tmp_path / f"{batch.number}")
+    )
     join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
     run, killed = join.start(tmp_path / "run", batches="batch"), set()
     while run.isActive:
@@ -135,7 +145,9 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
 
 
 def stopping(kernel: Callable[[Any], Iterator[Any]], mark: Path) -> Callable[[Any], Iterator[Any]]:
-    """The kernel, but the first attempt of each task tells its process id when its work is done and then waits for ever."""
+    """The kernel, but the first attempt of each task tells its process id when its work is done and
+    then waits for ever.
+    """
 
     def run(batches: Any) -> Iterator[Any]:
         done = list(kernel(batches))

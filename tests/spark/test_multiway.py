@@ -1,7 +1,8 @@
-"""Joins of three to six streams, under every placement that serves them, against DuckDB; and the workloads that are made for them.
+"""Joins of three to six streams, under every placement that serves them, against DuckDB; and the
+workloads that are made for them.
 
-Rates change in the middle, windows are equal and unequal, every plan is held against the cover rule, and each run is stopped and
-resumed once.
+Rates change in the middle, windows are equal and unequal, every plan is held against the cover
+rule, and each run is stopped and resumed once.
 """
 
 from __future__ import annotations
@@ -15,25 +16,26 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from braid import Aligned, Centralized, Coordinated, Ring, SemanticsUnaware
+from braid.condition.predicate import PredicateError
+from braid.core.events import BatchCommitted
+from braid.core.placement import Placement
+from braid.join import JoinRun, StreamJoin
+from braid.launch import workload
+from braid.model.simulate import simulate
+from braid.workloads import flights, vectors
+from braid.workloads.arrivals import Arrivals
+from braid.workloads.tpch import Workload
 from local import LocalRun
 from oracle import PLACEMENTS, Ids, differ, expected, found, frames, local, serves, tables, until
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from toolkit.events import BatchCommitted
-from toolkit.join import JoinRun, StreamJoin
-from toolkit.launch import workload
-from toolkit.placement import Aligned, Centralized, Coordinated, Ring, SemanticsUnaware
-from toolkit.plan import Placement
-from toolkit.predicate import PredicateError
-from toolkit.simulate import simulate
-from toolkit.workloads import flights, vectors
-from toolkit.workloads.arrivals import Arrivals
-from toolkit.workloads.tpch import Workload
-
 
 def prepared(given: Workload, placement: Placement) -> StreamJoin:
-    return StreamJoin(given.streams, given.on, placement, given.windows, given.time, partitions=2, check=True)
+    return StreamJoin(
+        given.streams, given.on, placement, given.windows, given.time, partitions=2, check=True
+    )
 
 
 def start(given: Workload, placement: Placement, folder: Path) -> JoinRun:
@@ -50,8 +52,14 @@ def batches(events: list) -> list[BatchCommitted]:
     return [e for e in events if isinstance(e, BatchCommitted)]
 
 
-# Streams whose rates change in the middle, by their number: few tuples, and yet some hundred results.
-RATES = {3: (6.0, 8.0, 4.0), 4: (3.0, 2.5, 3.0, 2.0), 5: (1.5, 1.2, 1.2, 1.0, 1.0), 6: (1.1, 1.0, 1.0, 0.9, 0.8, 0.8)}
+# Streams whose rates change in the middle, by their number: few tuples, and yet some hundred
+# results.
+RATES = {
+    3: (6.0, 8.0, 4.0),
+    4: (3.0, 2.5, 3.0, 2.0),
+    5: (1.5, 1.2, 1.2, 1.0, 1.0),
+    6: (1.1, 1.0, 1.0, 0.9, 0.8, 0.8),
+}
 WINDOWS = {"equal": lambda m: (9.5,) * m, "unequal": lambda m: (9.5, 4.5, 13.0, 6.5, 7.5, 5.5)[:m]}
 MODULI = {3: 5, 4: 3, 5: 2, 6: 2}
 
@@ -59,11 +67,21 @@ MODULI = {3: 5, 4: 3, 5: 2, 6: 2}
 def given(streams: int, windows: str) -> Arrivals:
     """Five batches of three seconds; after seven seconds the last stream is the fastest."""
     rates = RATES[streams]
-    return Arrivals(rates, 15.0, 3.0, WINDOWS[windows](streams), 0.3, changes=((7.0, rates[::-1]),), seed=streams)
+    return Arrivals(
+        rates,
+        15.0,
+        3.0,
+        WINDOWS[windows](streams),
+        0.3,
+        changes=((7.0, rates[::-1]),),
+        seed=streams,
+    )
 
 
 def condition(arrivals: Arrivals, keying: str) -> str:
-    """By value, a chain of equalities; else bands and a pair at random: what takes an index, and what does not."""
+    """By value, a chain of equalities; else bands and a pair at random: what takes an index, and
+    what does not.
+    """
     own = [f"{a}.u_{'s' if a == 'r' else 'r'}" for a in arrivals.streams]
     if keying == "join":
         modulus = MODULI[len(own)]
@@ -83,7 +101,9 @@ def truth(streams: int, windows: str, on: str) -> Ids:
 @pytest.mark.parametrize("windows", WINDOWS)
 @pytest.mark.parametrize("streams", RATES)
 def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, windows: str) -> None:
-    """By value where a placement needs that, else on a condition without an equality; another driver from the third batch on."""
+    """By value where a placement needs that, else on a condition without an equality; another
+    driver from the third batch on.
+    """
     arrivals, wrong = given(streams, windows), {}
     for keying in ("tuple", "join"):
         join = replace(arrivals.workload(spark), on=condition(arrivals, keying))
@@ -93,7 +113,9 @@ def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, wind
             if serves(make, streams) and make().keying == keying:
                 got, happened = run.run(make(), tmp_path / name, stops=(1,))
                 wrong[name] = differ(got, want)
-                assert [e.received for e in batches(happened)][: arrivals.batches] == [list(n) for n in arrivals.counts()]
+                assert [e.received for e in batches(happened)][: arrivals.batches] == [
+                    list(n) for n in arrivals.counts()
+                ]
     assert len(wrong) > 9 and not any(wrong.values()), wrong
 
 
@@ -108,7 +130,9 @@ def test_a_run_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: Path, 
     assert differ(found(ended(run)), truth(3, "unequal", join.on)) == ""
 
 
-def test_routing_that_knows_no_semantics_loses_results_and_doubles_none(spark: SparkSession, tmp_path: Path) -> None:
+def test_routing_that_knows_no_semantics_loses_results_and_doubles_none(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """Gu's baseline: of three streams on four hosts, most combinations never meet."""
     arrivals, placement = replace(given(3, "equal"), step=1.5), SemanticsUnaware(4)
     join = replace(arrivals.workload(spark), on=condition(arrivals, "tuple"))
@@ -119,28 +143,52 @@ def test_routing_that_knows_no_semantics_loses_results_and_doubles_none(spark: S
 
 
 def simulated(placement: Placement, arrivals: Arrivals) -> list:
-    """The run that a simulation makes of the same arrivals, a tuple having the bytes that it has in a block."""
+    """The run that a simulation makes of the same arrivals, a tuple having the bytes that it has in
+    a block.
+    """
     size = (12 + 8 * len(arrivals.streams) + 8,) * len(arrivals.streams)
-    settings = {"tuple_bytes": size, "windows": arrivals.windows, "seconds": arrivals.step, "selectivity": arrivals.sigma}
+    settings = {
+        "tuple_bytes": size,
+        "windows": arrivals.windows,
+        "seconds": arrivals.step,
+        "selectivity": arrivals.sigma,
+    }
     return simulate(placement, arrivals.counts(), **settings)
 
 
 BOTH = [Centralized(), Aligned(4, sample=3), Coordinated(4, length=2), Ring(4)]
 
 
-def test_a_simulated_run_counts_what_an_executed_one_does(spark: SparkSession, tmp_path: Path) -> None:
-    """Tuple for tuple, host by host, batch by batch; only results and intermediate results are expectations.
+def test_a_simulated_run_counts_what_an_executed_one_does(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Tuple for tuple, host by host, batch by batch; only results and intermediate results are
+    expectations.
 
-    Windows end in the middle of batches: what is live does not depend on when in its batch a tuple comes.
+    Windows end in the middle of batches: what is live does not depend on when in its batch a tuple
+    comes.
     """
     sigma, changes = 0.2, ((35.0, (4.5, 3.0, 1.0)),)
-    arrivals = Arrivals((2.0, 3.0, 4.5), 60.0, 10.0, (25.0, 25.0, 35.0), sigma, changes=changes, seed=7)
+    arrivals = Arrivals(
+        (2.0, 3.0, 4.5), 60.0, 10.0, (25.0, 25.0, 35.0), sigma, changes=changes, seed=7
+    )
     run, results = LocalRun(prepared(arrivals.workload(spark), Centralized())), set()
     for k, placement in enumerate(BOTH):
         executed = batches(run.run(placement, tmp_path / str(k))[1])
         modelled = batches(simulated(placement, arrivals))
-        for name in ("received", "total", "live", "host_received", "host_stored", "host_stored_bytes", "host_moved"):
-            assert [getattr(e, name) for e in executed] == [getattr(e, name) for e in modelled], (placement, name)
+        for name in (
+            "received",
+            "total",
+            "live",
+            "host_received",
+            "host_stored",
+            "host_stored_bytes",
+            "host_moved",
+        ):
+            assert [getattr(e, name) for e in executed] == [getattr(e, name) for e in modelled], (
+                placement,
+                name,
+            )
         results.add(sum(e.results for e in executed))
         expectation = sum(e.results for e in modelled)
     assert len(results) == 1
@@ -154,12 +202,17 @@ def test_selectivity_in_the_engine(spark: SparkSession, tmp_path: Path) -> None:
     for sigma in (0.0, 1.0):
         arrivals = Arrivals((1.0, 1.5, 1.0), 12.0, 4.0, (6.0, 5.0, 7.0), sigma, seed=3)
         want = expected(arrivals.tables(), "true", {"r": 6, "s": 5, "t": 7})
-        got, _ = LocalRun(prepared(arrivals.workload(spark), Ring(3))).run(Ring(3), tmp_path / str(sigma))
+        got, _ = LocalRun(prepared(arrivals.workload(spark), Ring(3))).run(
+            Ring(3), tmp_path / str(sigma)
+        )
         assert differ(got, want if sigma else Ids()) == ""
 
 
-DUCKDB = {"vector_l2_distance": "list_distance", "vector_inner_product": "list_inner_product",
-          "vector_cosine_similarity(a.v, b.v)": "nullif(list_cosine_similarity(a.v, b.v), 'nan'::double)"}  # fmt: skip
+DUCKDB = {
+    "vector_l2_distance": "list_distance",
+    "vector_inner_product": "list_inner_product",
+    "vector_cosine_similarity(a.v, b.v)": "nullif(list_cosine_similarity(a.v, b.v), 'nan'::double)",
+}
 """NULL where a vector has no direction, as in Spark."""
 CLOSE = [
     "vector_l2_distance(a.v, b.v) < 2.2",
@@ -174,7 +227,9 @@ CLOSE = [
 
 
 def with_vectors(streams: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """A column of vectors of eight numbers; one in twelve is NULL, one in twelve is zero, and some are the same in all streams."""
+    """A column of vectors of eight numbers; one in twelve is NULL, one in twelve is zero, and some
+    are the same in all streams.
+    """
     out = {}
     for k, (alias, rows) in enumerate(streams.items()):
         draw = np.random.default_rng(k)
@@ -204,14 +259,18 @@ def test_conditions_on_vectors(spark: SparkSession, on: str) -> None:
 
 def test_vectors_in_doubles_are_refused_in_one_sentence(spark: SparkSession) -> None:
     streams = {a: doubles(rows) for a, rows in with_vectors(tables("ab", 5, seed=8)).items()}
-    with pytest.raises(PredicateError, match="requires the \"ARRAY<FLOAT>\" type"):
+    with pytest.raises(PredicateError, match='requires the "ARRAY<FLOAT>" type'):
         StreamJoin(frames(spark, streams), CLOSE[0], Centralized())
 
 
 @pytest.mark.parametrize(
     ("cost", "placement", "settings"),
     [
-        ("concepts", Coordinated(4, length=2), {"rates": (3.0, 2.0, 4.0), "sigma": 0.2, "batches": 4}),
+        (
+            "concepts",
+            Coordinated(4, length=2),
+            {"rates": (3.0, 2.0, 4.0), "sigma": 0.2, "batches": 4},
+        ),
         ("small", Ring(3), {"rates": (0.8, 0.8), "sigma": 0.25, "batches": 3}),
     ],
 )
@@ -221,17 +280,24 @@ def test_vectors_match_where_they_show_the_same(
     join = workload(spark, "vectors", seed=6, cost=cost, seconds=30.0, window=12.0, **settings)
     streams = {a: f.toArrow() for a, f in join.streams.items()}
     aliases = list(streams)
-    same = " AND ".join(f"{a}.scene = {b}.scene" for a, b in zip(aliases, aliases[1:], strict=False))
+    same = " AND ".join(
+        f"{a}.scene = {b}.scene" for a, b in zip(aliases, aliases[1:], strict=False)
+    )
     want = expected(streams, same, dict.fromkeys(streams, 12))
     assert want.total() > 20
-    assert {len(v) for rows in streams.values() for v in rows["v"].to_pylist()} == {vectors.COSTS[cost]}
+    assert {len(v) for rows in streams.values() for v in rows["v"].to_pylist()} == {
+        vectors.COSTS[cost]
+    }
     assert differ(found(ended(start(join, placement, tmp_path / "run"))), want) == ""
 
 
 def test_flights_against_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     """Five days of March, with the night in which New York's clocks went forward."""
     join = workload(spark, "flights", batches=6, month=3, days=12)
-    late = {a: f.where(F.col("ts") >= "2013-03-08").withColumn("batch", F.col("batch") - 3) for a, f in join.streams.items()}
+    late = {
+        a: f.where(F.col("ts") >= "2013-03-08").withColumn("batch", F.col("batch") - 3)
+        for a, f in join.streams.items()
+    }
     streams = {a: f.toArrow() for a, f in late.items()}
     want = expected(streams, flights.ON, {"d": 3600, "a": 8 * 3600, "w": 3600})
     assert want.total() > 50

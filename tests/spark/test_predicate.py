@@ -1,4 +1,6 @@
-"""Conditions taken apart by the parser and joined by the kernels, against Spark's own join of the same text."""
+"""Conditions taken apart by the parser and joined by the kernels, against Spark's own join of the
+same text.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from braid.join import StreamJoin
+from braid.papers.baselines.centralized import Centralized
 from oracle import Ids, differ, frames, local, tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from toolkit.join import StreamJoin
-from toolkit.placement.centralized import Centralized
-
-# One condition a line; "index" says that the parser must find a link between the streams, "scan" that it must not.
+# One condition a line; "index" says that the parser must find a link between the streams, "scan"
+# that it must not.
 CONDITIONS = """
 index | a.k = b.k
 index | a.k = b.k AND a.k = b.n
@@ -135,12 +137,20 @@ def truth(given: dict[str, DataFrame]) -> dict[str, Ids]:
     columns = [F.expr(f"coalesce({on}, false)").alias(str(i)) for i, on in enumerate(texts)]
     answer = pairs.select(F.col("a.id").alias("a"), F.col("b.id").alias("b"), *columns).toArrow()
     a, b = (answer.column(x).to_numpy() for x in ("a", "b"))
-    hits = [np.flatnonzero(answer.column(str(i)).to_numpy(zero_copy_only=False)) for i in range(len(texts))]
-    return {on: Counter(zip(a[at].tolist(), b[at].tolist(), strict=True)) for on, at in zip(texts, hits, strict=True)}
+    hits = [
+        np.flatnonzero(answer.column(str(i)).to_numpy(zero_copy_only=False))
+        for i in range(len(texts))
+    ]
+    return {
+        on: Counter(zip(a[at].tolist(), b[at].tolist(), strict=True))
+        for on, at in zip(texts, hits, strict=True)
+    }
 
 
 @pytest.mark.parametrize("line", CONDITIONS)
-def test_kernels_agree_with_spark(given: dict[str, DataFrame], truth: dict[str, Ids], line: str) -> None:
+def test_kernels_agree_with_spark(
+    given: dict[str, DataFrame], truth: dict[str, Ids], line: str
+) -> None:
     kind, on = line.split(" | ", 1)
     join = StreamJoin(given, on, Centralized())
     assert differ(local(join), truth[on]) == ""

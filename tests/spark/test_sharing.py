@@ -1,4 +1,6 @@
-"""Shared joins on Spark: selections, queries that come and go on a running join, restarts, and what is refused."""
+"""Shared joins on Spark: selections, queries that come and go on a running join, restarts, and what
+is refused.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from braid.core.events import BatchCommitted, ChainSet, QueryAdded
+from braid.sharing.join import SharedJoin, SharedRun
 from oracle import Ids, differ, expected, frames, tables, until
 from pyspark.sql import DataFrame, SparkSession
-
-from toolkit.events import BatchCommitted, ChainSet, QueryAdded
-from toolkit.sharing.join import SharedJoin, SharedRun
 
 ON = "a.k = b.k"
 STREAMS = tables("ab", {"a": 700, "b": 600}, seed=3, batches=8)
@@ -32,7 +33,9 @@ def shared(streams: dict[str, DataFrame], asked: Asked, **settings: Any) -> Shar
 
 
 def ids(results: DataFrame) -> Ids:
-    columns = results.select(*[results[a]["id"].alias(a) for a in results.columns]).toArrow().columns
+    columns = (
+        results.select(*[results[a]["id"].alias(a) for a in results.columns]).toArrow().columns
+    )
     return Counter(zip(*(c.to_pylist() for c in columns), strict=True))
 
 
@@ -43,24 +46,43 @@ def truth(name: str, streams: dict[str, pa.Table] = STREAMS) -> Ids:
 
 def since(batch: int) -> Ids:
     """The results of "alarm" whose last member came in this batch or later."""
-    came = {a: dict(zip(t["id"].to_pylist(), t["batch"].to_pylist(), strict=True)) for a, t in STREAMS.items()}
-    return Counter({(a, b): n for (a, b), n in truth("alarm").items() if max(came["a"][a], came["b"][b]) >= batch})
+    came = {
+        a: dict(zip(t["id"].to_pylist(), t["batch"].to_pylist(), strict=True))
+        for a, t in STREAMS.items()
+    }
+    return Counter(
+        {
+            (a, b): n
+            for (a, b), n in truth("alarm").items()
+            if max(came["a"][a], came["b"][b]) >= batch
+        }
+    )
 
 
 @pytest.mark.parametrize(("chain", "hosts"), [("memory", 1), ("auto", 3), (["100 seconds"], 1)])
-def test_every_query_gets_its_own_results(spark: SparkSession, tmp_path: Path, chain: Any, hosts: int) -> None:
-    run = shared(frames(spark, STREAMS), QUERIES, chain=chain, hosts=hosts).start(tmp_path / "run", batches="batch")
+def test_every_query_gets_its_own_results(
+    spark: SparkSession, tmp_path: Path, chain: Any, hosts: int
+) -> None:
+    run = shared(frames(spark, STREAMS), QUERIES, chain=chain, hosts=hosts).start(
+        tmp_path / "run", batches="batch"
+    )
     run.awaitTermination()
     for name in QUERIES:
         assert not differ(ids(run.results(name)), truth(name)), name
-    times = [max(row.a.ts, row.b.ts) for row in run.results("trend", ordered=True).toLocalIterator()]
+    times = [
+        max(row.a.ts, row.b.ts) for row in run.results("trend", ordered=True).toLocalIterator()
+    ]
     assert times == sorted(times) and len(times) == truth("trend").total()
     assert all(e.late == 0 for e in run.events() if isinstance(e, BatchCommitted))
 
 
-def test_queries_come_and_go_and_slices_change_while_it_runs(spark: SparkSession, tmp_path: Path) -> None:
+def test_queries_come_and_go_and_slices_change_while_it_runs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     first = {n: QUERIES[n] for n in ("trend", "uneven")}
-    run = shared(frames(spark, STREAMS), first, chain="memory").start(tmp_path / "run", batches="batch", pace=0.5)
+    run = shared(frames(spark, STREAMS), first, chain="memory").start(
+        tmp_path / "run", batches="batch", pace=0.5
+    )
     until(lambda: committed(run) >= 2, "second batch")
     run.add("alarm", "60 seconds")
     added = next(e for e in run.events() if isinstance(e, QueryAdded) and e.name == "alarm")
@@ -80,8 +102,17 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(spark: SparkSession
     entered = sum(b < added.batch for b in batches)
     found = ids(again.results("alarm"))
     assert not found - since(entered)
-    members = {a: dict(zip(t["id"].to_pylist(), t["batch"].to_pylist(), strict=True)) for a, t in STREAMS.items()}
-    later = Counter({g: n for g, n in since(entered).items() if min(members["a"][g[0]], members["b"][g[1]]) >= entered})
+    members = {
+        a: dict(zip(t["id"].to_pylist(), t["batch"].to_pylist(), strict=True))
+        for a, t in STREAMS.items()
+    }
+    later = Counter(
+        {
+            g: n
+            for g, n in since(entered).items()
+            if min(members["a"][g[0]], members["b"][g[1]]) >= entered
+        }
+    )
     assert later and not later - found, "what came after the query must be complete"
     reasons = [e.reason for e in again.events() if isinstance(e, ChainSet)]
     assert {"memory", "split", "merged"} <= set(reasons)
@@ -101,15 +132,26 @@ def data_batches(run: SharedRun) -> list[int]:
     [
         ({"windows": {"a": "1 minute"}}, "windows for a; it needs one for each of a, b"),
         ({"windows": "soon"}, "must be a positive span"),
-        ({"windows": "1 minute", "on": "a.n = b.n"}, "joins on 'a.n = b.n'; this join is on 'a.k = b.k'"),
-        ({"windows": "1 minute", "on": "a.k <> b.k"}, "joins on 'a.k <> b.k'; this join is on 'a.k = b.k'"),
+        (
+            {"windows": "1 minute", "on": "a.n = b.n"},
+            "joins on 'a.n = b.n'; this join is on 'a.k = b.k'",
+        ),
+        (
+            {"windows": "1 minute", "on": "a.k <> b.k"},
+            "joins on 'a.k <> b.k'; this join is on 'a.k = b.k'",
+        ),
         ({"windows": "1 minute", "streams": ["a", "c"]}, "joins a, c; this join is of a, b"),
         ({"windows": "1 minute", "where": {"c": "c.n > 1"}}, "selects on c; the streams are a, b"),
-        ({"windows": "1 minute", "where": {"a": "a.nowhere > 1"}}, "column 'a.nowhere' in the selection of 'new' on a is unknown"),
+        (
+            {"windows": "1 minute", "where": {"a": "a.nowhere > 1"}},
+            "column 'a.nowhere' in the selection of 'new' on a is unknown",
+        ),
         ({"windows": "1 minute", "where": {"a": "b.n > 1"}}, "b"),
     ],
 )
-def test_a_query_that_does_not_fit_is_refused(spark: SparkSession, query: dict[str, Any], said: str) -> None:
+def test_a_query_that_does_not_fit_is_refused(
+    spark: SparkSession, query: dict[str, Any], said: str
+) -> None:
     join = shared(frames(spark, STREAMS), {})
     with pytest.raises(ValueError, match=said) as refused:
         join.add("new", **query)
@@ -139,9 +181,13 @@ def test_what_cannot_run_is_refused_before_it_starts(spark: SparkSession, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_that_has_ended_refuses_changes_and_keeps_its_results(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_that_has_ended_refuses_changes_and_keeps_its_results(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     small = tables("ab", 60, seed=4, batches=2)
-    run = shared(frames(spark, small), {"alarm": QUERIES["alarm"]}).start(tmp_path / "run", batches="batch")
+    run = shared(frames(spark, small), {"alarm": QUERIES["alarm"]}).start(
+        tmp_path / "run", batches="batch"
+    )
     run.awaitTermination()
     with pytest.raises(RuntimeError, match="the run has ended"):
         run.add("late", "60 seconds")
@@ -151,17 +197,30 @@ def test_a_run_that_has_ended_refuses_changes_and_keeps_its_results(spark: Spark
 
 
 def test_selections_on_columns_of_any_name_and_kind(spark: SparkSession, tmp_path: Path) -> None:
-    """A field of a struct beside a column of its name, columns named as the engine's own things, and what is always false; from the
-    start and on a running join."""
+    """A field of a struct beside a column of its name, columns named as the engine's own things,
+    and what is always false; from the start and on a running join."""
     given = {a: frame.where("batch < 4") for a, frame in frames(spark, STREAMS).items()}
-    odd = given["a"].selectExpr("*", "struct(n AS x, struct(flag AS deep) AS y) AS st", "-n AS x", "n AS host", "n AS `a block`")
+    odd = given["a"].selectExpr(
+        "*",
+        "struct(n AS x, struct(flag AS deep) AS y) AS st",
+        "-n AS x",
+        "n AS host",
+        "n AS `a block`",
+    )
     asked = {
-        "field": "a.st.x > 100 AND a.st.y.deep", "host": "a.host > 100", "space": "a.`a block` > 100", "never": "1 = 0",
+        "field": "a.st.x > 100 AND a.st.y.deep",
+        "host": "a.host > 100",
+        "space": "a.`a block` > 100",
+        "never": "1 = 0",
         "null": "a.n = NULL",
-    }  # fmt: skip
+    }
     join = SharedJoin({"a": odd, "b": given["b"]}, ON, time="ts", partitions=2, check=True)
     for name in ("field", "never"):
-        join.add(name, "90 seconds", {"a": asked[name], "b": "b.n = NULL"} if name == "never" else {"a": asked[name]})
+        join.add(
+            name,
+            "90 seconds",
+            {"a": asked[name], "b": "b.n = NULL"} if name == "never" else {"a": asked[name]},
+        )
     run = join.start(tmp_path / "run", batches="batch", pace=0.3)
     until(lambda: committed(run) >= 1, "first batch")
     for name in ("host", "space", "null"):
@@ -169,7 +228,9 @@ def test_selections_on_columns_of_any_name_and_kind(spark: SparkSession, tmp_pat
     run.awaitTermination()
     streams = {a: STREAMS[a].filter(pa.compute.less(STREAMS[a]["batch"], 4)) for a in "ab"}
     windows = {"a": 90, "b": 90}
-    assert not differ(ids(run.results("field")), expected(streams, f"{ON} AND a.n > 100 AND a.flag", windows))
+    assert not differ(
+        ids(run.results("field")), expected(streams, f"{ON} AND a.n > 100 AND a.flag", windows)
+    )
     above = expected(streams, f"{ON} AND a.n > 100", windows)
     for name in ("host", "space"):
         found = ids(run.results(name))
@@ -188,6 +249,8 @@ def test_nothing_but_what_is_never_selected(spark: SparkSession, tmp_path: Path)
 
 
 @pytest.mark.parametrize("where", ["rand() < 0.5", "a.n > 10 * randn(3)", "uuid() > a.s"])
-def test_a_selection_that_is_not_the_same_each_time_is_refused(spark: SparkSession, where: str) -> None:
+def test_a_selection_that_is_not_the_same_each_time_is_refused(
+    spark: SparkSession, where: str
+) -> None:
     with pytest.raises(ValueError, match="another answer each time"):
         shared(frames(spark, STREAMS), {}).add("new", "1 minute", {"a": where})

@@ -7,14 +7,13 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from braid.core.events import BatchCommitted
+from braid.join import JoinRun, StreamJoin
+from braid.papers.baselines.hashing import HashPartition
+from braid.papers.theta.grid import AdaptiveGrid
 from oracle import differ, expected, found, tables, until
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
-
-from toolkit.events import BatchCommitted
-from toolkit.join import JoinRun, StreamJoin
-from toolkit.placement.grid import AdaptiveGrid
-from toolkit.placement.hashing import HashPartition
 
 STREAMS = tables("ab", {"a": 200, "b": 300}, seed=21, batches=6)
 
@@ -26,13 +25,17 @@ def put(folder: Path, alias: str, first: int, last: int) -> None:
     for batch in range(first, last):
         mine = rows.filter([b == batch for b in rows["batch"].to_pylist()])
         pq.write_table(mine, folder / f".{alias}{batch}")
-        os.utime(folder / f".{alias}{batch}", (1_700_000_000 + batch,) * 2)  # files are read in this order
+        os.utime(
+            folder / f".{alias}{batch}", (1_700_000_000 + batch,) * 2
+        )  # files are read in this order
         (folder / f".{alias}{batch}").rename(folder / alias / f"{batch}.parquet")
 
 
 def live(spark: SparkSession, folder: Path, alias: str) -> DataFrame:
     schema = spark.createDataFrame(STREAMS[alias].slice(0, 0)).schema
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / alias))
+    return (
+        spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / alias))
+    )
 
 
 def committed(run: JoinRun) -> list[BatchCommitted]:
@@ -44,10 +47,16 @@ def test_files_that_come_while_the_run_goes_on(spark: SparkSession, tmp_path: Pa
     on, windows = "abs(a.n - b.n) <= 20", {"a": 170, "b": 130}
     put(tmp_path, "a", 0, 3)
     put(tmp_path, "b", 0, 3)
-    known = [b for rows in STREAMS.values() for b in rows.filter(rows["n"].is_valid())["batch"].to_pylist()]
+    known = [
+        b
+        for rows in STREAMS.values()
+        for b in rows.filter(rows["n"].is_valid())["batch"].to_pylist()
+    ]
     streams = {alias: live(spark, tmp_path, alias) for alias in STREAMS}
     spans = {a: f"{w} seconds" for a, w in windows.items()}
-    run = StreamJoin(streams, on, AdaptiveGrid(4, epsilon=0.5), spans, time="ts", check=True).start(tmp_path / "run")
+    run = StreamJoin(streams, on, AdaptiveGrid(4, epsilon=0.5), spans, time="ts", check=True).start(
+        tmp_path / "run"
+    )
     until(lambda: run.status["tuples"] == sum(b < 3 for b in known), "three files")
     run.stop()
     assert (run.status["state"], run.exception()) == ("stopped", None)
@@ -63,7 +72,9 @@ def test_files_that_come_while_the_run_goes_on(spark: SparkSession, tmp_path: Pa
 def test_a_static_stream_beside_a_live_one(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path, "a", 0, 6)
     streams = {"a": live(spark, tmp_path, "a"), "b": spark.createDataFrame(STREAMS["b"])}
-    run = StreamJoin(streams, "a.k = b.k", Scatter(), check=True).start(tmp_path / "run", batches=4, availableNow=True)
+    run = StreamJoin(streams, "a.k = b.k", Scatter(), check=True).start(
+        tmp_path / "run", batches=4, availableNow=True
+    )
     run.awaitTermination()
     assert run.status["batches"] is None
     assert len(committed(run)) == 6
@@ -71,9 +82,14 @@ def test_a_static_stream_beside_a_live_one(spark: SparkSession, tmp_path: Path) 
 
 
 def test_the_rate_source_stopped_and_resumed(spark: SparkSession, tmp_path: Path) -> None:
-    """A counter joined with itself, doubled: value v meets w = v / 2, once, up to what each run has committed."""
+    """A counter joined with itself, doubled: value v meets w = v / 2, once, up to what each run has
+    committed.
+    """
     counter = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 50).load()
-    streams = {"a": counter.selectExpr("value AS id", "timestamp AS ts"), "b": counter.selectExpr("value AS id", "timestamp AS ts")}
+    streams = {
+        "a": counter.selectExpr("value AS id", "timestamp AS ts"),
+        "b": counter.selectExpr("value AS id", "timestamp AS ts"),
+    }
     join = StreamJoin(streams, "a.id = 2 * b.id", HashPartition(3), check=True)
     run = join.start(tmp_path / "run")
     for _ in range(2):
@@ -89,10 +105,24 @@ def test_the_rate_source_stopped_and_resumed(spark: SparkSession, tmp_path: Path
 
 
 def test_the_clock_driven_rate_source(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark's rate source gives a batch a second; each value up to the committed count meets itself once."""
-    ticks = spark.readStream.format("rate").option("rowsPerSecond", 200).load().selectExpr("value AS id", "timestamp AS ts")
+    """Spark's rate source gives a batch a second; each value up to the committed count meets itself
+    once.
+    """
+    ticks = (
+        spark.readStream.format("rate")
+        .option("rowsPerSecond", 200)
+        .load()
+        .selectExpr("value AS id", "timestamp AS ts")
+    )
     streams = {"a": ticks, "b": ticks}
-    join = StreamJoin(streams, "a.id = b.id", AdaptiveGrid(4), {"a": "1 hour", "b": "1 hour"}, time="ts", check=True)
+    join = StreamJoin(
+        streams,
+        "a.id = b.id",
+        AdaptiveGrid(4),
+        {"a": "1 hour", "b": "1 hour"},
+        time="ts",
+        check=True,
+    )
     run = join.start(tmp_path / "run")
     until(lambda: run.status["tuples"] >= 400, "400 tuples")
     run.stop()

@@ -10,12 +10,11 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from braid.workloads import tpch
+from braid.workloads.tpch import WORKLOADS, Workload
+from braid.workloads.zipf import zipf
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-
-from toolkit.workloads import tpch
-from toolkit.workloads.tpch import WORKLOADS, Workload
-from toolkit.workloads.zipf import zipf
 
 # What the original system expects at scale factor 0.01 without skew (BCI: by calendar days).
 EXPECTED = [
@@ -80,7 +79,10 @@ def test_fluct_join_agrees_with_duckdb(spark: SparkSession) -> None:
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_tuple_arrives_once_in_a_batch_of_the_replay(spark: SparkSession, name: str) -> None:
     workload = WORKLOADS[name](spark, scale=0.001, batches=5)
-    again, other = WORKLOADS[name](spark, scale=0.001, batches=5), WORKLOADS[name](spark, scale=0.001, batches=5, seed=1)
+    again, other = (
+        WORKLOADS[name](spark, scale=0.001, batches=5),
+        WORKLOADS[name](spark, scale=0.001, batches=5, seed=1),
+    )
     assert workload.batch is not None
     for alias, stream in workload.streams.items():
         assert set(sizes(stream, workload.batch)) <= set(range(5))
@@ -96,9 +98,18 @@ def test_fluct_swings_between_k_and_its_inverse(spark: SparkSession, k: int) -> 
     (lines, orders) = (sizes(s, "batch") for s in workload.streams.values())
     each = [lines[b] + orders[b] for b in range(batches)]
     assert max(each) - min(each) <= 1
-    sent = zip(accumulate(lines[b] for b in range(batches)), accumulate(orders[b] for b in range(batches)), strict=True)
-    # from the end of the second phase, until the orders have all been sent: then the last lines have none to alternate with
-    ratios = list(dropwhile(lambda ratio: ratio > k, (r / s for r, s in sent if s and r <= k * orders.total())))
+    sent = zip(
+        accumulate(lines[b] for b in range(batches)),
+        accumulate(orders[b] for b in range(batches)),
+        strict=True,
+    )
+    # from the end of the second phase, until the orders have all been sent: then the last lines
+    # have none to alternate with
+    ratios = list(
+        dropwhile(
+            lambda ratio: ratio > k, (r / s for r, s in sent if s and r <= k * orders.total())
+        )
+    )
     assert 1 / k * 0.99 < min(ratios) < 1.15 / k
     assert k / 1.15 < max(ratios) < k * 1.01
     above = [r > 1 for r in ratios]
@@ -116,11 +127,17 @@ def test_skewed_keys_follow_zipf(spark: SparkSession, z: float) -> None:
 
 
 def test_skew_changes_foreign_keys_only_and_depends_on_the_seed(spark: SparkSession) -> None:
-    plain, skewed, other = (spark.read.parquet(str(tpch.lineitem(0.001, z, seed))) for z, seed in [(0, 7), (1, 0), (1, 1)])
+    plain, skewed, other = (
+        spark.read.parquet(str(tpch.lineitem(0.001, z, seed)))
+        for z, seed in [(0, 7), (1, 0), (1, 1)]
+    )
     assert plain.schema == skewed.schema
     rest = [c for c in plain.columns if c not in ("l_orderkey", "l_suppkey")]
     assert plain.select(rest).exceptAll(skewed.select(rest)).isEmpty()
-    assert skewed.select("l_orderkey").distinct().count() < plain.select("l_orderkey").distinct().count()
+    assert (
+        skewed.select("l_orderkey").distinct().count()
+        < plain.select("l_orderkey").distinct().count()
+    )
     assert not skewed.exceptAll(other).isEmpty()
     orders = spark.read.parquet(str(tpch.dataset(0.001) / "orders.parquet"))
     assert skewed.join(orders, F.expr("l_orderkey = o_orderkey"), "left_anti").isEmpty()
@@ -146,12 +163,16 @@ def test_skew_makes_the_same_file_again(cache: Path) -> None:
         ("Fluct-Join", {"k": 1}, "fluctuation k is 1; it must be a number greater than 1"),
     ],
 )
-def test_bad_settings_are_refused(spark: SparkSession, name: str, settings: dict[str, float], sentence: str) -> None:
+def test_bad_settings_are_refused(
+    spark: SparkSession, name: str, settings: dict[str, float], sentence: str
+) -> None:
     with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
         WORKLOADS[name](spark, **{"scale": 0.001} | settings)
 
 
-def test_a_generator_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_generator_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BRAID_CACHE", str(tmp_path))
     monkeypatch.setattr(tpch, "_generator", lambda: "false")
     with pytest.raises(RuntimeError, match="tpchgen-cli failed with exit code 1"):

@@ -1,4 +1,6 @@
-"""Any schema, NULL everywhere, nothing at all: tuples come through unchanged and only those that match."""
+"""Any schema, NULL everywhere, nothing at all: tuples come through unchanged and only those that
+match.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from braid.core.events import BatchCommitted
+from braid.join import JoinRun, StreamJoin
+from braid.papers.baselines.centralized import Centralized
+from braid.papers.baselines.hashing import HashPartition
+from braid.papers.theta.grid import AdaptiveGrid
 from oracle import EPOCH, differ, expected, found, frames, local, tables
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from scatter import Scatter
-
-from toolkit.events import BatchCommitted
-from toolkit.join import JoinRun, StreamJoin
-from toolkit.placement.centralized import Centralized
-from toolkit.placement.grid import AdaptiveGrid
-from toolkit.placement.hashing import HashPartition
 
 SCHEMA = """
     id long, byte byte, short short, int int, long long, float float, double double, text string, date date,
@@ -31,17 +32,53 @@ SCHEMA = """
 FIRST = datetime(1969, 12, 31, 23, 59, 59, 999_999)
 ROWS: list[tuple[Any, ...]] = [
     (
-        -(2**7), -(2**15), -(2**31), -(2**63), -0.0, -inf, "", date(1583, 1, 1), FIRST, FIRST, Decimal("-99999999.99"),
-        Decimal("-9999999999999999999999999999.9999999999"), False, b"", [], [], Row(x=None, y=None), {}, [], 1, "μ",
+        -(2**7),
+        -(2**15),
+        -(2**31),
+        -(2**63),
+        -0.0,
+        -inf,
+        "",
+        date(1583, 1, 1),
+        FIRST,
+        FIRST,
+        Decimal("-99999999.99"),
+        Decimal("-9999999999999999999999999999.9999999999"),
+        False,
+        b"",
+        [],
+        [],
+        Row(x=None, y=None),
+        {},
+        [],
+        1,
+        "μ",
     ),
     (
-        2**7 - 1, 2**15 - 1, 2**31 - 1, 2**63 - 1, inf, nan, "Zoë 日本 🎉\n\t\"'\\", date(9999, 12, 31),
-        datetime(9999, 12, 31, 23, 59, 59), datetime(9999, 12, 31, 23, 59, 59), Decimal("0.01"), Decimal("1E-10"), True,
-        b"\x00\xff", [1, None, 3], ["", None, "é"], Row(x=1, y="ÿ"), {"": None, "k": 2},
-        [Row(m={1: [nan, None], 2: None}, n=Row(o=None)), None, Row(m=None, n=None)], -1, "",
+        2**7 - 1,
+        2**15 - 1,
+        2**31 - 1,
+        2**63 - 1,
+        inf,
+        nan,
+        "Zoë 日本 🎉\n\t\"'\\",
+        date(9999, 12, 31),
+        datetime(9999, 12, 31, 23, 59, 59),
+        datetime(9999, 12, 31, 23, 59, 59),
+        Decimal("0.01"),
+        Decimal("1E-10"),
+        True,
+        b"\x00\xff",
+        [1, None, 3],
+        ["", None, "é"],
+        Row(x=1, y="ÿ"),
+        {"": None, "k": 2},
+        [Row(m={1: [nan, None], 2: None}, n=Row(o=None)), None, Row(m=None, n=None)],
+        -1,
+        "",
     ),
     (None,) * 21,
-]  # fmt: skip
+]
 
 EQUAL = Counter((i, j) for i in range(9) for j in range(9) if i % 3 == j % 3 != 2)
 
@@ -68,17 +105,29 @@ def test_tuples_come_through_unchanged(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_forty_columns_are_planned_in_no_time(spark: SparkSession, tmp_path: Path) -> None:
-    """What Spark's optimizer knows of an expression must not double with every column: this would not end."""
-    columns = [F.col("id").cast(kind).alias(f"{kind}{i}") for i in range(10) for kind in ("int", "bigint", "double", "string")]
+    """What Spark's optimizer knows of an expression must not double with every column: this would
+    not end.
+    """
+    columns = [
+        F.col("id").cast(kind).alias(f"{kind}{i}")
+        for i in range(10)
+        for kind in ("int", "bigint", "double", "string")
+    ]
     streams = {a: spark.range(30).select("id", *columns) for a in "ab"}
-    run = StreamJoin(streams, "a.id = b.id AND a.string3 = b.string4", Scatter(), check=True).start(tmp_path / "run", batches=1)
+    run = StreamJoin(streams, "a.id = b.id AND a.string3 = b.string4", Scatter(), check=True).start(
+        tmp_path / "run", batches=1
+    )
     run.awaitTermination()
     assert run.results().count() == 30
 
 
-@pytest.mark.parametrize("column", ["float", "double", "wide", "raw", "text", "`a time`", "ntz", "date", "flag", "größe"])
+@pytest.mark.parametrize(
+    "column", ["float", "double", "wide", "raw", "text", "`a time`", "ntz", "date", "flag", "größe"]
+)
 def test_null_never_matches_and_equal_values_do(spark: SparkSession, column: str) -> None:
-    """ROWS holds each value three times; NaN equals NaN, NULL nothing. Each type can be indexed and partitioned by."""
+    """ROWS holds each value three times; NaN equals NaN, NULL nothing. Each type can be indexed and
+    partitioned by.
+    """
     streams = {"a": wide(spark, 0), "b": wide(spark, 0)}
     join = StreamJoin(streams, f"a.{column} = b.{column}", HashPartition(2))
     assert join.predicate.step(frozenset({0}), 1).index is not None
@@ -87,19 +136,25 @@ def test_null_never_matches_and_equal_values_do(spark: SparkSession, column: str
 
 def test_nan_and_null_keys_in_a_run(spark: SparkSession, tmp_path: Path) -> None:
     streams = {"a": wide(spark, 0), "b": wide(spark, 0)}
-    join = StreamJoin(streams, "a.double = b.double AND a.text = b.text", HashPartition(3), check=True)
+    join = StreamJoin(
+        streams, "a.double = b.double AND a.text = b.text", HashPartition(3), check=True
+    )
     run = join.start(tmp_path / "run", batches=2)
     run.awaitTermination()
     assert found(run) == EQUAL
 
 
-def test_a_tuple_without_event_time_matches_only_without_windows(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_tuple_without_event_time_matches_only_without_windows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     times = [EPOCH, None, EPOCH + timedelta(seconds=20), None]
     rows = pa.table({"id": range(4), "ts": pa.array(times, pa.timestamp("us", tz="UTC"))})
     streams = {a: spark.createDataFrame(rows) for a in ("a", "b")}
     seen = {}
     for name, windows in (("all", {}), ("windowed", {"a": "10 seconds", "b": "10 seconds"})):
-        run = StreamJoin(streams, "a.id = b.id OR true", Scatter(), windows, time="ts").start(tmp_path / name, batches=2)
+        run = StreamJoin(streams, "a.id = b.id OR true", Scatter(), windows, time="ts").start(
+            tmp_path / name, batches=2
+        )
         run.awaitTermination()
         seen[name] = found(run)
     assert seen["all"] == Counter((i, j) for i in range(4) for j in range(4))
@@ -107,26 +162,34 @@ def test_a_tuple_without_event_time_matches_only_without_windows(spark: SparkSes
 
 
 @pytest.mark.parametrize("time", ["date", "ntz"])
-def test_dates_and_local_timestamps_are_event_times_too(spark: SparkSession, tmp_path: Path, time: str) -> None:
+def test_dates_and_local_timestamps_are_event_times_too(
+    spark: SparkSession, tmp_path: Path, time: str
+) -> None:
     """W = 2 days, strictly: day 1 meets day 2 and not day 3."""
     days = [datetime(2024, 3, d, tzinfo=UTC) for d in (1, 2, 3)]
     naive = pa.array([d.replace(tzinfo=None) for d in days], pa.timestamp("us"))
     column = naive.cast(pa.date32()) if time == "date" else naive
     frame = spark.createDataFrame(pa.table({"id": [1, 2, 3], "t": column}))
     windows = {"a": "2 days", "b": "2 days"}
-    run = StreamJoin({"a": frame, "b": frame}, "a.id <= b.id", Centralized(), windows, time="t").start(tmp_path / "run", batches=2)
+    run = StreamJoin(
+        {"a": frame, "b": frame}, "a.id <= b.id", Centralized(), windows, time="t"
+    ).start(tmp_path / "run", batches=2)
     run.awaitTermination()
     assert found(run) == Counter([(1, 1), (1, 2), (2, 2), (2, 3), (3, 3)])
 
 
 def test_empty_batches_do_what_is_due(spark: SparkSession, tmp_path: Path) -> None:
-    """Blocks of batches 0 to 3 are merged in batch 4, which has no tuples, as have 5 to 7 and the last."""
+    """Blocks of batches 0 to 3 are merged in batch 4, which has no tuples, as have 5 to 7 and the
+    last.
+    """
     streams = tables("ab", 60, seed=8, batches=5)
     for alias, rows in streams.items():
         batch = pa.array([{4: 8}.get(b, b) for b in rows["batch"].to_pylist()], pa.int32())
         streams[alias] = rows.set_column(rows.schema.get_field_index("batch"), "batch", batch)
     on = "a.k = b.k"
-    run = StreamJoin(frames(spark, streams), on, Centralized(), check=True).start(tmp_path / "run", batches="batch")
+    run = StreamJoin(frames(spark, streams), on, Centralized(), check=True).start(
+        tmp_path / "run", batches="batch"
+    )
     run.awaitTermination()
     committed = [e for e in run.events() if isinstance(e, BatchCommitted)]
     assert [sum(e.received) > 0 for e in committed] == [True] * 4 + [False] * 4 + [True]
@@ -137,8 +200,12 @@ def test_empty_batches_do_what_is_due(spark: SparkSession, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("empty", ["b", "ab"])
 def test_empty_streams(spark: SparkSession, tmp_path: Path, empty: str) -> None:
-    streams = {a: rows.slice(0, 0) if a in empty else rows for a, rows in tables("ab", 40, seed=8).items()}
-    join = StreamJoin(frames(spark, streams), "a.k = b.k", AdaptiveGrid(4), {"a": "1 minute"}, time="ts")
+    streams = {
+        a: rows.slice(0, 0) if a in empty else rows for a, rows in tables("ab", 40, seed=8).items()
+    }
+    join = StreamJoin(
+        frames(spark, streams), "a.k = b.k", AdaptiveGrid(4), {"a": "1 minute"}, time="ts"
+    )
     run: JoinRun = join.start(tmp_path / "run", batches=3)
     run.awaitTermination()
     assert run.status["state"] == "completed"

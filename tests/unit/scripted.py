@@ -1,10 +1,12 @@
-"""A small run written by hand: two hosts, one migration from (2, 1) to (1, 2), four tuples of R and ten of S."""
+"""A small run written by hand: two hosts, one migration from (2, 1) to (1, 2), four tuples of R and
+ten of S.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from toolkit.events import (
+from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
     MappingChanged,
@@ -16,7 +18,12 @@ from toolkit.events import (
 )
 
 
-def started(batches: int | None = 3, placement: str = "AdaptiveGrid", hosts: int = 2, clock: str = "measured") -> RunStarted:
+def started(
+    batches: int | None = 3,
+    placement: str = "AdaptiveGrid",
+    hosts: int = 2,
+    clock: str = "measured",
+) -> RunStarted:
     return RunStarted(("r", "s"), "r.x < s.y", {}, placement, {}, hosts, hosts, batches, clock)
 
 
@@ -33,10 +40,25 @@ def committed(
     none = [0] * hosts
     stored, moved = stored or none, moved or none
     return BatchCommitted(
-        batch, received, total, total, 7, {"plan": 0.01, "execute": 0.4, "commit": 0.09, "total": 0.5}, blocks or [],
-        dropped or [], [sum(received)] * hosts, [9 * sum(received)] * hosts, stored, [9 * s for s in stored], moved,
-        [9 * m for m in moved], none, none, none, [0.0] * hosts,
-    )  # fmt: skip
+        batch,
+        received,
+        total,
+        total,
+        7,
+        {"plan": 0.01, "execute": 0.4, "commit": 0.09, "total": 0.5},
+        blocks or [],
+        dropped or [],
+        [sum(received)] * hosts,
+        [9 * sum(received)] * hosts,
+        stored,
+        [9 * s for s in stored],
+        moved,
+        [9 * m for m in moved],
+        none,
+        none,
+        none,
+        [0.0] * hosts,
+    )
 
 
 MIGRATION: list[Any] = [
@@ -54,14 +76,23 @@ MIGRATION: list[Any] = [
     ),
     MappingChanged(0, 0, (2, 1), (2, 1), [[0, 0, 0], [1, 1, 0]], [0, 0]),
     committed(
-        0, [4, 6], [4, 6],
-        [[0, 0, [0, 1], 0, [0], 2, 18], [1, 0, [1, 2], 0, [1], 2, 18],
-         [2, 1, [0, 1], 0, [0, 1], 3, 27], [3, 1, [1, 2], 0, [0, 1], 3, 27]],
+        0,
+        [4, 6],
+        [4, 6],
+        [
+            [0, 0, [0, 1], 0, [0], 2, 18],
+            [1, 0, [1, 2], 0, [1], 2, 18],
+            [2, 1, [0, 1], 0, [0, 1], 3, 27],
+            [3, 1, [1, 2], 0, [0, 1], 3, 27],
+        ],
         stored=[8, 8],
     ),
     BatchPlanned(
         1,
-        [[4, 1, [0, 1], [0], [[[0, {"0": [0]}]]], True, [1]], [5, 1, [1, 2], [1], [[[0, {"1": [0, 1]}]]], True, []]],
+        [
+            [4, 1, [0, 1], [0], [[[0, {"0": [0]}]]], True, [1]],
+            [5, 1, [1, 2], [1], [[[0, {"1": [0, 1]}]]], True, []],
+        ],
         [[0, [0, 1], [0], {"1": 0}]],
         {"2": [1], "3": [0]},
     ),
@@ -69,14 +100,27 @@ MIGRATION: list[Any] = [
     MigrationStarted(1, 0, 4, 6),
     MigrationAdvanced(1, 0, [[0, 0, 1]], 2, 2),
     committed(
-        1, [0, 4], [4, 10],
-        [[0, 0, [0, 1], 0, [0, 1], 2, 18], [2, 1, [0, 1], 0, [0], 3, 27], [3, 1, [1, 2], 0, [1], 3, 27],
-         [4, 1, [0, 1], 1, [0], 2, 18], [5, 1, [1, 2], 1, [1], 2, 18]],
-        stored=[7, 9], moved=[0, 2],
+        1,
+        [0, 4],
+        [4, 10],
+        [
+            [0, 0, [0, 1], 0, [0, 1], 2, 18],
+            [2, 1, [0, 1], 0, [0], 3, 27],
+            [3, 1, [1, 2], 0, [1], 3, 27],
+            [4, 1, [0, 1], 1, [0], 2, 18],
+            [5, 1, [1, 2], 1, [1], 2, 18],
+        ],
+        stored=[7, 9],
+        moved=[0, 2],
     ),
-    BatchPlanned(2, [[1, 0, [1, 2], [0, 1], [[[1, {"0": [4]}]]], False, []]], [[1, [1, 2], [1], {"0": 1}]], {}),
+    BatchPlanned(
+        2,
+        [[1, 0, [1, 2], [0, 1], [[[1, {"0": [4]}]]], False, []]],
+        [[1, [1, 2], [1], {"0": 1}]],
+        {},
+    ),
     MigrationAdvanced(2, 0, [[1, 1, 0]], 2, 0),
     MigrationEnded(2, 0),
     committed(2, [0, 0], [4, 10], [[1, 0, [1, 2], 0, [0, 1], 2, 18]], stored=[9, 9], moved=[2, 0]),
     RunEnded(2, "completed"),
-]  # fmt: skip
+]

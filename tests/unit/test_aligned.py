@@ -1,4 +1,6 @@
-"""ATR: who meets whom, the closed forms of its overhead, and how it adapts. Every simulated plan is held against the cover rule."""
+"""ATR: who meets whom, the closed forms of its overhead, and how it adapts. Every simulated plan is
+held against the cover rule.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +11,29 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from braid.core import events
+from braid.core.cover import CoverLedger
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    MasterSwitched,
+    SegmentLengthTuned,
+    SegmentPlaced,
+)
+from braid.core.facts import Facts, Usage
+from braid.core.plan import Block
+from braid.model import simulate as simulation
+from braid.model.simulate import simulate
+from braid.papers.baselines.centralized import Centralized
+from braid.papers.diffusion.aligned import Aligned
+from braid.papers.diffusion.overhead import copies_per_segment, overhead
+from braid.papers.diffusion.segments import Reign, Roles, Segment
+from braid.papers.diffusion.tuning import Search
+from braid.papers.diffusion.unaware import SemanticsUnaware
+from braid.papers.kit.balance import Balance
+from braid.papers.kit.pace import Pace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
-from toolkit import events
-from toolkit import simulate as simulation
-from toolkit.events import BatchCommitted, BatchPlanned, MasterSwitched, SegmentLengthTuned, SegmentPlaced
-from toolkit.placement.aligned import Aligned
-from toolkit.placement.balance import Balance
-from toolkit.placement.centralized import Centralized
-from toolkit.placement.overhead import copies_per_segment, overhead
-from toolkit.placement.pace import Pace
-from toolkit.placement.segments import Reign, Roles, Segment
-from toolkit.placement.semantics_unaware import SemanticsUnaware
-from toolkit.placement.tuning import Search
-from toolkit.plan import Block, CoverLedger, Facts, Usage
-from toolkit.simulate import simulate
 
 
 def told(run, kind):
@@ -52,7 +61,12 @@ def runs(draw):
     alone = [tuple(9 * (s == k) for k in range(streams)) for s in range(streams)]
     burst = st.sampled_from([(0,) * streams, (1,) * streams, *alone])
     batches = draw(st.lists(st.tuples(burst, st.integers(1, 9)), min_size=1, max_size=6))
-    placement = Aligned(draw(st.integers(1, 7)), draw(st.integers(1, 6)), draw(st.booleans()), sample=draw(st.integers(1, 4)))
+    placement = Aligned(
+        draw(st.integers(1, 7)),
+        draw(st.integers(1, 6)),
+        draw(st.booleans()),
+        sample=draw(st.integers(1, 4)),
+    )
     return placement, [batch for batch, times in batches for _ in range(times)], windows
 
 
@@ -66,37 +80,67 @@ def test_every_combination_is_met_once_whatever_comes(run):
 @given(st.randoms(use_true_random=False), st.integers(2, 3), st.integers(2, 7), st.integers(1, 9))
 @settings(max_examples=10, deadline=None)
 def test_event_time_that_runs_unevenly_costs_copies_but_no_result(draw, streams, hosts, length):
-    """Event time covered by each batch:  1 1 1 1 1 1 .1 .1 3 1 .1 3 ..., so that hosts are chosen ahead for too short a time."""
+    """Event time covered by each batch:  1 1 1 1 1 1 .1 .1 3 1 .1 3 ..., so that hosts are chosen
+    ahead for too short a time.
+    """
     ends = [0.0]
     for batch in range(70):
         ends.append(ends[-1] + (draw.choice([0.1, 1, 3]) if batch // 20 % 2 else 1))
     batches = [[draw.randint(0, 3) for _ in range(streams)] for _ in range(70)]
     with pytest.MonkeyPatch.context() as patch:
-        span = lambda model: (round(ends[model.batch] * 1e6), round(ends[model.batch + 1] * 1e6) - 1)  # noqa: E731
+
+        def span(model: simulation._Model) -> tuple[int, int]:
+            return round(ends[model.batch] * 1e6), round(ends[model.batch + 1] * 1e6) - 1
+
         patch.setattr(simulation._Model, "_span", span)
-        simulate(Aligned(hosts, length), batches, windows=[draw.choice([4, 8, 15]) for _ in range(streams)])
+        simulate(
+            Aligned(hosts, length),
+            batches,
+            windows=[draw.choice([4, 8, 15]) for _ in range(streams)],
+        )
 
 
 def test_a_slower_event_time_is_caught_up_with_by_copies(monkeypatch):
-    """From batch 40 on batches cover a quarter of the time, so that tuples live for four times as many."""
+    """From batch 40 on batches cover a quarter of the time, so that tuples live for four times as
+    many.
+    """
     at = lambda k: min(k, 40) + max(k - 40, 0) / 4  # noqa: E731
-    monkeypatch.setattr(simulation._Model, "_span", lambda m: (round(at(m.batch) * 1e6), round(at(m.batch + 1) * 1e6) - 1))
+    monkeypatch.setattr(
+        simulation._Model,
+        "_span",
+        lambda m: (round(at(m.batch) * 1e6), round(at(m.batch + 1) * 1e6) - 1),
+    )
     run = simulate(Aligned(7, 5, adaptive=False), [(4, 4)] * 150, windows=(10, 10))
     copied = {e.batch: e.copied for e in told(run, SegmentPlaced) if e.batch >= 20}
     assert not any(n for batch, n in copied.items() if batch <= 40 or batch >= 100)
     assert sum(copied.values()) > 0
-    assert results(run) == 0 and sum(sum(e.host_moved) for e in told(run, BatchCommitted)[20:]) == sum(copied.values())
+    assert results(run) == 0 and sum(
+        sum(e.host_moved) for e in told(run, BatchCommitted)[20:]
+    ) == sum(copied.values())
 
 
 def test_a_block_that_was_just_merged_is_not_copied_the_old_segment_goes_on():
-    """Host 1 is next, but lacks block 9, which is new since the last commit:  0 0 [0] 1  instead of  0 0 [1] 1."""
-    blocks = (Block(0, 0, (0, 1), 0, (0,), 5, 5, (0, 9)), Block(9, 1, (0, 1), 0, (0,), 5, 5, (0, 9)))
+    """Host 1 is next, but lacks block 9, which is new since the last commit:  0 0 [0] 1  instead of
+    0 0 [1] 1.
+    """
+    blocks = (
+        Block(0, 0, (0, 1), 0, (0,), 5, 5, (0, 9)),
+        Block(9, 1, (0, 1), 0, (0,), 5, 5, (0, 9)),
+    )
     facts = Facts(2, ("r", "s"), blocks, 10, (5, 5), (5, 5), (0, 0), (100, 100), (19, 19))
     placement = Aligned(2, 2, adaptive=False)
-    state = placement.start(2) | {"reign": [0, 0, None, 0], "segments": [[0, 2, 0, 0], [2, 2, 1, 0]], "rates": [1.0, 1.0]}
+    state = placement.start(2) | {
+        "reign": [0, 0, None, 0],
+        "segments": [[0, 2, 0, 0], [2, 2, 1, 0]],
+        "rates": [1.0, 1.0],
+    }
     plan = placement.plan(facts, state | {"next_id": 9})
     CoverLedger(2).check(blocks, plan)
-    assert not plan.derivations and plan.state["segments"][:2] == [[0, 3, 0, 0], [3, 1, 1, 0]] and not plan.events
+    assert (
+        not plan.derivations
+        and plan.state["segments"][:2] == [[0, 3, 0, 0], [3, 1, 1, 0]]
+        and not plan.events
+    )
     plan = placement.plan(facts, state | {"next_id": 10})
     assert [(d.block.id, d.block.hosts) for d in plan.derivations] == [(9, (0, 1))]
     (placed,) = plan.events
@@ -119,10 +163,14 @@ def test_full_history(windows, master):
 @pytest.mark.parametrize("length", [1, 2, 5])
 @pytest.mark.parametrize("windows", [(10, 10), (5, 15, 10), (15, 3, 3)])
 def test_on_steady_streams_nothing_is_copied_after_warm_up(windows, length):
-    run = simulate(Aligned(16, length, adaptive=False), poisson(60, *[5] * len(windows)), windows=windows)
+    run = simulate(
+        Aligned(16, length, adaptive=False), poisson(60, *[5] * len(windows)), windows=windows
+    )
     placed = told(run, SegmentPlaced)
     warm = max(windows)
-    assert not any(e.copied for e in placed if e.batch > 2 * warm) and all(e.ahead for e in placed if e.batch > warm)
+    assert not any(e.copied for e in placed if e.batch > 2 * warm) and all(
+        e.ahead for e in placed if e.batch > warm
+    )
     assert [b.batch - a.batch for a, b in pairwise(placed)] == [length] * (len(placed) - 1)
 
 
@@ -133,7 +181,9 @@ def test_segments_are_disjoint_and_slaves_overlap_as_in_figure_3(master):
     master   [ a ][ b ][ c ][ d ]
     slaves   of batch t: every segment that meets [t - 3, t + 3], and one batch more
     """
-    run = simulate(Aligned(50, 2, adaptive=False, master=master), [(1, 1, 1)] * 40, windows=(3, 3, 3))
+    run = simulate(
+        Aligned(50, 2, adaptive=False, master=master), [(1, 1, 1)] * 40, windows=(3, 3, 3)
+    )
     host = {batch: e.host for e in told(run, SegmentPlaced) for batch in (e.batch, e.batch + 1)}
     for e in told(run, BatchPlanned)[10:30]:
         for _, stream, _, hosts, *_ in e.routes:
@@ -153,12 +203,19 @@ def test_overhead_in_closed_form():
     assert copies_per_segment(rates, windows, 0) == 9 * 10 + 11 * 20
     assert overhead(rates, windows, 0, 2) == 155 == copies_per_segment(rates, windows, 0) / 2
     assert overhead(rates, windows, 0, 2, hosts=5) == 4 * 10 + 4 * 20
-    assert overhead((1, 5), (None, 3), 1, 1, hosts=4) == 3 and overhead((1, 5), (None, 3), 1, 1) == float("inf")
+    assert overhead((1, 5), (None, 3), 1, 1, hosts=4) == 3 and overhead(
+        (1, 5), (None, 3), 1, 1
+    ) == float("inf")
 
 
-@given(st.lists(st.tuples(st.floats(0, 50), st.floats(1, 60)), min_size=2, max_size=6), st.floats(0.1, 9))
+@given(
+    st.lists(st.tuples(st.floats(0, 50), st.floats(1, 60)), min_size=2, max_size=6),
+    st.floats(0.1, 9),
+)
 def test_longer_segments_cost_less_and_more_hosts_no_more(streams, length):
-    """The claims of section 3: Eq. 2 falls with T; and ATR uses any number of hosts at the same overhead."""
+    """The claims of section 3: Eq. 2 falls with T; and ATR uses any number of hosts at the same
+    overhead.
+    """
     rates, windows = zip(*streams, strict=True)
     for master in range(len(rates)):
         o = overhead(rates, windows, master, length)
@@ -169,21 +226,32 @@ def test_longer_segments_cost_less_and_more_hosts_no_more(streams, length):
 @pytest.mark.parametrize("length", [1, 2, 5])
 @pytest.mark.parametrize("windows, master", [((10, 10, 10), 1), ((5, 15, 10), 0), ((20, 10, 5), 1)])
 def test_copies_are_those_of_equation_2(windows, master, length):
-    """But for one batch: windows end inside batches, so every slave tuple also goes to the segment one batch on."""
+    """But for one batch: windows end inside batches, so every slave tuple also goes to the segment
+    one batch on.
+    """
     rates = (10, 20, 5)
-    run = simulate(Aligned(60, length, adaptive=False, master=master), [rates] * 80, windows=windows)
+    run = simulate(
+        Aligned(60, length, adaptive=False, master=master), [rates] * 80, windows=windows
+    )
     slaves = sum(rates) - rates[master]
-    assert extra(run, 60) == pytest.approx(overhead(rates, windows, master, length) + slaves / length)
+    assert extra(run, 60) == pytest.approx(
+        overhead(rates, windows, master, length) + slaves / length
+    )
 
 
 def test_any_number_of_hosts_at_the_same_overhead():
-    costs = [extra(simulate(Aligned(hosts, adaptive=False), [(5, 5)] * 80, windows=(5, 5)), 30) for hosts in (20, 50, 200)]
+    costs = [
+        extra(simulate(Aligned(hosts, adaptive=False), [(5, 5)] * 80, windows=(5, 5)), 30)
+        for hosts in (20, 50, 200)
+    ]
     assert costs[0] == costs[1] == costs[2] > 0
 
 
 @pytest.mark.parametrize("windows", [(12, 12), (12, 10, 6), (4, 9, 6)])
 def test_the_master_follows_the_rates(windows):
-    """Rates turn round at batch 70; so does the master, and what it costs falls. Nothing has to be copied for it."""
+    """Rates turn round at batch 70; so does the master, and what it costs falls. Nothing has to be
+    copied for it.
+    """
     others = len(windows) - 2
     batches = poisson(70, 30, 4, *[4] * others) + poisson(80, 4, 30, *[4] * others)
     placement = Aligned(40, master=1, sample=1000)
@@ -194,11 +262,14 @@ def test_the_master_follows_the_rates(windows):
     fixed = simulate(Aligned(40, adaptive=False, master=0), batches, windows=windows)
     assert extra(run, 125) < 0.6 * extra(fixed, 125)
     switched = {e.batch for e in told(run, MasterSwitched)}
-    assert not any(e.copied for e in told(run, SegmentPlaced) if e.batch in switched and e.batch > 40)
+    assert not any(
+        e.copied for e in told(run, SegmentPlaced) if e.batch in switched and e.batch > 40
+    )
 
 
 def test_who_joins_what_in_a_transition():
-    """S_0 hands over to S_1 at batch 4; letters are batches of S_0, S_1 and of a third stream, hosts are 7, 8 | 9.
+    """S_0 hands over to S_1 at batch 4; letters are batches of S_0, S_1 and of a third stream,
+    hosts are 7, 8 | 9.
 
     batch    2  3 | 4  5        old tuple first: its segment's host, with all of S_1
     S_0      a  b | c  d        then new tuples of S_1: theirs, with c and d only
@@ -219,9 +290,13 @@ def test_who_joins_what_in_a_transition():
 
 
 def test_marked_tuples_go_to_the_last_old_host_for_as_long_as_the_paper_says():
-    """S_M tuples since t_s reach the last old segment's host for W_N, new-master ones the old segments' hosts for W_M."""
+    """S_M tuples since t_s reach the last old segment's host for W_N, new-master ones the old
+    segments' hosts for W_M.
+    """
     windows = (8, 5)
-    run = simulate(Aligned(60, sample=1000, master=0), [(9, 1)] * 30 + [(1, 40)] * 60, windows=windows)
+    run = simulate(
+        Aligned(60, sample=1000, master=0), [(9, 1)] * 30 + [(1, 40)] * 60, windows=windows
+    )
     (switch,) = told(run, MasterSwitched)
     sent = {(e.batch, r[1]): r[3] for e in told(run, BatchPlanned) for r in e.routes}
     late = range(switch.batch, switch.batch + 20)
@@ -230,7 +305,11 @@ def test_marked_tuples_go_to_the_last_old_host_for_as_long_as_the_paper_says():
 
 
 def test_atr_unoptimized_does_not_adapt():
-    run = simulate(Aligned(30, 3, adaptive=False), poisson(60, 30, 3, 3) + poisson(90, 3, 3, 30), windows=(9, 9, 9))
+    run = simulate(
+        Aligned(30, 3, adaptive=False),
+        poisson(60, 30, 3, 3) + poisson(90, 3, 3, 30),
+        windows=(9, 9, 9),
+    )
     assert not told(run, MasterSwitched) and not told(run, SegmentLengthTuned)
     assert {(e.master, e.length) for e in told(run, SegmentPlaced)} == {(0, 3)}
 
@@ -255,8 +334,12 @@ def test_a_search_that_has_ended_begins_again_when_the_load_changes():
 
 
 def test_tuning_evens_out_the_load():
-    """Segments of 8 batches in windows of 12 keep few hosts busy: 12 is worse, 4 is better, 0 does not exist."""
-    run = simulate(Aligned(20, 8, step=4), poisson(300, 5, 5, 5), windows=(12, 12, 12), selectivity=0.1)
+    """Segments of 8 batches in windows of 12 keep few hosts busy: 12 is worse, 4 is better, 0 does
+    not exist.
+    """
+    run = simulate(
+        Aligned(20, 8, step=4), poisson(300, 5, 5, 5), windows=(12, 12, 12), selectivity=0.1
+    )
     assert [(e.old, e.new) for e in told(run, SegmentLengthTuned)] == [(8, 12), (12, 4)]
     peaks = [max(e.host_probed) for e in told(run, BatchCommitted)]
     assert sum(peaks[-60:]) < 0.9 * sum(peaks[20:80])
@@ -264,13 +347,18 @@ def test_tuning_evens_out_the_load():
 
 def test_faster_hosts_get_more_segments():
     cluster = ((750.0, 1000.0, 550.0),) * 3 + ((750.0, 4000.0, 550.0),) * 3
-    placed = told(simulate(Aligned(6, adaptive=False, cluster=cluster), [(6, 6)] * 200, windows=(6, 6)), SegmentPlaced)
+    placed = told(
+        simulate(Aligned(6, adaptive=False, cluster=cluster), [(6, 6)] * 200, windows=(6, 6)),
+        SegmentPlaced,
+    )
     slow, fast = (sum(e.host in hosts for e in placed[20:]) for hosts in (range(3), range(3, 6)))
     assert fast > 1.5 * slow > 0
 
 
 def test_the_least_loaded_host_is_chosen():
-    """Loads are as 30, 10, 20 and 0; each choice brings 20. Of equals the least chosen, then the next in turn."""
+    """Loads are as 30, 10, 20 and 0; each choice brings 20. Of equals the least chosen, then the
+    next in turn.
+    """
     usage = (Usage(received=30), Usage(received=10), Usage(received=20))
     facts = Facts(1, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0), usage=usage)
     balance = Balance(4, (), facts, (1.0, 0.0, 0.0), 1.0, 3)
@@ -278,16 +366,39 @@ def test_the_least_loaded_host_is_chosen():
     for expected in (3, 1, 2, 3, 0):
         assert balance.lightest(chosen, -1) == expected
         chosen[expected] += 1
-    assert Balance(4, (), replace(facts, usage=()), (1.0, 0.0, 0.0), 1.0, 3).lightest(Counter(), 1) == 2
-    fast_last = ((750.0, 1000.0, 550.0), (750.0, 1000.0, 550.0), (750.0, 1000.0, 550.0), (750.0, 4000.0, 550.0))
+    assert (
+        Balance(4, (), replace(facts, usage=()), (1.0, 0.0, 0.0), 1.0, 3).lightest(Counter(), 1)
+        == 2
+    )
+    fast_last = (
+        (750.0, 1000.0, 550.0),
+        (750.0, 1000.0, 550.0),
+        (750.0, 1000.0, 550.0),
+        (750.0, 4000.0, 550.0),
+    )
     idle = replace(facts, usage=(Usage(received=30), Usage(), Usage(), Usage()))
     assert Balance(4, fast_last, idle, (1.0, 0.0, 0.0), 1.0, 1).lightest(Counter(), 0) == 3
 
 
 def test_pace():
-    """Two seconds a batch; stream 1 is slower. A block of stream 0 that is 11 s old shows that late tuples are waited for."""
-    blocks = (Block(0, 0, (0, 1), 0, (0,), 1, 1, (0, 1_000_000)), Block(1, 1, (0, 1), 3, (0,), 1, 1, (6_000_000, 7_000_000)))
-    facts = Facts(6, ("r", "s"), blocks, 2, (1, 1), (1, 1), (1, 0), (10_000_000, None), (12_000_000, 7_000_000))
+    """Two seconds a batch; stream 1 is slower. A block of stream 0 that is 11 s old shows that late
+    tuples are waited for.
+    """
+    blocks = (
+        Block(0, 0, (0, 1), 0, (0,), 1, 1, (0, 1_000_000)),
+        Block(1, 1, (0, 1), 3, (0,), 1, 1, (6_000_000, 7_000_000)),
+    )
+    facts = Facts(
+        6,
+        ("r", "s"),
+        blocks,
+        2,
+        (1, 1),
+        (1, 1),
+        (1, 0),
+        (10_000_000, None),
+        (12_000_000, 7_000_000),
+    )
     pace = Pace.of(facts)
     assert pace.micros == 2_000_000 and pace.seconds == 2.0 and pace.in_batches() == (5.0, None)
     assert pace.live == (11_000_000, None) and (pace.reach(0), pace.reach(1)) == (6, None)
@@ -306,7 +417,9 @@ def lost(hosts, streams):
     """The share of all combinations that semantics-unaware routing never makes."""
     batches = poisson(60, *[6] * streams, seed=hosts)
     run = simulate(SemanticsUnaware(hosts), batches, windows=[10] * streams, selectivity=1.0)
-    return 1 - results(run) / results(simulate(Centralized(), batches, windows=[10] * streams, selectivity=1.0))
+    return 1 - results(run) / results(
+        simulate(Centralized(), batches, windows=[10] * streams, selectivity=1.0)
+    )
 
 
 @pytest.mark.parametrize("streams", [2, 3])
@@ -319,7 +432,10 @@ def test_routing_without_semantics_loses_results(streams):
 
 
 def test_routing_without_semantics_copies_nothing_and_balances():
-    run = told(simulate(SemanticsUnaware(5, length=2), [(6, 6, 6)] * 60, windows=(10, 10, 10)), BatchCommitted)
+    run = told(
+        simulate(SemanticsUnaware(5, length=2), [(6, 6, 6)] * 60, windows=(10, 10, 10)),
+        BatchCommitted,
+    )
     assert all(sum(e.host_received) == 18 and not sum(e.host_moved) for e in run)
     received = np.sum([e.host_received for e in run[10:]], axis=0)
     assert received.max() < 2 * received.min()
@@ -329,12 +445,21 @@ def test_routing_without_semantics_copies_nothing_and_balances():
     "make, sentence",
     [
         (lambda: Aligned(0), "hosts is 0; it must be a whole number, 1 or more"),
-        (lambda: Aligned(4, length=0), "length is 0; it must be a whole number of batches, 1 or more"),
+        (
+            lambda: Aligned(4, length=0),
+            "length is 0; it must be a whole number of batches, 1 or more",
+        ),
         (lambda: Aligned(4, step=1.5), "step is 1.5"),
         (lambda: Aligned(4, sample=True), "sample is True"),
         (lambda: Aligned(4, weights=(1, 1, 1)), "add up to 1"),
-        (lambda: Aligned(4, cluster=((1.0, 1.0, 1.0),)), "cluster describes 1 hosts; it must describe all 4"),
-        (lambda: Aligned(4, master=2).start(2), "master is 2; it must be the index of a stream, from 0 to 1"),
+        (
+            lambda: Aligned(4, cluster=((1.0, 1.0, 1.0),)),
+            "cluster describes 1 hosts; it must describe all 4",
+        ),
+        (
+            lambda: Aligned(4, master=2).start(2),
+            "master is 2; it must be the index of a stream, from 0 to 1",
+        ),
         (lambda: Aligned(4).start(1), "two streams or more; got 1"),
         (lambda: SemanticsUnaware(4, length=-1), "length is -1"),
         (lambda: SemanticsUnaware(0), "hosts is 0"),

@@ -8,8 +8,7 @@ from math import sqrt
 import duckdb
 import numpy as np
 import pytest
-
-from toolkit.workloads.arrivals import EPOCH, MODULUS, Arrivals, drawn_rates
+from braid.workloads.arrivals import EPOCH, MODULUS, Arrivals, drawn_rates
 
 
 def near(found: float, mean: float) -> bool:
@@ -22,7 +21,9 @@ def joined(given: Arrivals) -> int:
     with duckdb.connect() as db:
         for alias, table in given.tables().items():
             db.register(alias, table)
-        return db.execute(f"SELECT count(*) FROM {', '.join(given.streams)} WHERE {given.on}").fetchall()[0][0]
+        return db.execute(
+            f"SELECT count(*) FROM {', '.join(given.streams)} WHERE {given.on}"
+        ).fetchall()[0][0]
 
 
 def test_rates_are_drawn_as_gu_draws_them():
@@ -41,7 +42,9 @@ def test_counts_are_poisson():
 
 
 def test_tuples_are_the_counts():
-    given = Arrivals((8.0, 20.0, 3.0), seconds=25, step=2, theta=0.5, changes=((11, (1.0, 2.0, 30.0)),), seed=4)
+    given = Arrivals(
+        (8.0, 20.0, 3.0), seconds=25, step=2, theta=0.5, changes=((11, (1.0, 2.0, 30.0)),), seed=4
+    )
     counts, tables = np.array(given.counts()), given.tables()
     assert len(counts) == given.batches == 13
     for s, table in enumerate(tables.values()):
@@ -61,8 +64,12 @@ def test_the_same_settings_give_the_same_tuples():
 def test_rates_change_in_the_middle():
     given = Arrivals((50.0, 0.0), seconds=300, changes=((100, (5.0, 20.0)), (200, (0.0, 80.0))))
     counts = np.array(given.counts())
-    for (begin, end), rates in zip([(0, 100), (100, 200), (200, 300)], [(50, 0), (5, 20), (0, 80)], strict=True):
-        assert all(near(n, 100 * r) for n, r in zip(counts[begin:end].sum(axis=0), rates, strict=True))
+    for (begin, end), rates in zip(
+        [(0, 100), (100, 200), (200, 300)], [(50, 0), (5, 20), (0, 80)], strict=True
+    ):
+        assert all(
+            near(n, 100 * r) for n, r in zip(counts[begin:end].sum(axis=0), rates, strict=True)
+        )
 
 
 @pytest.mark.parametrize("theta", [0.0, 0.4, 1.0])
@@ -76,17 +83,26 @@ def test_bursts_have_two_rates_and_one_mean(theta: float):
         halves = [np.roll(phase, -k)[:20].sum() for k in range(40)]
         assert max(halves) == pytest.approx(50_000 * (1 + theta), rel=0.03)
         assert min(halves) == pytest.approx(50_000 * (1 - theta), rel=0.03, abs=2600)
-    starts = [np.argmax(np.convolve(np.tile(np.bincount(given.times(s) % 20_000_000 // 500_000, minlength=40), 2), np.ones(20)))
-              for s in range(2)]  # fmt: skip
+    starts = [
+        np.argmax(
+            np.convolve(
+                np.tile(np.bincount(given.times(s) % 20_000_000 // 500_000, minlength=40), 2),
+                np.ones(20),
+            )
+        )
+        for s in range(2)
+    ]
     assert theta == 0 or starts[0] != starts[1], "the bursts of the streams begin apart"
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.01, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("streams", [2, 3, 4])
 def test_selectivity_is_what_it_says(streams: int, sigma: float):
-    """Every pair of tuples matches with probability sigma, and groups with the product over their pairs of streams.
+    """Every pair of tuples matches with probability sigma, and groups with the product over their
+    pairs of streams.
 
-    Two groups that share a pair of tuples are the likelier both to match, so the deviation is that of the most such pairs.
+    Two groups that share a pair of tuples are the likelier both to match, so the deviation is that
+    of the most such pairs.
     """
     size = {2: 40, 3: 8, 4: 3}[streams]
     given = Arrivals((float(size),) * streams, seconds=10, sigma=sigma, seed=5)
@@ -104,7 +120,10 @@ def test_duckdb_and_brute_force_agree():
     matching = 0
     for group in product(*rows):
         named = dict(zip(given.streams, group, strict=True))
-        matching += all((named[a][f"u_{b}"] + named[b][f"u_{a}"]) % MODULUS < 400_000 for a, b in combinations(named, 2))
+        matching += all(
+            (named[a][f"u_{b}"] + named[b][f"u_{a}"]) % MODULUS < 400_000
+            for a, b in combinations(named, 2)
+        )
     assert joined(given) == matching > 0
 
 

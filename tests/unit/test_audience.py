@@ -1,4 +1,6 @@
-"""Whom a tuple, an intermediate result and a result serve: chapter 20's example, brute force, and chapter 19 on the engine."""
+"""Whom a tuple, an intermediate result and a result serve: chapter 20's example, brute force, and
+chapter 19 on the engine.
+"""
 
 from __future__ import annotations
 
@@ -12,36 +14,48 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
+from braid.core.columns import MARK, TIME
+from braid.core.events import BatchCommitted
+from braid.core.query import MOST, Served, longest
+from braid.local.bitmaps import Audience
+from braid.local.kernels import Joiner, Partial, Rows
+from braid.papers.slices import reference_bitmaps as reference_routing
+from braid.papers.slices.chain import Chain
+from braid.sharing.changes import entered
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.test_sharing import SELECTIONS, Shared
 
-from toolkit import reference_routing
-from toolkit.audience import MARK, MOST, Audience, Served, longest
-from toolkit.events import BatchCommitted
-from toolkit.kernels import Joiner, Partial, Rows
-from toolkit.predicate import TIME
-from toolkit.sharing.chain import Chain
-from toolkit.sharing.queries import entered
-
 RANKS = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
-BOOK = Audience.of([Served(name, windows, (None,) * 3, bit) for bit, (name, windows) in enumerate(RANKS.items())])
-"""Section 20.1: by length of window the queries rank q2, q3, q1 on A, q1, q2, q3 on B, and q3, q1, q2 on C."""
+BOOK = Audience.of(
+    [Served(name, windows, (None,) * 3, bit) for bit, (name, windows) in enumerate(RANKS.items())]
+)
+"""Section 20.1: by length of window the queries rank q2, q3, q1 on A, q1, q2, q3 on B, and q3, q1,
+q2 on C.
+"""
 B, C = 1, 2
 
 
 def rows(times: list[int], marks: list[int] | None = None) -> Rows:
     marks = [-1] * len(times) if marks is None else marks
-    return Rows(pa.record_batch([pa.array(times, pa.int64()), pa.array(marks, pa.int64())], names=[TIME, MARK]))
+    return Rows(
+        pa.record_batch(
+            [pa.array(times, pa.int64()), pa.array(marks, pa.int64())], names=[TIME, MARK]
+        )
+    )
 
 
 def partial(*members: Rows | None) -> Partial:
     """Results made of the n-th rows of all members; None is a stream that has not been visited."""
-    return Partial({s: (m, np.arange(m.batch.num_rows)) for s, m in enumerate(members) if m is not None})
+    return Partial(
+        {s: (m, np.arange(m.batch.num_rows)) for s, m in enumerate(members) if m is not None}
+    )
 
 
 def orders(audience: Audience) -> list[list[int]]:
-    """The matrix O of section 20.1: what a slice serves that the next one does not, by rank and stream."""
+    """The matrix O of section 20.1: what a slice serves that the next one does not, by rank and
+    stream.
+    """
     gone = [[a & ~b for a, b in zip(masks, masks[1:], strict=False)] for masks in audience.masks]
     return [list(rank) for rank in zip(*gone, strict=True)]
 
@@ -64,16 +78,22 @@ def test_a_result_may_have_several_targets_and_an_intermediate_one_that_has_none
     young, middle, old = (partial(rows([10]), rows([10 - age]), None) for age in (1, 3, 5))
     third = rows([4, 5])
     assert len(BOOK.wanted(young, third, C)) == len(BOOK.wanted(middle, third, C)) == 1
-    assert len(BOOK.wanted(old, third, C)) == 0, "B's third slice serves q3 alone, C's third q2 alone"
+    assert len(BOOK.wanted(old, third, C)) == 0, (
+        "B's third slice serves q3 alone, C's third q2 alone"
+    )
 
 
 def test_the_stepped_example_makes_the_probes_that_some_query_wants():
     steps = reference_routing.example().steps
-    routed = {" ".join(map(str, group)): step.table[-1][1:] for step in steps for group in step.found}
+    routed = {
+        " ".join(map(str, group)): step.table[-1][1:] for step in steps for group in step.found
+    }
     assert routed["a1 b2 c3"] == ("111", "110", "010", "010"), "the book's"
     assert sum("left out" in step.text for step in steps) == 2 and len(routed) == 7
     assert all("1" in product for *_, product in routed.values())
-    assert [list(row[1:4]) for row in steps[0].table[1:4]] == [[format(m, "03b") for m in rank] for rank in orders(BOOK)]
+    assert [list(row[1:4]) for row in steps[0].table[1:4]] == [
+        [format(m, "03b") for m in rank] for rank in orders(BOOK)
+    ]
 
 
 windows = st.integers(1, 12)
@@ -81,8 +101,13 @@ windows = st.integers(1, 12)
 
 @st.composite
 def audiences(draw: Any, streams: int = 3) -> tuple[tuple[Served, ...], Audience]:
-    bits = draw(st.lists(st.sampled_from((0, 1, 2, 5, MOST - 1)), min_size=1, max_size=5, unique=True))
-    queries = tuple(Served(f"q{b}", tuple(draw(windows) for _ in range(streams)), (None,) * streams, b) for b in bits)
+    bits = draw(
+        st.lists(st.sampled_from((0, 1, 2, 5, MOST - 1)), min_size=1, max_size=5, unique=True)
+    )
+    queries = tuple(
+        Served(f"q{b}", tuple(draw(windows) for _ in range(streams)), (None,) * streams, b)
+        for b in bits
+    )
     return queries, Audience.of(queries)
 
 
@@ -92,17 +117,28 @@ def partials(draw: Any, visited: tuple[int, ...], most: int = 6) -> Partial:
     base = draw(st.integers(0, 20))
     parts = {}
     for s in visited:
-        held = draw(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2**MOST - 1)), min_size=1, max_size=4))
+        held = draw(
+            st.lists(
+                st.tuples(st.integers(0, 6), st.integers(0, 2**MOST - 1)), min_size=1, max_size=4
+            )
+        )
         offset = draw(st.integers(0, 10))
         block = rows([base + offset + t for t, _ in held], [m for _, m in held])
-        parts[s] = (block, np.array(draw(st.lists(st.integers(0, len(held) - 1), min_size=size, max_size=size))))
+        parts[s] = (
+            block,
+            np.array(draw(st.lists(st.integers(0, len(held) - 1), min_size=size, max_size=size))),
+        )
     return Partial(parts)
 
 
 def serves(q: Served, members: dict[int, tuple[int, int]]) -> bool:
-    """Whether a query wants these members, (time, mark) by stream: windows and marks, by definition."""
+    """Whether a query wants these members, (time, mark) by stream: windows and marks, by
+    definition.
+    """
     now = max(time for time, _ in members.values())
-    return all(now - time < q.windows[s] and mark >> q.bit & 1 for s, (time, mark) in members.items())
+    return all(
+        now - time < q.windows[s] and mark >> q.bit & 1 for s, (time, mark) in members.items()
+    )
 
 
 def members(found: Partial, n: int) -> dict[int, tuple[int, int]]:
@@ -116,7 +152,9 @@ def brute(queries: tuple[Served, ...], group: dict[int, tuple[int, int]]) -> int
 @given(audiences(), partials((0, 1, 2)))
 def test_the_product_of_bitmaps_is_who_is_served_by_definition(given_: Any, found: Partial):
     queries, audience = given_
-    assert audience.of_results(found).tolist() == [brute(queries, members(found, n)) for n in range(len(found))]
+    assert audience.of_results(found).tolist() == [
+        brute(queries, members(found, n)) for n in range(len(found))
+    ]
 
 
 @given(audiences(), partials((0, 1, 2)))
@@ -130,7 +168,9 @@ def test_looking_at_each_age_gives_the_same_as_at_the_ages_of_a_block(given_: An
 
 
 @given(audiences(), st.integers(0, 2), st.integers(0, 14), st.integers(0, 14))
-def test_what_is_said_of_a_range_of_ages_holds_for_each_of_them(given_: Any, stream: int, a: int, b: int):
+def test_what_is_said_of_a_range_of_ages_holds_for_each_of_them(
+    given_: Any, stream: int, a: int, b: int
+):
     _, audience = given_
     youngest, oldest = sorted((a, b))
     each = set(np.asarray(audience.serves(stream, np.arange(youngest, oldest + 1))).tolist())
@@ -138,9 +178,17 @@ def test_what_is_said_of_a_range_of_ages_holds_for_each_of_them(given_: Any, str
     assert (said is None) == (len(each) > 1) and (said is None or each == {said})
 
 
-@given(audiences(), partials((0, 1)), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2**MOST - 1)), min_size=1, max_size=4))
-def test_probes_are_left_out_only_where_no_query_wants_what_they_could_find(given_: Any, found: Partial, held: Any):
-    """Lemma 9 for a block: by its youngest tuple. What is kept, some query wants with that tuple, selections on it aside."""
+@given(
+    audiences(),
+    partials((0, 1)),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2**MOST - 1)), min_size=1, max_size=4),
+)
+def test_probes_are_left_out_only_where_no_query_wants_what_they_could_find(
+    given_: Any, found: Partial, held: Any
+):
+    """Lemma 9 for a block: by its youngest tuple. What is kept, some query wants with that tuple,
+    selections on it aside.
+    """
     queries, audience = given_
     block = rows([t for t, _ in held], [m for _, m in held])
     groups = [members(found, n) for n in range(len(found))]
@@ -162,7 +210,14 @@ def test_probes_are_left_out_only_where_no_query_wants_what_they_could_find(give
 class Counted(Shared):
     """A shared run that keeps its events."""
 
-    def __init__(self, folder: Path, queries: tuple[Served, ...], hosts: int, streams: int = 3, chain: Chain | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        queries: tuple[Served, ...],
+        hosts: int,
+        streams: int = 3,
+        chain: Chain | None = None,
+    ) -> None:
         self.events: list[Any] = []
         super().__init__(str(folder), streams, chain or Chain("memory", hosts=hosts), queries)
         self.engine.publish = self.events.extend
@@ -180,16 +235,23 @@ class Counted(Shared):
         return self
 
 
-def made(*windows: tuple[int, ...], where: tuple[tuple[str | None, ...], ...] = ()) -> tuple[Served, ...]:
+def made(
+    *windows: tuple[int, ...], where: tuple[tuple[str | None, ...], ...] = ()
+) -> tuple[Served, ...]:
     found: tuple[Served, ...] = ()
     for n, lengths in enumerate(windows):
-        found = entered(found, Served(f"q{n}", lengths, where[n] if where else (None,) * len(lengths)))
+        found = entered(
+            found, Served(f"q{n}", lengths, where[n] if where else (None,) * len(lengths))
+        )
     return found
 
 
 def some_batches(count: int = 24, streams: int = 3, seed: int = 0) -> list[Any]:
     draw = random.Random(seed)
-    return [[(draw.randrange(streams), draw.randrange(2), draw.randrange(10), 1) for _ in range(6)] for _ in range(count)]
+    return [
+        [(draw.randrange(streams), draw.randrange(2), draw.randrange(10), 1) for _ in range(6)]
+        for _ in range(count)
+    ]
 
 
 @pytest.fixture(params=(1, 3), ids=("chain", "ring"))
@@ -206,7 +268,9 @@ def test_theorem_10_the_state_of_a_ring_is_that_of_the_largest_query(tmp_path: P
     shared = Counted(tmp_path / "shared", queries, hosts).fed(some_batches())
     largest = Counted(tmp_path / "largest", alone(queries[-1]), 1).fed(some_batches())
     ours, theirs = ([sum(e.live) for e in run.commits] for run in (shared, largest))
-    assert max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) <= 6, "but for a batch that waits to leave"
+    assert max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) <= 6, (
+        "but for a batch that waits to leave"
+    )
     assert sum(ours) == pytest.approx(sum(theirs), rel=0.03) and min(ours[8:]) > 0
     shared.check()
 
@@ -218,31 +282,43 @@ def test_theorem_12_selections_in_the_ring_keep_out_what_no_query_wants(tmp_path
     shared = Counted(tmp_path / "shared", queries, hosts).fed(batches)
     shared.check_state()
     up = Counted(tmp_path / "up", made(*(q.windows for q in queries)), hosts).fed(batches)
-    of_use = sum(wanted(queries, s, t, shared.clock) for s, came in enumerate(shared.came) for _, t in came)
+    of_use = sum(
+        wanted(queries, s, t, shared.clock) for s, came in enumerate(shared.came) for _, t in came
+    )
     ours, theirs = sum(shared.commits[-1].live), sum(up.commits[-1].live)
-    assert of_use <= ours < 1.4 * of_use < theirs, "but for what leaves with its block; pulled up, selections keep nothing out"
+    assert of_use <= ours < 1.4 * of_use < theirs, (
+        "but for what leaves with its block; pulled up, selections keep nothing out"
+    )
 
 
 def wanted(queries: tuple[Served, ...], stream: int, t: tuple[int, ...], now: int) -> bool:
     """Whether a tuple can still serve a query."""
-    return any(SELECTIONS[q.where[stream]](t[2]) and now - t[3] < q.windows[stream] for q in queries)
+    return any(
+        SELECTIONS[q.where[stream]](t[2]) and now - t[3] < q.windows[stream] for q in queries
+    )
 
 
 OPPOSITE = ((12, 4, 40), (12, 40, 4))
 """Section 19.2: the queries' windows on B and C rank the other way round."""
 
 
-def test_theorem_13_intermediate_results_are_not_probed_where_no_query_wants_them(tmp_path: Path, hosts: int):
+def test_theorem_13_intermediate_results_are_not_probed_where_no_query_wants_them(
+    tmp_path: Path, hosts: int
+):
     queries = made(*OPPOSITE)
     shared = Counted(tmp_path / "shared", queries, hosts).fed(some_batches())
     one = alone(Served("both", longest(queries), (None,) * 3))
     largest = Counted(tmp_path / "largest", one, hosts).fed(some_batches())
     shared.check()
-    assert shared.total("compared") < largest.total("compared"), "a B[4, 40) is not compared with C[4, 40)"
+    assert shared.total("compared") < largest.total("compared"), (
+        "a B[4, 40) is not compared with C[4, 40)"
+    )
     assert shared.total("results") < largest.total("results")
 
 
-def test_theorem_13_every_intermediate_result_serves_a_query_and_is_made_once(tmp_path: Path, hosts: int):
+def test_theorem_13_every_intermediate_result_serves_a_query_and_is_made_once(
+    tmp_path: Path, hosts: int
+):
     where = ((None,) * 3, ("v < 3", None, None), (None, "v >= 5", None), ("v = 9", None, "v < 3"))
     queries = made((6, 6, 6), (20, 12, 20), (12, 20, 40), (40, 40, 20), where=where)
     found: Counter[frozenset[tuple[int, int]]] = Counter()
@@ -261,12 +337,19 @@ def test_theorem_13_every_intermediate_result_serves_a_query_and_is_made_once(tm
     run.check()
     assert not idle, "an intermediate result serves no query"
     whole = [n for group, n in found.items() if len(group) == 3]
-    assert len(whole) < len(found) and set(whole) == {1}, "results are made once, from intermediate ones"
+    assert len(whole) < len(found) and set(whole) == {1}, (
+        "results are made once, from intermediate ones"
+    )
 
 
 def test_every_result_and_every_mark_of_the_state_serves_a_query(tmp_path: Path, hosts: int):
     """Theorem 11: nothing is found that the router would throw away."""
-    queries = made((6, 12, 20), (20, 6, 12), (12, 20, 6), where=(("v < 3", None, None), (None, "v = 9", None), (None,) * 3))
+    queries = made(
+        (6, 12, 20),
+        (20, 6, 12),
+        (12, 20, 6),
+        where=(("v < 3", None, None), (None, "v = 9", None), (None,) * 3),
+    )
     run = Counted(tmp_path / "run", queries, hosts).fed(some_batches())
     run.check()
     reached = set().union(*(run.found(q, 0, None) for q in queries))
@@ -275,15 +358,31 @@ def test_every_result_and_every_mark_of_the_state_serves_a_query(tmp_path: Path,
 
 def test_which_host_holds_a_slice_does_not_change_what_is_compared(tmp_path: Path):
     """Section 18.2: deployment is orthogonal to the logical plan."""
-    queries = made((6, 12, 20), (20, 6, 12), (12, 20, 6), where=(("v < 3", None, None), (None, "v = 9", None), (None,) * 3))
-    runs = [Counted(tmp_path / str(hosts), queries, hosts).fed(some_batches()) for hosts in (1, 2, 5)]
-    assert len({run.total("compared") for run in runs}) == len({run.total("results") for run in runs}) == 1
+    queries = made(
+        (6, 12, 20),
+        (20, 6, 12),
+        (12, 20, 6),
+        where=(("v < 3", None, None), (None, "v = 9", None), (None,) * 3),
+    )
+    runs = [
+        Counted(tmp_path / str(hosts), queries, hosts).fed(some_batches()) for hosts in (1, 2, 5)
+    ]
+    assert (
+        len({run.total("compared") for run in runs})
+        == len({run.total("results") for run in runs})
+        == 1
+    )
 
 
 def test_a_rare_selection_on_one_stream_does_not_keep_the_state_of_another(tmp_path: Path):
     queries = made((20, 20), where=(("v = 9", None),))
     draw = random.Random(0)
-    batches = [[(s, draw.randrange(2), 9 if s == 0 and n == 0 else draw.randrange(9), 1) for s in (0, 1)] for n in range(60)]
+    batches = [
+        [(s, draw.randrange(2), 9 if s == 0 and n == 0 else draw.randrange(9), 1) for s in (0, 1)]
+        for n in range(60)
+    ]
     run = Counted(tmp_path / "run", queries, 1, streams=2).fed(batches)
-    of_use = sum(wanted(queries, s, t, run.clock) for s, came in enumerate(run.came) for _, t in came)
+    of_use = sum(
+        wanted(queries, s, t, run.clock) for s, came in enumerate(run.came) for _, t in came
+    )
     assert sum(run.commits[-1].live) <= 2 * of_use

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from braid.reports.cli import main
+from braid.reports.notebook import NotebookError, Parameter, external_loads, parameters, run
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-
-from toolkit.cli import main
-from toolkit.headless import NotebookError, Parameter, external_loads, parameters, run
 
 PARAMETERS = """\
 skew: float = 0.5  # Zipf z of the keys
@@ -21,9 +20,12 @@ live: bool = False  # wait for buttons
 """
 IMPORT_HTML = "from IPython.display import HTML\n"
 BODY = [
-    "# where am I\nimport os, pathlib, sys\nprint('headless', os.environ['BRAID_HEADLESS'], pathlib.Path.cwd())",
-    "from IPython.display import HTML, display\nimport plotly.graph_objects as go\nfrom ipywidgets import IntSlider",
-    "display(HTML(go.Figure(go.Scatter(y=[1, hosts])).to_html(include_plotlyjs=True, include_mathjax=False)))",
+    "# where am I\nimport os, pathlib, sys\nprint('headless', os.environ['BRAID_HEADLESS'], "
+    "pathlib.Path.cwd())",
+    "from IPython.display import HTML, display\nimport plotly.graph_objects as go\nfrom ipywidgets "
+    "import IntSlider",
+    "display(HTML(go.Figure(go.Scatter(y=[1, hosts])).to_html(include_plotlyjs=True, "
+    "include_mathjax=False)))",
     "display(IntSlider())\nprint('noise', file=sys.stderr)",
     "print(f'{skew=} {hosts=} {workload=} {live=}')",
     "def check():\n    assert skew <= 1, 'skew is too high'\ncheck()",
@@ -31,7 +33,10 @@ BODY = [
 
 
 def write(path: Path, *sources: str) -> Path:
-    cells = [new_markdown_cell("# A small report"), new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]})]
+    cells = [
+        new_markdown_cell("# A small report"),
+        new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}),
+    ]
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(new_notebook(cells=cells + [new_code_cell(s) for s in sources]), path)
     return path
@@ -41,7 +46,10 @@ def write(path: Path, *sources: str) -> Path:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("notebooks")
     write(folder / "small.ipynb", *BODY)
-    write(folder / "reports" / "online.ipynb", IMPORT_HTML + "HTML('<script src=\"//cdn.org/x.js\"></script>')")
+    write(
+        folder / "reports" / "online.ipynb",
+        IMPORT_HTML + "HTML('<script src=\"//cdn.org/x.js\"></script>')",
+    )
     write(folder / "reports" / "dies.ipynb", "import os\nos._exit(3)")
     write(folder / ".ipynb_checkpoints" / "small.ipynb")
     return folder
@@ -51,13 +59,17 @@ def braid(folder: Path, *arguments: str) -> int:
     return main([arguments[0], "--notebooks", str(folder), *arguments[1:]])
 
 
-def test_a_report_is_one_page_that_loads_nothing(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_report_is_one_page_that_loads_nothing(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     page = tmp_path / "out" / "small.html"
     settings = ["-p", "skew=1", "-p", "hosts=9", "-p", "workload=a=b", "-p", "live=true"]
     assert braid(folder, "report", "small", *settings, "-o", str(page)) == 0
     html = page.read_text()
     assert external_loads(html) == []
-    assert 'src="http' not in html and not any(host in html for host in ("cdnjs.", "unpkg.com")), "nbconvert's own loads"
+    assert 'src="http' not in html and not any(host in html for host in ("cdnjs.", "unpkg.com")), (
+        "nbconvert's own loads"
+    )
     assert "skew=1.0 hosts=9 workload='a=b' live=True" in html.replace("&#39;", "'")
     assert "Plotly.newPlot" in html and "A small report" in html
     assert "def check" not in html, "no code"
@@ -74,7 +86,9 @@ def test_a_check_that_fails_is_shown_and_no_page_is_written(
 ) -> None:
     assert braid(folder, "report", "small", "-p", "skew=2", "-o", str(tmp_path / "x.html")) == 1
     told = capfd.readouterr().err
-    assert "braid: small: cell 8 of 8 failed.\n----> 3 check()\n----> 2     assert skew <= 1" in told
+    assert (
+        "braid: small: cell 8 of 8 failed.\n----> 3 check()\n----> 2     assert skew <= 1" in told
+    )
     assert told.endswith("AssertionError: skew is too high\n")
     assert not list(tmp_path.iterdir())
 
@@ -98,10 +112,14 @@ def test_a_kernel_that_dies_is_told(folder: Path) -> None:
         (["big"], "no notebook is named 'big'; there are: reports/dies, reports/online, small"),
         (
             ["small", "-p", "zipf=1"],
-            "no parameter is named 'zipf'; accepted are:\n  skew = 0.5  Zipf z of the keys\n  hosts = 4",
+            "no parameter is named 'zipf'; accepted are:\n  skew = 0.5  Zipf z of the keys\n  "
+            "hosts = 4",
         ),
         (["small", "-p", "hosts=4.5"], "hosts is '4.5'; it takes a value of type int, such as 4"),
-        (["small", "-p", "live=perhaps"], "live is 'perhaps'; it takes true or false, such as False"),
+        (
+            ["small", "-p", "live=perhaps"],
+            "live is 'perhaps'; it takes true or false, such as False",
+        ),
         (["small", "-p", "hosts"], "-p takes KEY=VALUE, such as skew=1.0; found 'hosts'"),
     ],
 )
@@ -113,7 +131,9 @@ def test_wrong_usage_is_refused_before_anything_runs(
     assert told.startswith(f"braid: {sentence}") and "[1/" not in told
 
 
-def test_a_page_is_replaced_only_by_force(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_page_is_replaced_only_by_force(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     page = tmp_path / "mine.html"
     page.write_text("mine")
     assert braid(folder, "report", "reports/dies", "-o", str(page)) == 2
@@ -122,10 +142,16 @@ def test_a_page_is_replaced_only_by_force(folder: Path, tmp_path: Path, capfd: p
     assert page.read_text() != "mine"
 
 
-def test_list_shows_notebooks_and_parameters(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_notebooks_and_parameters(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert braid(folder, "list") == 0
     lines = capfd.readouterr().out.splitlines()
-    assert [line for line in lines if not line.startswith(" ")] == ["reports/dies", "reports/online", "small"]
+    assert [line for line in lines if not line.startswith(" ")] == [
+        "reports/dies",
+        "reports/online",
+        "small",
+    ]
     assert lines[-4:] == [
         "  skew = 0.5  Zipf z of the keys",
         "  hosts = 4  number of joiners",
@@ -148,16 +174,23 @@ def test_parameters_are_literals(tmp_path: Path) -> None:
         ('<script src="https://a.org/b.js"></script>', ["https://a.org/b.js"]),
         ('<link rel="stylesheet" href="//a.org/b.css">', ["//a.org/b.css"]),
         ('<img src="plot.png">', ["plot.png"]),
-        ("<style>@import 'https://a.org/b.css'; p { background: url(http://a.org/c.png) }</style>", None),
+        (
+            "<style>@import 'https://a.org/b.css'; p { background: url(http://a.org/c.png) "
+            "}</style>",
+            None,
+        ),
         ('<a href="https://a.org">a link is no load</a><img src="data:image/png;base64,AAAA">', []),
     ],
 )
 def test_external_loads(html: str, loads: list[str] | None) -> None:
-    assert external_loads(html) == (["https://a.org/b.css", "http://a.org/c.png"] if loads is None else loads)
+    assert external_loads(html) == (
+        ["https://a.org/b.css", "http://a.org/c.png"] if loads is None else loads
+    )
 
 
 def test_the_command_starts_without_loading_spark() -> None:
     code = (
-        "import sys, toolkit.cli; sys.exit(any(m in sys.modules for m in ('pyspark', 'papermill', 'nbconvert', 'plotly')))"
+        "import sys, braid.reports.cli; sys.exit(any(m in sys.modules for m in ('pyspark', "
+        "'papermill', 'nbconvert', 'plotly')))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,4 +1,6 @@
-"""CTR: covers against brute force, the paper's examples and claims, and the cover rule on whole simulated runs."""
+"""CTR: covers against brute force, the paper's examples and claims, and the cover rule on whole
+simulated runs.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from braid.core.events import BatchCommitted, BatchPlanned, PathChosen
+from braid.core.facts import Facts, Usage
+from braid.core.plan import Block
+from braid.model.simulate import simulate
+from braid.papers.diffusion import coordinated
+from braid.papers.diffusion.coordinated import Coordinated
+from braid.papers.diffusion.setcover import exact_cover, greedy_cover, random_cover
+from braid.papers.kit.joinorder import Growth
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from toolkit.events import BatchCommitted, BatchPlanned, PathChosen
-from toolkit.placement import coordinated
-from toolkit.placement.coordinated import Coordinated
-from toolkit.placement.joinorder import Growth
-from toolkit.placement.setcover import exact_cover, greedy_cover, random_cover
-from toolkit.plan import Block, Facts, Usage
-from toolkit.simulate import simulate
 
 # ---------------------------------------------------------------- set cover
 
@@ -49,17 +51,27 @@ def problems(draw, hosts=7, blocks=8):
 @settings(max_examples=60, deadline=None)
 def test_covers_cover_and_the_greedy_one_is_within_chvatals_bound(problem, seed):
     sets, weights, wanted = problem
-    choices = (c for n in range(len(sets) + 1) for c in combinations(sets, n) if covered(sets, c) & wanted == wanted)
+    choices = (
+        c
+        for n in range(len(sets) + 1)
+        for c in combinations(sets, n)
+        if covered(sets, c) & wanted == wanted
+    )
     best = min(weight(c, weights) for c in choices)
     exact, greedy = exact_cover(sets, weights, wanted), greedy_cover(sets, weights, wanted)
     for cover in (exact, greedy, random_cover(sets, Random(seed), wanted)):
         assert covered(sets, cover) & wanted == wanted and len(set(cover)) == len(cover)
     assert weight(exact, weights) == pytest.approx(best)
-    assert weight(greedy, weights) <= harmonic(max((m & wanted).bit_count() for m in sets.values())) * best + 1e-9
+    assert (
+        weight(greedy, weights)
+        <= harmonic(max((m & wanted).bit_count() for m in sets.values())) * best + 1e-9
+    )
 
 
 def test_the_greedy_cover_takes_the_least_weight_per_new_block():
-    """Chvatal's worst case: one host has all n blocks for a little more than 1, the k-th other has one block for 1/k."""
+    """Chvatal's worst case: one host has all n blocks for a little more than 1, the k-th other has
+    one block for 1/k.
+    """
     n = 8
     sets = {k: 1 << k for k in range(n)} | {n: 2**n - 1}
     weights = [1 / (k + 1) for k in range(n)] + [1.01]
@@ -70,7 +82,9 @@ def test_the_greedy_cover_takes_the_least_weight_per_new_block():
 
 
 @pytest.mark.parametrize("sets", [{0: 0b01}, {}])
-@pytest.mark.parametrize("cover, how", [(greedy_cover, [1]), (random_cover, Random(0)), (exact_cover, [1])])
+@pytest.mark.parametrize(
+    "cover, how", [(greedy_cover, [1]), (random_cover, Random(0)), (exact_cover, [1])]
+)
 def test_a_block_on_no_host_is_refused(cover, how, sets):
     with pytest.raises(ValueError, match="on none of the hosts"):
         cover(sets, how, 0b11)
@@ -84,7 +98,9 @@ def test_orders_are_those_with_the_fewest_intermediate_results():
     rows = rng.integers(1, 50, 4).tolist()
     others = (0, 2, 3)
     some = [(), (0,), (2,), (3,), (0, 2), (0, 3), (2, 3)]
-    visits = [(tuple(sorted((1, *before))), s) for before in some for s in others if s not in before]
+    visits = [
+        (tuple(sorted((1, *before))), s) for before in some for s in others if s not in before
+    ]
     growth = Growth({v: (100.0, float(rng.integers(1, 100))) for v in visits}, rows)
     totals = {order: sum(growth.chi(1, order)[1:]) for order in permutations(others)}
     found = growth.orders(1, 6)
@@ -105,11 +121,25 @@ def test_steps_that_were_never_taken_have_the_mean_selectivity():
 
 
 def facts(blocks, busy=(), hosts=8, streams=3, batch=9, matches=None):
-    """Facts with blocks given as (stream, hosts), and hosts that received many tuples in the last batch."""
-    live = tuple(Block(i, s, (0, 1), i, tuple(at), 10, 10, (i, i)) for i, (s, at) in enumerate(blocks))
+    """Facts with blocks given as (stream, hosts), and hosts that received many tuples in the last
+    batch.
+    """
+    live = tuple(
+        Block(i, s, (0, 1), i, tuple(at), 10, 10, (i, i)) for i, (s, at) in enumerate(blocks)
+    )
     usage = tuple(Usage(received=busy.count(h) * 1000) for h in range(hosts))
     totals = (50,) * streams
-    return Facts(batch, tuple("rst"[:streams]), live, len(live), totals, totals, (5,) * streams, usage=usage, matches=matches or {})
+    return Facts(
+        batch,
+        tuple("rst"[:streams]),
+        live,
+        len(live),
+        totals,
+        totals,
+        (5,) * streams,
+        usage=usage,
+        matches=matches or {},
+    )
 
 
 def probes(route):
@@ -117,7 +147,9 @@ def probes(route):
 
 
 FIGURE_5 = [(1, (1, 2)), (1, (2, 4)), (1, (4,)), (2, (2, 4)), (2, (2, 3)), (2, (5,)), (2, (6, 7))]
-"""Blocks 0 to 2 of S_2 and 3 to 6 of S_3, so that S_1 goes to {2, 4} and then to {2, 5, 6}, as in the paper's Fig. 5 (c)."""
+"""Blocks 0 to 2 of S_2 and 3 to 6 of S_3, so that S_1 goes to {2, 4} and then to {2, 5, 6}, as in
+the paper's Fig. 5 (c).
+"""
 
 S2_FIRST = {((0,), 1): (100.0, 10.0), ((0,), 2): (100.0, 100.0)}
 
@@ -127,11 +159,15 @@ def test_the_path_of_figure_5():
 
     ::
 
-        S_2:  0 on 1,2   1 on 2,4   2 on 4                  V_1 = {2, 4}     block 1 is on both: only host 2 is asked
-        S_3:  3 on 2,4   4 on 2,3   5 on 5   6 on 6,7       V_2 = {2, 5, 6}  block 3 would be on 4 too, but 2 has all
+        S_2:  0 on 1,2   1 on 2,4   2 on 4                  V_1 = {2, 4}
+          block 1 is on both: only host 2 is asked
+        S_3:  3 on 2,4   4 on 2,3   5 on 5   6 on 6,7       V_2 = {2, 5, 6}
+          block 3 would be on 4 too, but 2 has all
     """
     placement = Coordinated(8, copies=None)
-    plan = placement.plan(facts(FIGURE_5, busy=[1, 3, 4, 4, 4, 7], matches=S2_FIRST), placement.start(3))
+    plan = placement.plan(
+        facts(FIGURE_5, busy=[1, 3, 4, 4, 4, 7], matches=S2_FIRST), placement.start(3)
+    )
     assert probes(plan.routes[0]) == [(1, {2: {0, 1}, 4: {2}}), (2, {2: {3, 4}, 5: {5}, 6: {6}})]
     idle = {0}
     assert set(plan.routes[0].block.hosts) == {2, 4} | idle
@@ -140,29 +176,40 @@ def test_the_path_of_figure_5():
 def test_a_replica_is_void_on_all_hosts_but_the_least_loaded_one():
     placement = Coordinated(8, copies=None)
     for busy, asked in (([2, 2, 2, 4], 4), ([2, 4, 4, 4], 2)):
-        plan = placement.plan(facts([(1, (2, 4)), (1, (2,)), (1, (4,))], busy, streams=2), placement.start(2))
+        plan = placement.plan(
+            facts([(1, (2, 4)), (1, (2,)), (1, (4,))], busy, streams=2), placement.start(2)
+        )
         ((_, hop),) = probes(plan.routes[0])
         assert set(hop) == {2, 4} and 0 in hop[asked] and 0 not in hop[6 - asked]
 
 
 def test_the_event_tells_equation_3_and_what_a_shared_host_lacks():
-    """S_2 first: |V_1| - 1 = 1; chi_1 = 0.1 * 30; two of the three hosts of V_2 are new, one has half of chi_1 already.
+    """S_2 first: |V_1| - 1 = 1; chi_1 = 0.1 * 30; two of the three hosts of V_2 are new, one has
+    half of chi_1 already.
 
     S_3 first: four hosts cover it (2, 4 is not enough); chi_1 = 1.0 * 40.
     """
     placement = Coordinated(8, copies=None)
-    plan = placement.plan(facts(FIGURE_5, busy=[1, 3, 4, 4, 4, 7], matches=S2_FIRST), placement.start(3))
+    plan = placement.plan(
+        facts(FIGURE_5, busy=[1, 3, 4, 4, 4, 7], matches=S2_FIRST), placement.start(3)
+    )
     event = next(e for e in plan.events if e.stream == 0)
     (order, overhead, eq3), (other, worse, _) = event.orders
     assert (order, other) == ([1, 2], [2, 1])
-    assert eq3 == pytest.approx(1 + 3 * 2) and overhead == pytest.approx(1 + 3 * 2.5) and worse > overhead
+    assert (
+        eq3 == pytest.approx(1 + 3 * 2)
+        and overhead == pytest.approx(1 + 3 * 2.5)
+        and worse > overhead
+    )
     assert set(event.loads) == {"2", "4", "5", "6"} and event.loads["4"] > event.loads["2"]
 
 
 def test_a_stream_without_live_blocks_leaves_no_path_but_the_rest_is_stored():
     placement = Coordinated(4)
     plan = placement.plan(facts([(1, (0, 1))], hosts=4), placement.start(3))
-    assert [len(r.paths) for r in plan.routes] == [0, 0, 1], "stream 2 meets block 0 and the fresh one of stream 0"
+    assert [len(r.paths) for r in plan.routes] == [0, 0, 1], (
+        "stream 2 meets block 0 and the fresh one of stream 0"
+    )
     assert all(r.block.hosts for r in plan.routes)
 
 
@@ -174,7 +221,10 @@ def test_the_first_segment_goes_to_the_least_loaded_host():
 
 
 def test_the_same_facts_give_the_same_plan_and_another_seed_other_ties():
-    plans = [p.plan(facts([]), p.start(3)) for p in (Coordinated(8), Coordinated(8), Coordinated(8, seed=1))]
+    plans = [
+        p.plan(facts([]), p.start(3))
+        for p in (Coordinated(8), Coordinated(8), Coordinated(8, seed=1))
+    ]
     assert plans[0] == plans[1] and plans[0].routes != plans[2].routes
 
 
@@ -211,7 +261,9 @@ def runs(draw):
         warmup=draw(st.integers(0, 3)),
         seed=draw(st.integers(0, 9)),
     )
-    counts = draw(st.lists(st.tuples(*[st.sampled_from([0, 0, 1, 4])] * streams), min_size=1, max_size=18))
+    counts = draw(
+        st.lists(st.tuples(*[st.sampled_from([0, 0, 1, 4])] * streams), min_size=1, max_size=18)
+    )
     windows = draw(st.tuples(*[st.sampled_from([None, 2.0, 5.0])] * streams))
     return placement, counts, windows
 
@@ -219,7 +271,9 @@ def runs(draw):
 @given(run=runs())
 @settings(max_examples=60, deadline=None)
 def test_every_plan_obeys_the_cover_rule(run):
-    """simulate raises CoverError when a plan does not. Expired blocks come in between, and hosts that hold nothing again."""
+    """simulate raises CoverError when a plan does not. Expired blocks come in between, and hosts
+    that hold nothing again.
+    """
     placement, counts, windows = run
     events = simulate(placement, counts, windows=windows, selectivity=0.5)
     stored = [len(r[3]) for e in events if isinstance(e, BatchPlanned) for r in e.routes]
@@ -230,12 +284,18 @@ def test_every_plan_obeys_the_cover_rule(run):
 @settings(max_examples=30, deadline=None)
 def test_a_bound_makes_disjoint_sets_of_hosts_so_that_one_host_of_each_is_a_cover(run):
     placement, counts, windows = run
-    placement = Coordinated(placement.hosts, placement.length, copies=placement.copies or 0, seed=placement.seed)
+    placement = Coordinated(
+        placement.hosts, placement.length, copies=placement.copies or 0, seed=placement.seed
+    )
     live = {}
     for e in simulate(placement, counts, windows=windows, selectivity=0.5):
         if isinstance(e, BatchPlanned):
             merged = {tuple(sorted(map(int, reads))) for *_, reads in e.derivations}
-            places = {tuple(r[3]) for r in e.routes} | merged | {at for id, at in live.items() if str(id) not in e.drops}
+            places = (
+                {tuple(r[3]) for r in e.routes}
+                | merged
+                | {at for id, at in live.items() if str(id) not in e.drops}
+            )
             assert max(Counter(h for place in places for h in place).values()) == 1
             hops = [hop for r in e.routes for path in r[4] for _, hop in path]
             assert all(len(hop) <= -(-placement.hosts // placement.copies) for hop in hops)
@@ -245,7 +305,9 @@ def test_a_bound_makes_disjoint_sets_of_hosts_so_that_one_host_of_each_is_a_cove
 
 
 def test_a_segment_keeps_its_hosts_and_its_join_order():
-    """batch:   0 1 2 3 | 4 5 6 7 | 8 ...     length = 4: what is stored and the order change at bars alone."""
+    """batch:   0 1 2 3 | 4 5 6 7 | 8 ...     length = 4: what is stored and the order change
+    at bars alone.
+    """
     counts = np.random.default_rng(0).poisson(12, (60, 3)).tolist()
     events = simulate(Coordinated(16, length=4), counts, windows=(20.0,) * 3, selectivity=0.05)
     planned = [e for e in events if isinstance(e, BatchPlanned)][20:]
@@ -263,17 +325,23 @@ def test_a_segment_keeps_its_hosts_and_its_join_order():
     assert {e.batch % 4 for e in events if isinstance(e, PathChosen) and e.batch >= 4} == {0}
 
 
-# ---------------------------------------------------------------- the papers' claims, on modelled runs
+# ---------------------------------------------------------------- the papers' claims, on modelled
+# runs
 
 
 def steady(hosts, streams=3, sigma=0.1, batches=120, window=30.0, **settings):
-    """Means over the second half of a run with equal rates of 12 tuples per second, by tuple: what Gu's section 5 measures."""
+    """Means over the second half of a run with equal rates of 12 tuples per second, by tuple: what
+    Gu's section 5 measures.
+    """
     counts = np.random.default_rng(1).poisson(12, (batches, streams)).tolist()
-    events = simulate(Coordinated(hosts, **settings), counts, windows=(window,) * streams, selectivity=sigma)
+    events = simulate(
+        Coordinated(hosts, **settings), counts, windows=(window,) * streams, selectivity=sigma
+    )
     done = [e for e in events if isinstance(e, BatchCommitted)][batches // 2 :]
     tuples = sum(sum(e.received) for e in done)
     received, arrived, sent, probed, stored = (
-        np.sum([getattr(e, f"host_{name}") for e in done], axis=0) for name in ("received", "arrived", "sent", "probed", "stored")
+        np.sum([getattr(e, f"host_{name}") for e in done], axis=0)
+        for name in ("received", "arrived", "sent", "probed", "stored")
     )
     busy = (received + arrived + sent + 10 * probed) / tuples
     return SimpleNamespace(
@@ -289,7 +357,9 @@ def steady(hosts, streams=3, sigma=0.1, batches=120, window=30.0, **settings):
 
 
 def test_without_a_bound_and_a_warm_up_everything_ends_on_one_host():
-    """Wang 15.1: a cover of one host stores the next segment there, and so on. The bound's sets of hosts do not let it happen."""
+    """Wang 15.1: a cover of one host stores the next segment there, and so on. The bound's sets of
+    hosts do not let it happen.
+    """
     assert np.count_nonzero(steady(16, batches=40, copies=None, warmup=0).stored) == 1
     for copies in (1, 2, 0):
         run = steady(16, batches=80, copies=copies)
@@ -297,11 +367,18 @@ def test_without_a_bound_and_a_warm_up_everything_ends_on_one_host():
 
 
 def test_five_hosts_in_the_warm_up_are_enough_to_use_a_hundred_soon():
-    """Footnote 6. By segments of 3 streams: 5 hosts more for each are 100 after 20, that is in the 7th batch."""
+    """Footnote 6. By segments of 3 streams: 5 hosts more for each are 100 after 20, that is in the
+    7th batch.
+    """
     counts = np.random.default_rng(0).poisson(12, (40, 3)).tolist()
     first = {}
     for warmup in (1, 5):
-        events = simulate(Coordinated(100, copies=None, warmup=warmup), counts, windows=(30.0,) * 3, selectivity=0.1)
+        events = simulate(
+            Coordinated(100, copies=None, warmup=warmup),
+            counts,
+            windows=(30.0,) * 3,
+            selectivity=0.1,
+        )
         used = [np.count_nonzero(e.host_stored) for e in events if isinstance(e, BatchCommitted)]
         first[warmup] = used.index(100)
         assert min(used[first[warmup] :]) > 90, "and they stay in use"
@@ -310,15 +387,22 @@ def test_five_hosts_in_the_warm_up_are_enough_to_use_a_hundred_soon():
 
 @pytest.mark.parametrize("hosts, streams", [(16, 3), (40, 2), (30, 4)])
 def test_optimized_is_ahead_of_unoptimized(hosts, streams):
-    """Gu Fig. 11 and 12: more throughput (the busiest host has less to do for a tuple) and less network traffic."""
+    """Gu Fig. 11 and 12: more throughput (the busiest host has less to do for a tuple) and less
+    network traffic.
+    """
     sigma = 0.1 if streams < 4 else 0.01
-    best, plain = steady(hosts, streams, sigma, 80), steady(hosts, streams, sigma, 80, optimize=False)
+    best, plain = (
+        steady(hosts, streams, sigma, 80),
+        steady(hosts, streams, sigma, 80, optimize=False),
+    )
     assert best.busiest < 0.75 * plain.busiest
     assert best.sent < 0.8 * plain.sent
 
 
 def test_throughput_grows_with_the_hosts():
-    """Gu Fig. 11: the work of the busiest host for one tuple falls as hosts are added; here about as 1/sqrt(J), J/L hosts work."""
+    """Gu Fig. 11: the work of the busiest host for one tuple falls as hosts are added; here about
+    as 1/sqrt(J), J/L hosts work.
+    """
     busiest = [steady(hosts, batches=80).busiest for hosts in (1, 4, 16, 64)]
     assert all(b < 0.7 * a for a, b in zip(busiest, busiest[1:], strict=False))
 
@@ -337,7 +421,9 @@ def test_faster_hosts_do_more():
 
 
 def test_the_overhead_that_is_estimated_is_the_overhead_that_is_counted():
-    """Eq. 3 as printed leaves out most of it: with hops on the same hosts it counts no intermediate result at all."""
+    """Eq. 3 as printed leaves out most of it: with hops on the same hosts it counts no intermediate
+    result at all.
+    """
     run = steady(16, copies=None)
     size = dict(zip([e.batch for e in run.done], [e.received for e in run.done], strict=True))
     chosen = [e for e in run.events if isinstance(e, PathChosen) and e.batch in size]
@@ -347,13 +433,20 @@ def test_the_overhead_that_is_estimated_is_the_overhead_that_is_counted():
     assert estimate == pytest.approx(counted, rel=0.15)
     assert eq3 < 0.8 * counted
     bounded = steady(16)
-    assert max(e.orders[0][2] for e in bounded.events if isinstance(e, PathChosen) and e.batch > 60) < 5
+    assert (
+        max(e.orders[0][2] for e in bounded.events if isinstance(e, PathChosen) and e.batch > 60)
+        < 5
+    )
 
 
 @pytest.mark.parametrize("copies, mean", [(None, 1.4), (0, 1 + 1e-6)])
 @pytest.mark.parametrize("hosts", [6, 30])
-def test_how_far_the_greedy_cover_is_from_the_exact_one_on_real_plans(monkeypatch, hosts, copies, mean):
-    """With a bound on copies it is exact: hosts of one set are alike, those of different sets have nothing in common."""
+def test_how_far_the_greedy_cover_is_from_the_exact_one_on_real_plans(
+    monkeypatch, hosts, copies, mean
+):
+    """With a bound on copies it is exact: hosts of one set are alike, those of different sets have
+    nothing in common.
+    """
     solved = []
 
     def spy(sets, weights, wanted):
@@ -368,5 +461,9 @@ def test_how_far_the_greedy_cover_is_from_the_exact_one_on_real_plans(monkeypatc
     for sets, weights, wanted, cover in Random(0).sample(real, 60):
         best = weight(exact_cover(sets, weights, wanted), weights)
         distance.append(weight(cover, weights) / best)
-        assert 1 - 1e-6 <= distance[-1] <= harmonic(max((m & wanted).bit_count() for m in sets.values())) + 1e-9
+        assert (
+            1 - 1e-6
+            <= distance[-1]
+            <= harmonic(max((m & wanted).bit_count() for m in sets.values())) + 1e-9
+        )
     assert np.mean(distance) <= mean, f"mean {np.mean(distance):.3f}, worst {max(distance):.3f}"

@@ -1,13 +1,14 @@
-"""The dashboards: what they select is there, they rank differently on each stream, and streams can be left out."""
+"""The dashboards: what they select is there, they rank differently on each stream, and streams can
+be left out.
+"""
 
 from __future__ import annotations
 
 import duckdb
 import pytest
-
-from toolkit.join import micros
-from toolkit.workloads.dashboards import CONDITIONS, DASHBOARDS, dashboards
-from toolkit.workloads.flights import STREAMS, dataset
+from braid.join import micros
+from braid.workloads.dashboards import CONDITIONS, DASHBOARDS, dashboards
+from braid.workloads.flights import STREAMS, dataset
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,9 @@ def february() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": 1})
     for alias, name in STREAMS.items():
         days = "ts >= TIMESTAMPTZ '2013-02-01 00:00-05' AND ts < TIMESTAMPTZ '2013-02-04 00:00-05'"
-        connection.execute(f"CREATE TABLE {alias} AS SELECT * FROM '{dataset()}/{name}.parquet' WHERE {days}")
+        connection.execute(
+            f"CREATE TABLE {alias} AS SELECT * FROM '{dataset()}/{name}.parquet' WHERE {days}"
+        )
     yield connection
     connection.close()
 
@@ -28,7 +31,9 @@ def test_there_are_twelve_under_names_and_windows_of_their_own():
 
 
 def test_windows_rank_the_dashboards_differently_on_each_stream():
-    """So that intermediate results must be routed by bitmaps: there are two that rank one way here, the other way there."""
+    """So that intermediate results must be routed by bitmaps: there are two that rank one way here,
+    the other way there.
+    """
     hours = {a: [micros(q.windows[a], "window") for q in DASHBOARDS] for a in STREAMS}
     for a, b in (("a", "d"), ("a", "w"), ("d", "w")):
         pairs = [(i, j) for i in range(12) for j in range(12)]
@@ -38,7 +43,9 @@ def test_windows_rank_the_dashboards_differently_on_each_stream():
 @pytest.mark.parametrize("query", DASHBOARDS, ids=lambda q: q.name)
 def test_each_selects_something_but_not_all(query, february):
     for alias, condition in query.where.items():
-        chosen, rows = february.sql(f"SELECT count(*) FILTER ({condition}), count(*) FROM {alias}").fetchall()[0]
+        chosen, rows = february.sql(
+            f"SELECT count(*) FILTER ({condition}), count(*) FROM {alias}"
+        ).fetchall()[0]
         assert 0 < chosen < rows
 
 
@@ -47,8 +54,17 @@ def test_each_finds_something_whatever_it_joins(streams, february):
     on = " AND ".join(text for pair, text in CONDITIONS.items() if set(pair) <= set(streams))
     for query in (q.over(streams) for q in DASHBOARDS):
         now = f"greatest({', '.join(f'{a}.ts' for a in streams)})"
-        terms = [on, *query.where.values(), *(f"{now} - {a}.ts < INTERVAL '{w}'" for a, w in query.windows.items())]
-        assert february.sql(f"SELECT count(*) FROM {', '.join(streams)} WHERE {' AND '.join(terms)}").fetchall()[0][0] > 0
+        terms = [
+            on,
+            *query.where.values(),
+            *(f"{now} - {a}.ts < INTERVAL '{w}'" for a, w in query.windows.items()),
+        ]
+        assert (
+            february.sql(
+                f"SELECT count(*) FROM {', '.join(streams)} WHERE {' AND '.join(terms)}"
+            ).fetchall()[0][0]
+            > 0
+        )
 
 
 @pytest.mark.parametrize("streams", [("a", "w"), ("d",), ("d", "x"), ()])

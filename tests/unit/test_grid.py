@@ -9,21 +9,29 @@ from itertools import product
 from math import log
 
 import pytest
+from braid import AdaptiveGrid, StaticGrid, StaticOpt
+from braid.core.events import (
+    BatchCommitted,
+    MappingChanged,
+    MigrationAdvanced,
+    MigrationEnded,
+    MigrationStarted,
+)
+from braid.core.facts import Facts
+from braid.core.plan import Block
+from braid.model.simulate import simulate
+from braid.papers.theta.grid import Decision, decompose, ilf, optimal_ilf, optimal_mapping, pad
+from braid.papers.theta.groups import Group
+from braid.papers.theta.migration import Draft, begin
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from toolkit.events import BatchCommitted, MappingChanged, MigrationAdvanced, MigrationEnded, MigrationStarted
-from toolkit.placement import AdaptiveGrid, StaticGrid, StaticOpt
-from toolkit.placement.grid import Decision, decompose, ilf, optimal_ilf, optimal_mapping, pad
-from toolkit.placement.groups import Group
-from toolkit.placement.migration import Draft, begin
-from toolkit.plan import Block, Facts
-from toolkit.simulate import simulate
 
 powers = st.sampled_from([2, 4, 8, 16, 64])
 
 
-@pytest.mark.parametrize("hosts, parts", [(1, (1,)), (20, (16, 4)), (63, (32, 16, 8, 4, 2, 1)), (64, (64,))])
+@pytest.mark.parametrize(
+    "hosts, parts", [(1, (1,)), (20, (16, 4)), (63, (32, 16, 8, 4, 2, 1)), (64, (64,))]
+)
 def test_decompose(hosts, parts):
     assert decompose(hosts) == parts
 
@@ -59,13 +67,20 @@ def test_padding_keeps_the_ratio_within_j(r, s, hosts):
     assert a + b <= (r + s) * (1 + 1 / hosts) * (1 + 1e-9)
 
 
-@given(hosts=powers, r=st.integers(1, 10**5), s=st.integers(1, 10**5), grown=st.tuples(st.floats(0, 1), st.floats(0, 1)))
+@given(
+    hosts=powers,
+    r=st.integers(1, 10**5),
+    s=st.integers(1, 10**5),
+    grown=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+)
 def test_lemma_4_2_the_optimum_is_at_most_one_step_away(hosts, r, s, grown):
     r, s = pad(r, s, hosts)
     n, m = optimal_mapping(r, s, hosts)
     later = (r * (1 + grown[0]), s * (1 + grown[1]))
     near = [(a, b) for a, b in ((n, m), (n // 2, 2 * m), (2 * n, m // 2)) if a and b]
-    assert min(ilf(*later, *mapping) for mapping in near) == pytest.approx(optimal_ilf(*later, hosts))
+    assert min(ilf(*later, *mapping) for mapping in near) == pytest.approx(
+        optimal_ilf(*later, hosts)
+    )
 
 
 orders = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 120)), min_size=1, max_size=25)
@@ -73,7 +88,9 @@ orders = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 120)), min_size=1,
 
 
 def feed(decision, order, within=None):
-    """Yield (before, after) for every tuple; those that would bring the sizes more than ``within`` apart do not arrive."""
+    """Yield (before, after) for every tuple; those that would bring the sizes more than ``within``
+    apart do not arrive.
+    """
     sizes = [decision.r, decision.s]
     for stream, many in order:
         for _ in range(many):
@@ -89,10 +106,18 @@ def optimal_start(hosts, r, s):
     return Decision(hosts, optimal_mapping(r, s, hosts), r=r, s=s)
 
 
-@given(hosts=powers, start=st.integers(1, 40), skew=st.floats(0, 1), order=orders, epsilon=st.sampled_from([1.0, 0.5, 0.1]))
+@given(
+    hosts=powers,
+    start=st.integers(1, 40),
+    skew=st.floats(0, 1),
+    order=orders,
+    epsilon=st.sampled_from([1.0, 0.5, 0.1]),
+)
 @settings(max_examples=60, deadline=None)
 def test_theorem_4_1_tuple_by_tuple_the_ratio_is_at_most_1_25(hosts, start, skew, order, epsilon):
-    """J a power of two, sizes within a factor J, tuples of one size, an optimal mapping in force at the start."""
+    """J a power of two, sizes within a factor J, tuples of one size, an optimal mapping in force at
+    the start.
+    """
     other = max(1 + int(skew * (start - 1)), -(-start // hosts))
     first = replace(optimal_start(hosts, start, other), epsilon=epsilon)
     for _, decision, sizes in feed(first, order, within=hosts):
@@ -102,8 +127,9 @@ def test_theorem_4_1_tuple_by_tuple_the_ratio_is_at_most_1_25(hosts, start, skew
 @given(hosts=powers, start=st.integers(1, 40), order=orders)
 @settings(max_examples=60, deadline=None)
 def test_lemma_4_5_new_tuples_pay_for_migrations(hosts, start, order):
-    """The constant of the proof: between two migrations a host spends max(|dR|/n, |dS|/m) time units on new tuples, and six
-    times that covers the next migration, 2(|R| + |dR|)/n or 2(|S| + |dS|)/m (Lemma 4.4).
+    """The constant of the proof: between two migrations a host spends max(|dR|/n, |dS|/m) time
+    units on new tuples, and six times that covers the next migration, 2(|R| + |dR|)/n or 2(|S| +
+    |dS|)/m (Lemma 4.4).
     """
     routing = migration = 0.0
     for before, decision, sizes in feed(optimal_start(hosts, start, start), order, within=hosts):
@@ -118,10 +144,15 @@ def test_lemma_4_5_new_tuples_pay_for_migrations(hosts, start, order):
     assert migration <= 6 * routing * (1 + 1e-9)
 
 
-@given(hosts=powers, order=st.lists(st.tuples(st.integers(0, 1), st.integers(1, 400)), min_size=1, max_size=12))
+@given(
+    hosts=powers,
+    order=st.lists(st.tuples(st.integers(0, 1), st.integers(1, 400)), min_size=1, max_size=12),
+)
 @settings(max_examples=60, deadline=None)
 def test_beyond_a_factor_j_the_ratio_is_at_most_1_875(hosts, order):
-    """Section 4.2.2, from the first tuple on: the sizes may be any factor apart, the smaller stream is padded."""
+    """Section 4.2.2, from the first tuple on: the sizes may be any factor apart, the smaller stream
+    is padded.
+    """
     for _, decision, sizes in feed(Decision(hosts, (1, hosts)), order):
         assert ilf(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(*sizes, hosts) * (1 + 1e-9)
 
@@ -132,14 +163,23 @@ def test_tuples_of_different_sizes_add_at_most_one_tuple(hosts, order, tau):
     """Section 4.2.2: ILF <= K * ILF* + max(tau_R, tau_S), in unit tuples."""
     for _, decision, (r, s) in feed(Decision(hosts, (1, hosts), sizes=tau), order):
         sizes = r * tau[0], s * tau[1]
-        assert ilf(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(*sizes, hosts) * (1 + 1e-9) + max(tau)
+        assert ilf(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(*sizes, hosts) * (
+            1 + 1e-9
+        ) + max(tau)
 
 
 def grid_blocks(group, rows):
     """One block for every partition of both streams, of ``rows`` / number of partitions tuples."""
     parts = [(stream, part) for stream in (0, 1) for part in range(group.mapping[stream])]
     return [
-        Block(k, stream, group.range(stream, part), 0, group.line(stream, part), rows[stream] // group.mapping[stream])
+        Block(
+            k,
+            stream,
+            group.range(stream, part),
+            0,
+            group.line(stream, part),
+            rows[stream] // group.mapping[stream],
+        )
         for k, (stream, part) in enumerate(parts)
     ]
 
@@ -156,7 +196,9 @@ def moves(old, new, rows, budget=0):
 @pytest.mark.parametrize("n, m", [(8, 2), (2, 1), (16, 4), (4, 16)])
 @pytest.mark.parametrize("stream", [0, 1])
 def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
-    """(n, m) to (n/2, 2m), as in figure 3, and the mirror image: |R|/n tuples each way between partners, S is only cut."""
+    """(n, m) to (n/2, 2m), as in figure 3, and the mirror image: |R|/n tuples each way between
+    partners, S is only cut.
+    """
     mapping = (n, m) if stream == 0 else (m, n)
     after_it = (n // 2, 2 * m) if stream == 0 else (2 * m, n // 2)
     old = Group((0, n * m), mapping, tuple(range(n * m)))
@@ -170,10 +212,15 @@ def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
         partners[dst].add(src)
     moved = rows[stream] // n
     assert received == {h: moved for h in old.hosts}
-    assert all(partners[src] == {dst} for dst, (src,) in partners.items()), "each host exchanges with one partner"
+    assert all(partners[src] == {dst} for dst, (src,) in partners.items()), (
+        "each host exchanges with one partner"
+    )
     assert start.tuples == n * m * moved
     assert start.discarded == n * m * rows[1 - stream] // m // 2
-    assert all(d.block.stream == 1 - stream and all(a == b for a, b in d.reads.items()) for d in draft.derivations)
+    assert all(
+        d.block.stream == 1 - stream and all(a == b for a, b in d.reads.items())
+        for d in draft.derivations
+    )
     left = [b for b in draft.live() if b.stream != stream]
     new = old.remap(after_it)
     assert {(b.keys, b.hosts) for b in left} == {
@@ -182,7 +229,9 @@ def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
 
 
 def test_what_is_copied_is_cut_to_the_budget_and_nothing_else_is():
-    """(2, 2) to (1, 4): R is copied, 800 tuples of a partition in pieces of 200 and of one key at least; S is cut in two."""
+    """(2, 2) to (1, 4): R is copied, 800 tuples of a partition in pieces of 200 and of one key at
+    least; S is cut in two.
+    """
     old = Group((0, 64), (2, 2), (0, 1, 2, 3))
     new = old.remap((1, 4))
     for budget, pieces in [(0, 1), (800, 1), (799, 2), (200, 4), (60, 16), (1, 16)]:
@@ -193,16 +242,22 @@ def test_what_is_copied_is_cut_to_the_budget_and_nothing_else_is():
             width = (hi - lo) // pieces
             ranges = sorted(b.keys for b in live if b.stream == 0 and lo <= b.keys[0] < hi)
             assert ranges == [(k, k + width) for k in range(lo, hi, width)]
-        assert sorted(b.keys for b in live if b.stream == 1) == [(k, k + 16) for k in range(0, 64, 16)]
+        assert sorted(b.keys for b in live if b.stream == 1) == [
+            (k, k + 16) for k in range(0, 64, 16)
+        ]
         assert len(start.migration.pending) == 4 * pieces and start.tuples == 4 * 800
     coarse = Group((0, 4), (2, 2), (0, 1, 2, 3))
     draft, start, _ = moves(coarse, coarse.remap((1, 4)), (1600, 1600), 1)
     assert len(start.migration.pending) == 4 * 2, "a key is not cut"
 
 
-@pytest.mark.parametrize("before, later", list(product([(16, 1), (8, 2), (4, 4), (1, 16)], repeat=2)))
+@pytest.mark.parametrize(
+    "before, later", list(product([(16, 1), (8, 2), (4, 4), (1, 16)], repeat=2))
+)
 def test_jumps_of_several_steps_compose_and_move_in_one_line(before, later):
-    """A copy comes from a host of the same old column (for R) or row (for S); the rest stays or is cut."""
+    """A copy comes from a host of the same old column (for R) or row (for S); the rest stays or is
+    cut.
+    """
     old = Group((0, 16), before, tuple(range(16)))
     new = old.remap(later)
     draft, start, blocks = moves(old, new, (1600, 1600))
@@ -232,7 +287,9 @@ def test_growth_keeps_a_quarter_and_gives_three_away():
 
 
 def swings(k, start, phases, share=0.01):
-    """Each stream in turn grows until it is k times the other (section 5.4); a batch brings that share of all before it."""
+    """Each stream in turn grows until it is k times the other (section 5.4); a batch brings that
+    share of all before it.
+    """
     sent, out = [start, start], [(start, start)]
     for phase in range(phases):
         side = phase % 2
@@ -256,7 +313,9 @@ def ratios(events, hosts):
 @pytest.mark.parametrize("k", [2, 4, 6, 8])
 @pytest.mark.parametrize("statistics", ["exact", "sample"])
 def test_theorem_4_4_swinging_streams_stay_within_the_bound(k, statistics):
-    """Batches of 1% of the tuples so far. A checkpoint sees the last batch: |Delta R| may overshoot |R| by two batches."""
+    """Batches of 1% of the tuples so far. A checkpoint sees the last batch: |Delta R| may overshoot
+    |R| by two batches.
+    """
     batches = swings(k, 4000, 4)
     events = simulate(AdaptiveGrid(16, statistics=statistics, sizes=(1, 1)), batches, seed=k)
     slack = 1.01 if statistics == "exact" else 1.05
@@ -267,7 +326,9 @@ def test_theorem_4_4_swinging_streams_stay_within_the_bound(k, statistics):
 
 @pytest.mark.parametrize("k", [2, 4, 8])
 def test_theorem_4_4_fewer_tuples_arrive_in_a_migration_than_were_there(k):
-    events = simulate(AdaptiveGrid(64, statistics="exact", sizes=(1, 1)), swings(k, 4000, 4, share=0.02))
+    events = simulate(
+        AdaptiveGrid(64, statistics="exact", sizes=(1, 1)), swings(k, 4000, 4, share=0.02)
+    )
     total, began, checked = [0, 0], None, 0
     for e in events:
         if isinstance(e, MigrationStarted):
@@ -291,15 +352,22 @@ def test_a_migration_spends_at_most_twice_what_its_hosts_receive():
             running, allowance = True, [0] * 16
         if isinstance(e, BatchCommitted) and e.batch < len(batches):
             if running:
-                assert all(moved <= have for moved, have in zip(e.host_moved, allowance, strict=True))
-                allowance = [a - m + 2 * n for a, m, n in zip(allowance, e.host_moved, e.host_received, strict=True)]
+                assert all(
+                    moved <= have for moved, have in zip(e.host_moved, allowance, strict=True)
+                )
+                allowance = [
+                    a - m + 2 * n
+                    for a, m, n in zip(allowance, e.host_moved, e.host_received, strict=True)
+                ]
             else:
                 assert not any(e.host_moved)
             running = running and e.batch not in ends
 
 
 def migrations(events):
-    """What each migration moved, batch by batch from its first copies to its last, host by host; and the largest piece."""
+    """What each migration moved, batch by batch from its first copies to its last, host by host;
+    and the largest piece.
+    """
     found, copied, rows = [], False, {}
     for e in events:
         if isinstance(e, MigrationStarted):
@@ -317,7 +385,9 @@ def migrations(events):
 
 @pytest.mark.parametrize("hosts", [4, 16, 64])
 def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
-    """R has grown until each of its blocks holds many batches; then S comes. No pause, and no burst after one."""
+    """R has grown until each of its blocks holds many batches; then S comes. No pause, and no burst
+    after one.
+    """
     batches = [(200 * hosts, 20 * hosts)] * 40 + [(0, 200 * hosts)] * 60
     events = simulate(AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1)), batches)
     received = {e.batch: e.host_received for e in events if isinstance(e, BatchCommitted)}
@@ -325,16 +395,24 @@ def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
     assert long, "some migration takes several batches"
     for flow, pieces in long:
         budgets = [[2 * n for n in received[e.batch - 1]] for e in flow]
-        assert max(pieces) <= 1.3 * max(max(b) for b in budgets), "about what a host may take in with a batch"
+        assert max(pieces) <= 1.3 * max(max(b) for b in budgets), (
+            "about what a host may take in with a batch"
+        )
         for e, budget in zip(flow, budgets, strict=True):
             assert sum(e.host_moved) > 0
-            assert all(moved <= b + max(pieces) for moved, b in zip(e.host_moved, budget, strict=True))
+            assert all(
+                moved <= b + max(pieces) for moved, b in zip(e.host_moved, budget, strict=True)
+            )
 
 
 @pytest.mark.parametrize("hosts, factor", [(16, 4), (16, 8), (12, 4)])
 def test_migrations_leave_no_litter(hosts, factor):
-    """Four batches after the last migration, a host holds no more blocks than tiers of each stream would: O(log batches)."""
-    events = simulate(AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1)), swings(factor, 1000, 6, share=0.04))
+    """Four batches after the last migration, a host holds no more blocks than tiers of each stream
+    would: O(log batches).
+    """
+    events = simulate(
+        AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1)), swings(factor, 1000, 6, share=0.04)
+    )
     blocks, running, quiet, checked = {}, 0, 0, 0
     for e in events:
         running += isinstance(e, MigrationStarted) - isinstance(e, MigrationEnded)
@@ -348,7 +426,9 @@ def test_migrations_leave_no_litter(hosts, factor):
             checked += 1
             for h in range(hosts):
                 mine = [b for b in blocks.values() if h in b[4]]
-                tiers = sum(2 + log(max(1, sum(b[5] for b in mine if b[1] == s) / 4096), 4) for s in (0, 1))
+                tiers = sum(
+                    2 + log(max(1, sum(b[5] for b in mine if b[1] == s) / 4096), 4) for s in (0, 1)
+                )
                 assert len(mine) <= 4 * tiers
     assert checked > 20 and sum(isinstance(e, MigrationStarted) for e in events) >= 6
 
@@ -370,8 +450,9 @@ def test_groups_share_the_work_and_the_ratio_is_at_most_3_75(hosts):
 
 @pytest.mark.parametrize("hosts, most", [(1, 64), (4, 64), (3, 48)])
 def test_growth_keeps_hosts_within_their_capacity_and_the_ratio(hosts, most):
-    """C holds until a growth begins. While it is under way, and does not block, a host that is split still has what is to
-    leave it: for each new tuple two are copied, half of its load in all, so it takes in a quarter of C at most.
+    """C holds until a growth begins. While it is under way, and does not block, a host that is
+    split still has what is to leave it: for each new tuple two are copied, half of its load in all,
+    so it takes in a quarter of C at most.
     """
     capacity = 4000
     grid = AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1), capacity=capacity, max_hosts=most)
@@ -388,7 +469,9 @@ def test_growth_keeps_hosts_within_their_capacity_and_the_ratio(hosts, most):
 
 
 def test_growth_stops_at_max_hosts():
-    events = simulate(AdaptiveGrid(1, statistics="exact", capacity=10, max_hosts=4), [(20, 20)] * 20)
+    events = simulate(
+        AdaptiveGrid(1, statistics="exact", capacity=10, max_hosts=4), [(20, 20)] * 20
+    )
     last = [e for e in events if isinstance(e, MappingChanged)][-1]
     assert len(last.cells) == 4
 
@@ -411,7 +494,9 @@ def test_a_smaller_epsilon_adapts_earlier():
 
 
 def test_sizes_are_measured_unless_given():
-    """As many tuples of either stream, but those of S are sixteen times larger: (1, 16) is the optimum of 16 hosts."""
+    """As many tuples of either stream, but those of S are sixteen times larger: (1, 16) is the
+    optimum of 16 hosts.
+    """
     batches = [(200, 200)] * 6
     assert _last_mapping(AdaptiveGrid(16), batches, (10, 160)) == (1, 16)
     assert _last_mapping(AdaptiveGrid(16, sizes=(1, 1)), batches, (10, 160)) == (4, 4)
@@ -425,7 +510,9 @@ def _last_mapping(grid, batches, tuple_bytes):
 
 def test_sampled_statistics_come_near_the_exact_ones():
     batches = [(1000, 3000)] * 10
-    runs = [simulate(AdaptiveGrid(64, statistics=how), batches, seed=3) for how in ("sample", "exact")]
+    runs = [
+        simulate(AdaptiveGrid(64, statistics=how), batches, seed=3) for how in ("sample", "exact")
+    ]
     last = [[e for e in run if isinstance(e, MappingChanged)][-1] for run in runs]
     for sampled, exact in zip(last[0].estimate, last[1].estimate, strict=True):
         assert sampled == pytest.approx(exact, rel=0.2)

@@ -1,4 +1,6 @@
-"""Local joins against loops in plain Python, over awkward numbers: NaN, infinities, -0.0, the ends of the integer range."""
+"""Local joins against loops in plain Python, over awkward numbers: NaN, infinities, -0.0, the ends
+of the integer range.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from braid.condition.predicate import Link, Predicate, Residual, window_links
+from braid.core.columns import TIME
+from braid.local import kernels
+from braid.local.kernels import Joiner, Partial, Rows, build, merge
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit import kernels
-from toolkit.kernels import Joiner, Partial, Rows, build, merge
-from toolkit.predicate import TIME, Link, Predicate, Residual, window_links
-
 LEAST, MOST = -(2**63), 2**63 - 1
-INTS = st.one_of(st.integers(-5, 5), st.sampled_from([LEAST, LEAST + 1, LEAST + 3, MOST, MOST - 1, MOST - 3]))
-FLOATS = st.one_of(st.sampled_from([nan, inf, -inf, -0.0, 0.0, 1.0, 1.5, -1e300, 1e300]), st.floats(-3, 3, width=16))
+INTS = st.one_of(
+    st.integers(-5, 5), st.sampled_from([LEAST, LEAST + 1, LEAST + 3, MOST, MOST - 1, MOST - 3])
+)
+FLOATS = st.one_of(
+    st.sampled_from([nan, inf, -inf, -0.0, 0.0, 1.0, 1.5, -1e300, 1e300]),
+    st.floats(-3, 3, width=16),
+)
 BOUNDS = st.one_of(st.integers(-4, 4), st.sampled_from([inf, -inf, LEAST, MOST, 2**64, -(2**64)]))
 
 
-def predicate(links: list[Link], residuals: list[Residual] | None = None, streams: int = 2) -> Predicate:
+def predicate(
+    links: list[Link], residuals: list[Residual] | None = None, streams: int = 2
+) -> Predicate:
     names = tuple("abc"[:streams])
     none: tuple[dict[str, str], ...] = tuple({} for _ in names)
     return Predicate(names, (None,) * streams, none, none, tuple(links), tuple(residuals or ()))
@@ -34,7 +43,10 @@ def block(p: Predicate, stream: int, **columns: Any) -> Rows:
     """A sorted block; ``id`` numbers the rows, ``__key`` defaults to the id and ``__time`` to 0."""
     size = len(next(iter(columns.values())))
     filled = {"id": range(size), "__key": range(size), TIME: [0] * size, **columns}
-    arrays = {n: pa.array(v, pa.float64() if any(isinstance(x, float) for x in v) else None) for n, v in filled.items()}
+    arrays = {
+        n: pa.array(v, pa.float64() if any(isinstance(x, float) for x in v) else None)
+        for n, v in filled.items()
+    }
     arrays = {n: a.cast(pa.int64()) if pa.types.is_null(a.type) else a for n, a in arrays.items()}
     return Rows(build(pa.record_batch(arrays), p.indexes(stream)))
 
@@ -46,7 +58,11 @@ def join(p: Predicate, *blocks: Rows, **more: Any) -> Counter[tuple[int, ...]]:
     count = more.get("count", SimpleNamespace(compared=0))
     partials = [Partial({0: (blocks[0], np.arange(blocks[0].batch.num_rows))})]
     for stream in range(1, len(blocks)):
-        partials = [f for p in partials for f in joiner.probe(p, blocks[stream], stream, more.get("stored", False), count)]
+        partials = [
+            f
+            for p in partials
+            for f in joiner.probe(p, blocks[stream], stream, more.get("stored", False), count)
+        ]
     found: Counter[tuple[int, ...]] = Counter()
     for f in partials:
         found.update(zip(*(f.values(s, "id").tolist() for s in range(len(blocks))), strict=True))
@@ -54,7 +70,9 @@ def join(p: Predicate, *blocks: Rows, **more: Any) -> Counter[tuple[int, ...]]:
 
 
 def holds(link: Link, a: float, b: float) -> bool:
-    """lo <= a - b <= hi in exact arithmetic; for floats (which have no offset) in an order where NaN is the largest."""
+    """lo <= a - b <= hi in exact arithmetic; for floats (which have no offset) in an order where
+    NaN is the largest.
+    """
     if isinstance(a, float) or isinstance(b, float):
         a, b = ((1, 0.0) if isnan(x) else (0, x) for x in (a, b))
         low, high = (a > b if link.strict[0] else a >= b), (a < b if link.strict[1] else a <= b)
@@ -62,26 +80,40 @@ def holds(link: Link, a: float, b: float) -> bool:
     return link.lo <= a - b <= link.hi
 
 
-def brute(links: list[Link], a: dict[str, list[Any]], b: dict[str, list[Any]]) -> Counter[tuple[int, ...]]:
+def brute(
+    links: list[Link], a: dict[str, list[Any]], b: dict[str, list[Any]]
+) -> Counter[tuple[int, ...]]:
     pairs = product(range(len(a["x"])), range(len(b["x"])))
-    return Counter((i, j) for i, j in pairs if all(holds(k, a[k.left[1]][i], b[k.right[1]][j]) for k in links))
+    return Counter(
+        (i, j) for i, j in pairs if all(holds(k, a[k.left[1]][i], b[k.right[1]][j]) for k in links)
+    )
 
 
-def link(lo: float, hi: float, strict: tuple[bool, bool] = (False, False), name: str = "x", exact: bool = True) -> Link:
+def link(
+    lo: float,
+    hi: float,
+    strict: tuple[bool, bool] = (False, False),
+    name: str = "x",
+    exact: bool = True,
+) -> Link:
     return Link((0, name), (1, name), lo, hi, strict, exact)
 
 
 @given(st.lists(INTS, max_size=8), st.lists(INTS, max_size=8), BOUNDS, BOUNDS)
-def test_integers_meet_within_bounds_at_the_ends_of_the_range_too(a: list[int], b: list[int], lo: float, hi: float) -> None:
+def test_integers_meet_within_bounds_at_the_ends_of_the_range_too(
+    a: list[int], b: list[int], lo: float, hi: float
+) -> None:
     k = link(lo, hi)
     p = predicate([k])
     assert join(p, block(p, 0, x=a), block(p, 1, x=b)) == brute([k], {"x": a}, {"x": b})
 
 
 @given(
-    st.lists(FLOATS, max_size=8), st.lists(FLOATS, max_size=8), st.sampled_from([(0, 0), (0, inf), (-inf, 0), (-inf, inf)]),
+    st.lists(FLOATS, max_size=8),
+    st.lists(FLOATS, max_size=8),
+    st.sampled_from([(0, 0), (0, inf), (-inf, 0), (-inf, inf)]),
     st.tuples(st.booleans(), st.booleans()),
-)  # fmt: skip
+)
 def test_floats_are_ordered_with_nan_as_the_largest(
     a: list[float], b: list[float], bounds: tuple[float, float], strict: tuple[bool, bool]
 ) -> None:
@@ -90,37 +122,63 @@ def test_floats_are_ordered_with_nan_as_the_largest(
     assert join(p, block(p, 0, x=a), block(p, 1, x=b)) == brute([k], {"x": a}, {"x": b})
 
 
-@given(st.lists(st.tuples(INTS, FLOATS), max_size=7), st.lists(st.tuples(INTS, FLOATS), max_size=7), BOUNDS, BOUNDS)
+@given(
+    st.lists(st.tuples(INTS, FLOATS), max_size=7),
+    st.lists(st.tuples(INTS, FLOATS), max_size=7),
+    BOUNDS,
+    BOUNDS,
+)
 def test_further_links_are_checked_on_the_candidates(
     a: list[tuple[int, float]], b: list[tuple[int, float]], lo: float, hi: float
 ) -> None:
-    links = [link(0, 0, name="x"), link(lo, hi, name="x"), link(0, inf, (True, False), "f"), link(0, 0, (False, True), "f")]
+    links = [
+        link(0, 0, name="x"),
+        link(lo, hi, name="x"),
+        link(0, inf, (True, False), "f"),
+        link(0, 0, (False, True), "f"),
+    ]
     for further in links[1:]:
         p = predicate([links[0], further])
         sides = [{"x": [r[0] for r in side], "f": [r[1] for r in side]} for side in (a, b)]
-        assert join(p, block(p, 0, **sides[0]), block(p, 1, **sides[1])) == brute([links[0], further], *sides)
+        assert join(p, block(p, 0, **sides[0]), block(p, 1, **sides[1])) == brute(
+            [links[0], further], *sides
+        )
 
 
-@given(st.lists(FLOATS, max_size=8), st.lists(FLOATS, max_size=8), st.sampled_from([0.1, -0.1, 0.5, 1e300]))
+@given(
+    st.lists(FLOATS, max_size=8),
+    st.lists(FLOATS, max_size=8),
+    st.sampled_from([0.1, -0.1, 0.5, 1e300]),
+)
 def test_an_inexact_index_leaves_nothing_out(a: list[float], b: list[float], c: float) -> None:
-    """a <= b + c in floats with all its roundings: the residual has the last word on what the index found."""
+    """a <= b + c in floats with all its roundings: the residual has the last word on what the index
+    found.
+    """
     decides = Residual(f'"a.x" <= "b.x" + {c}::DOUBLE', frozenset((0, 1)), ((0, "x"), (1, "x")))
     p = predicate([link(-inf, c, exact=False)], [decides])
-    want = Counter((i, j) for i, x in enumerate(a) for j, y in enumerate(b) if holds(link(-inf, 0), x, y + c))
+    want = Counter(
+        (i, j) for i, x in enumerate(a) for j, y in enumerate(b) if holds(link(-inf, 0), x, y + c)
+    )
     assert join(p, block(p, 0, x=a), block(p, 1, x=b)) == want
 
 
 @given(st.lists(st.tuples(INTS, INTS), max_size=8), st.lists(INTS, max_size=8))
 def test_a_block_is_entered_by_any_of_its_indexes(b: list[tuple[int, int]], c: list[int]) -> None:
-    """Stream b meets a by x and c by y: its blocks are sorted by one and hold a permutation for the other."""
+    """Stream b meets a by x and c by y: its blocks are sorted by one and hold a permutation for the
+    other.
+    """
     links = [Link((0, "x"), (1, "x"), 0, 0), Link((1, "y"), (2, "y"), -1, 1)]
     p = predicate(links, streams=3)
     assert p.indexes(1) == ("x", "y")
     mine, theirs = block(p, 1, x=[r[0] for r in b], y=[r[1] for r in b]), block(p, 2, y=c)
     joiner, found = Joiner(p, (None,) * 3, (None,) * 3), Counter()
-    for f in joiner.probe(Partial({2: (theirs, np.arange(len(c)))}), mine, 1, False, SimpleNamespace(compared=0)):
+    for f in joiner.probe(
+        Partial({2: (theirs, np.arange(len(c)))}), mine, 1, False, SimpleNamespace(compared=0)
+    ):
         found.update(zip(f.values(1, "id").tolist(), f.values(2, "id").tolist(), strict=True))
-    assert found == Counter((i, j) for i, (_, y) in enumerate(b) for j, z in enumerate(c) if abs(y - z) <= 1)
+    assert found == Counter(
+        (i, j) for i, (_, y) in enumerate(b) for j, z in enumerate(c) if abs(y - z) <= 1
+    )
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=9), st.integers(0, 9), st.integers(0, 9))
@@ -140,7 +198,9 @@ def test_a_merged_block_finds_what_its_sources_found(parts: list[list[tuple[int,
     numbers, sources = iter(range(100)), []
     for part in parts:
         ids = [next(numbers) for _ in part]
-        sources.append(block(p, 1, x=[r[0] for r in part], id=ids, **{"__key": [r[1] for r in part]}))
+        sources.append(
+            block(p, 1, x=[r[0] for r in part], id=ids, **{"__key": [r[1] for r in part]})
+        )
     probe, whole = block(p, 0, x=[-1, 0, 3, LEAST, MOST]), Rows(merge(sources, ("x",)))
     assert join(p, probe, whole) == sum((join(p, probe, s) for s in sources), Counter())
     assert np.all(np.diff(whole.numpy("x").astype(object)) >= 0)
@@ -154,7 +214,11 @@ def test_chunks_do_not_change_the_results(monkeypatch: pytest.MonkeyPatch, chunk
     p = predicate([k])
     left, right, sizes = block(p, 0, x=a), block(p, 1, x=b), []
     monkeypatch.setattr(kernels, "CHUNK", chunk)
-    joiner, count, found = Joiner(p, (None, None), (None, None)), SimpleNamespace(compared=0), Counter()
+    joiner, count, found = (
+        Joiner(p, (None, None), (None, None)),
+        SimpleNamespace(compared=0),
+        Counter(),
+    )
     for f in joiner.probe(Partial({0: (left, np.arange(40))}), right, 1, False, count):
         sizes.append(len(f))
         found.update(zip(f.values(0, "id").tolist(), f.values(1, "id").tolist(), strict=True))
@@ -163,22 +227,31 @@ def test_chunks_do_not_change_the_results(monkeypatch: pytest.MonkeyPatch, chunk
     assert count.compared == found.total()
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.one_of(st.none(), st.integers(0, 3))), max_size=8), st.integers(0, 3))
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.one_of(st.none(), st.integers(0, 3))), max_size=8),
+    st.integers(0, 3),
+)
 def test_a_residual_that_is_null_does_not_hold(rows: list[tuple[int, int | None]], y: int) -> None:
-    p = predicate([link(0, 0)], [Residual('"a.y" <> "b.y"', frozenset((0, 1)), ((0, "y"), (1, "y")))])
+    p = predicate(
+        [link(0, 0)], [Residual('"a.y" <> "b.y"', frozenset((0, 1)), ((0, "y"), (1, "y")))]
+    )
     a = block(p, 0, x=[0, 1, 2, 3], y=[y] * 4)
-    b = block(p, 1, x=[r[0] for r in rows], y=pa.array([r[1] for r in rows], pa.int64()).to_pylist())
-    assert join(p, a, b) == Counter((x, j) for j, (x, z) in enumerate(rows) if z is not None and z != y)
+    b = block(
+        p, 1, x=[r[0] for r in rows], y=pa.array([r[1] for r in rows], pa.int64()).to_pylist()
+    )
+    assert join(p, a, b) == Counter(
+        (x, j) for j, (x, z) in enumerate(rows) if z is not None and z != y
+    )
 
 
 @given(*[st.lists(st.integers(0, 20), max_size=6)] * 3)
 def test_windows_hold_for_every_member_of_a_group(a: list[int], b: list[int], c: list[int]) -> None:
     """W = (5, 8, none): T - T_i < W_i, strictly, T being the latest of the three.
 
-        t   0    5    8
-        a   |---->            alive for partners at 0..4
-        b   |------->         alive for partners at 0..7
-        c   |----------...    alive for ever
+    t   0    5    8
+    a   |---->            alive for partners at 0..4
+    b   |------->         alive for partners at 0..7
+    c   |----------...    alive for ever
     """
     windows = (5, 8, None)
     p = predicate(list(window_links(windows)), streams=3)
@@ -193,8 +266,8 @@ def test_windows_hold_for_every_member_of_a_group(a: list[int], b: list[int], c:
 def test_expired_rows_of_a_stored_block_no_longer_count() -> None:
     """W_b = 10 and partners are expected from 15 on:
 
-        b   0 .... 4 5 6 ...... 15
-            expired  | alive         for 5 + 10 <= 15
+    b   0 .... 4 5 6 ...... 15
+        expired  | alive         for 5 + 10 <= 15
     """
     p = predicate([link(0, 0)])
     a, b = block(p, 0, x=[1]), block(p, 1, x=[1] * 7, **{TIME: [0, 4, 5, 6, 7, 14, 20]})
@@ -207,11 +280,20 @@ def test_expired_rows_of_a_stored_block_no_longer_count() -> None:
 def test_three_streams_by_an_index_a_link_and_a_residual(
     a: list[tuple[int, int]], b: list[tuple[int, int]], c: list[tuple[int, int]]
 ) -> None:
-    links = [Link((0, "x"), (1, "x"), 0, 0), Link((1, "y"), (2, "y"), -2, 3), Link((0, "y"), (2, "x"), 1, inf)]
+    links = [
+        Link((0, "x"), (1, "x"), 0, 0),
+        Link((1, "y"), (2, "y"), -2, 3),
+        Link((0, "y"), (2, "x"), 1, inf),
+    ]
     over = Residual('"a.y" + "b.y" <> "c.y"', frozenset((0, 1, 2)), ((0, "y"), (1, "y"), (2, "y")))
     p = predicate(links, [over], streams=3)
-    blocks = [block(p, s, x=[r[0] for r in side], y=[r[1] for r in side]) for s, side in enumerate((a, b, c))]
+    blocks = [
+        block(p, s, x=[r[0] for r in side], y=[r[1] for r in side])
+        for s, side in enumerate((a, b, c))
+    ]
     want: Counter[tuple[int, ...]] = Counter()
     for (i, x), (j, y), (k, z) in product(*map(enumerate, (a, b, c))):
-        want[i, j, k] += x[0] == y[0] and -2 <= y[1] - z[1] <= 3 and x[1] - z[0] >= 1 and x[1] + y[1] != z[1]
+        want[i, j, k] += (
+            x[0] == y[0] and -2 <= y[1] - z[1] <= 3 and x[1] - z[0] >= 1 and x[1] + y[1] != z[1]
+        )
     assert join(p, *blocks) == +want

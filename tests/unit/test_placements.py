@@ -1,7 +1,8 @@
-"""One generic check over all placements: add a placement to PLACEMENTS in oracle.py and it is covered, here and on Spark.
+"""One generic check over all placements: add a placement to PLACEMENTS in oracle.py and it is
+covered, here and on Spark.
 
-A tuple-level model follows each plan to the letter: which host stores which tuple, which tuple probes which, where. Every
-pair of tuples must meet exactly once.
+A tuple-level model follows each plan to the letter: which host stores which tuple, which tuple
+probes which, where. Every pair of tuples must meet exactly once.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from braid import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid, StaticOpt
+from braid.core.compaction import upkeep
+from braid.core.cover import CoverLedger
+from braid.core.facts import Facts
+from braid.core.plan import Block, Plan, after, joined
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import PLACEMENTS as EVERYWHERE
-
-from toolkit.placement import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid, StaticOpt
-from toolkit.plan import Block, CoverLedger, Facts, Plan, after, joined
-from toolkit.upkeep import upkeep
 
 PLACEMENTS = EVERYWHERE | {
     "hash, fewer": lambda: HashPartition(3),
@@ -35,14 +37,18 @@ PLACEMENTS = EVERYWHERE | {
     "adaptive, grows": lambda: AdaptiveGrid(2, capacity=12, max_hosts=32, sizes=(1, 1)),
     "adaptive, groups grow": lambda: AdaptiveGrid(3, capacity=10, max_hosts=48, statistics="exact"),
 }
-TWO_STREAMS = [name for name in PLACEMENTS if name.startswith(("biclique", "static", "optimal", "adaptive"))]
+TWO_STREAMS = [
+    name for name in PLACEMENTS if name.startswith(("biclique", "static", "optimal", "adaptive"))
+]
 MANY_STREAMS = [name for name in PLACEMENTS if name not in TWO_STREAMS]
 
 every_placement = pytest.mark.parametrize("make", PLACEMENTS.values(), ids=list(PLACEMENTS))
 
 
 class Cluster:
-    """Hosts that store and probe single tuples, exactly as the plans say. A tuple is (stream, number, routing key)."""
+    """Hosts that store and probe single tuples, exactly as the plans say. A tuple is (stream,
+    number, routing key).
+    """
 
     def __init__(self, placement, streams):
         self.placement, self.streams = placement, streams
@@ -62,7 +68,9 @@ class Cluster:
             for dst, src in d.reads.items():
                 where = self.stored if src == dst else committed
                 pool = [t for s in d.sources for t in where[s, src]]
-                self.stored[d.block.id, dst] = [t for t in pool if d.block.keys[0] <= t[2] < d.block.keys[1]]
+                self.stored[d.block.id, dst] = [
+                    t for t in pool if d.block.keys[0] <= t[2] < d.block.keys[1]
+                ]
         for block, hosts in plan.drops.items():
             for h in hosts:
                 del self.stored[block, h]
@@ -75,9 +83,14 @@ class Cluster:
         blocks = tuple(self.blocks.values())
         kept = upkeep(blocks, self.next_id, self.pinned, none, none)
         facts = Facts(
-            self.batch, ("r", "s", "t")[: self.streams], after(blocks, kept), self.next_id + len(kept.derivations),
-            tuple(self.received), tuple(10 * n for n in self.received), tuple(self.last),
-        )  # fmt: skip
+            self.batch,
+            ("r", "s", "t")[: self.streams],
+            after(blocks, kept),
+            self.next_id + len(kept.derivations),
+            tuple(self.received),
+            tuple(10 * n for n in self.received),
+            tuple(self.last),
+        )
         plan = self.placement.plan(facts, self.state)
         saved = json.loads(json.dumps(self.state))
         assert saved == self.state, "the state is no plain JSON value"
@@ -95,8 +108,12 @@ class Cluster:
                 fresh[b.id, h] = mine
             for h in b.hosts:
                 self.stored[b.id, h] = mine
-        homes = Counter(t for r in plan.routes if r.fresh for t in fresh.get((r.block.id, r.block.hosts[0]), ()))
-        assert set(homes.values()) <= {1} and len(homes) == len(arrivals), "a tuple belongs to exactly one fresh block"
+        homes = Counter(
+            t for r in plan.routes if r.fresh for t in fresh.get((r.block.id, r.block.hosts[0]), ())
+        )
+        assert set(homes.values()) <= {1} and len(homes) == len(arrivals), (
+            "a tuple belongs to exactly one fresh block"
+        )
         return fresh
 
     def _probe(self, plan, fresh):
@@ -109,10 +126,17 @@ class Cluster:
 
     def _follow(self, partials, path, host):
         hop, rest = path[0], path[1:]
-        found = [p + (t,) for block in hop.probes[host] for t in self.stored[block, host] for p in partials]
+        found = [
+            p + (t,)
+            for block in hop.probes[host]
+            for t in self.stored[block, host]
+            for p in partials
+        ]
         if not rest:
             by_value = self.placement.keying == "join"  # then only tuples of one value can match
-            self.met.update(tuple(sorted(f)) for f in found if not by_value or len({t[2] for t in f}) == 1)
+            self.met.update(
+                tuple(sorted(f)) for f in found if not by_value or len({t[2] for t in f}) == 1
+            )
         for next_host in rest[0].probes if rest else ():
             self._follow(found, rest, next_host)
 
@@ -126,8 +150,12 @@ class Cluster:
             if contents[0]:
                 self.blocks[b.id] = replace(b, rows=len(contents[0]), bytes=10 * len(contents[0]))
         self.stored = {(b, h): tuples for (b, h), tuples in self.stored.items() if b in self.blocks}
-        assert all(h in self.blocks[b].hosts for b, h in self.stored), "a replica that no block accounts for"
-        self.ledger.owed = {(a, b) for a, b in self.ledger.owed if a in self.blocks and b in self.blocks}
+        assert all(h in self.blocks[b].hosts for b, h in self.stored), (
+            "a replica that no block accounts for"
+        )
+        self.ledger.owed = {
+            (a, b) for a, b in self.ledger.owed if a in self.blocks and b in self.blocks
+        }
         ids = [b.id for b in blocks] + [d.block.id for d in plan.derivations]
         self.next_id = max([self.next_id - 1, *ids]) + 1
         self.state, self.pinned = plan.state, plan.pinned
@@ -160,7 +188,9 @@ def arrivals(counts, keys, draw):
 def expected(batches, streams, keying):
     by_stream = [[t for batch in batches for t in batch if t[0] == s] for s in range(streams)]
     groups = product(*by_stream)
-    return Counter(tuple(sorted(g)) for g in groups if keying == "tuple" or len({t[2] for t in g}) == 1)
+    return Counter(
+        tuple(sorted(g)) for g in groups if keying == "tuple" or len({t[2] for t in g}) == 1
+    )
 
 
 def everything(placement, batches, streams=2):
@@ -203,7 +233,9 @@ def test_swinging_streams_with_migrations(make):
     S:     ========        ================    (a few of the other stream all the time)
     """
     placement = make()
-    counts = [(4, 1)] * 4 + [(1, 8)] * 8 + [(16, 2)] * 8 + [(2, 24)] * 8 + [(0, 0)] * 2 + [(2, 24)] * 8
+    counts = (
+        [(4, 1)] * 4 + [(1, 8)] * 8 + [(16, 2)] * 8 + [(2, 24)] * 8 + [(0, 0)] * 2 + [(2, 24)] * 8
+    )
     batches = arrivals(counts, placement.keys, random.Random(7))
     cluster = everything(placement, batches)
     assert cluster.met == expected(batches, 2, placement.keying)
@@ -214,7 +246,9 @@ def test_swinging_streams_with_migrations(make):
 
 
 def test_the_controller_counts_every_tuple_once_though_blocks_are_merged():
-    """On one host the sample is everything: at each batch |R| + |dR| and |S| + |dS| are what came before its last batch."""
+    """On one host the sample is everything: at each batch |R| + |dR| and |S| + |dS| are what came
+    before its last batch.
+    """
     placement = AdaptiveGrid(1)
     cluster = Cluster(placement, 2)
     for batch in arrivals([(3, 2)] * 30, placement.keys, random.Random(0)):
@@ -228,7 +262,9 @@ def test_the_controller_counts_every_tuple_once_though_blocks_are_merged():
 def test_a_plan_depends_on_nothing_but_its_arguments(make):
     placement = make()
     facts = Facts(0, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0))
-    assert placement.plan(facts, placement.start(2)) == make().plan(facts, make().start(2)) != Plan()
+    assert (
+        placement.plan(facts, placement.start(2)) == make().plan(facts, make().start(2)) != Plan()
+    )
 
 
 @pytest.mark.parametrize("name", TWO_STREAMS)

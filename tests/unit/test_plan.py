@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-
-from toolkit.plan import Block, CoverError, CoverLedger, Derivation, Hop, Path, Plan, Route, after
+from braid.core.cover import CoverError, CoverLedger
+from braid.core.plan import Block, Derivation, Hop, Path, Plan, Route, after
 
 A, B = Block(1, 0, (0, 8), 0, (0,)), Block(2, 1, (0, 8), 0, (1,))
 HALVES = Block(3, 1, (0, 4), 0, (1,)), Block(4, 1, (4, 8), 0, (2,))
@@ -17,7 +17,13 @@ def hop(stream: int, **probes: tuple[int, ...]) -> Hop:
     return Hop(stream, {int(h[1:]): ids for h, ids in probes.items()})
 
 
-def fresh(id: int, stream: int, *paths: Path, keys: tuple[int, int] = (0, 8), deferred: tuple[int, ...] = ()) -> Route:
+def fresh(
+    id: int,
+    stream: int,
+    *paths: Path,
+    keys: tuple[int, int] = (0, 8),
+    deferred: tuple[int, ...] = (),
+) -> Route:
     return Route(Block(id, stream, keys, 1, (0,)), paths, deferred)
 
 
@@ -47,51 +53,104 @@ def test_blocks_of_other_values_are_not_due() -> None:
 
 
 WRONG: dict[str, tuple[tuple[Block, ...], Plan, str]] = {
-    "missing": ((A, B), Plan((fresh(10, 0),)), r"block 10 meets 0 of 1 due combinations; .* \{1: \[2\]\}"),
+    "missing": (
+        (A, B),
+        Plan((fresh(10, 0),)),
+        r"block 10 meets 0 of 1 due combinations; .* \{1: "
+        r"\[2\]\}",
+    ),
     "fresh block of a smaller stream missing": (
-        (), Plan((fresh(10, 0), fresh(11, 1))), r"block 11 meets 0 of 1 due .* \{0: \[10\]\}",
+        (),
+        Plan((fresh(10, 0), fresh(11, 1))),
+        r"block 11 meets 0 of 1 due .* \{0: \[10\]\}",
     ),
     "twice on two paths": (
-        (A, B), Plan((fresh(10, 0, (hop(1, h1=(2,)),), (hop(1, h1=(2,)),)),)), r"block 10 meets blocks \[\[2\]\] on two paths",
+        (A, B),
+        Plan((fresh(10, 0, (hop(1, h1=(2,)),), (hop(1, h1=(2,)),)),)),
+        r"block 10 meets "
+        r"blocks \[\[2\]\] "
+        r"on two paths",
     ),
     "twice in one hop": (
-        (A, Block(2, 1, (0, 8), 0, (1, 2))), Plan((fresh(10, 0, (hop(1, h1=(2,), h2=(2,)),)),)), "on two hosts of one hop",
+        (A, Block(2, 1, (0, 8), 0, (1, 2))),
+        Plan((fresh(10, 0, (hop(1, h1=(2,), h2=(2,)),)),)),
+        "on two hosts of one hop",
     ),
     "fresh block of a greater stream": (
-        (), Plan((fresh(10, 0, (hop(1, h0=(11,)),)), fresh(11, 1, (hop(0, h0=(10,)),)))),
+        (),
+        Plan((fresh(10, 0, (hop(1, h0=(11,)),)), fresh(11, 1, (hop(0, h0=(10,)),)))),
         r"block 10 meets blocks \[11\], which are not due",
     ),
-    "wrong host": ((A, B), Plan((fresh(10, 0, (hop(1, h0=(2,)),)),)), "probes block 2 of stream 1 on host 0: not there"),
-    "unknown block": ((A, B), Plan((fresh(10, 0, (hop(1, h1=(2, 99)),)),)), "probes block 99 of stream 1 on host 1: not there"),
-    "wrong stream": ((A, B), Plan((fresh(10, 0, (hop(1, h0=(1,)),)),)), "probes block 1 of stream 1 on host 0: not there"),
-    "path without a stream": ((A, B), Plan((fresh(10, 0, (hop(0, h0=(1,)),)),)), r"visits streams \[0\] of 2"),
-    "id in use": ((A, B), Plan((fresh(2, 0, (hop(1, h1=(2,)),)),)), r"fresh blocks \[2\] carry ids that are in use"),
-    "dropped block": (
-        (A, B), Plan((fresh(10, 0, (hop(1, h1=(2,)),)),), drops={2: (1,)}), "probes block 2 of stream 1 on host 1: not there",
+    "wrong host": (
+        (A, B),
+        Plan((fresh(10, 0, (hop(1, h0=(2,)),)),)),
+        "probes block 2 of stream 1 on host 0: not there",
     ),
-    "defers what is not due": ((A, B), Plan((fresh(10, 0, deferred=(1, 2)),)), r"block 10 defers \[1\], which are not due"),
+    "unknown block": (
+        (A, B),
+        Plan((fresh(10, 0, (hop(1, h1=(2, 99)),)),)),
+        "probes block 99 of stream 1 on host 1: not there",
+    ),
+    "wrong stream": (
+        (A, B),
+        Plan((fresh(10, 0, (hop(1, h0=(1,)),)),)),
+        "probes block 1 of stream 1 on host 0: not there",
+    ),
+    "path without a stream": (
+        (A, B),
+        Plan((fresh(10, 0, (hop(0, h0=(1,)),)),)),
+        r"visits streams \[0\] of 2",
+    ),
+    "id in use": (
+        (A, B),
+        Plan((fresh(2, 0, (hop(1, h1=(2,)),)),)),
+        r"fresh blocks \[2\] carry ids that "
+        r"are in use",
+    ),
+    "dropped block": (
+        (A, B),
+        Plan((fresh(10, 0, (hop(1, h1=(2,)),)),), drops={2: (1,)}),
+        "probes block 2 of stream 1 on host 1: not there",
+    ),
+    "defers what is not due": (
+        (A, B),
+        Plan((fresh(10, 0, deferred=(1, 2)),)),
+        r"block 10 defers \[1\], which are not "
+        r"due",
+    ),
     "meets what it defers": (
-        (A, B), Plan((fresh(10, 0, (hop(1, h1=(2,)),), deferred=(2,)),)), r"block 10 meets blocks \[2\], which are not due",
+        (A, B),
+        Plan((fresh(10, 0, (hop(1, h1=(2,)),), deferred=(2,)),)),
+        r"block 10 meets blocks "
+        r"\[2\], which are not "
+        r"due",
     ),
     "settles without a debt": (
-        (A, B), Plan((Route(B, ((hop(0, h1=(1,)),),), fresh=False),)), "probes block 1 of stream 0 on host 1: not there",
+        (A, B),
+        Plan((Route(B, ((hop(0, h1=(1,)),),), fresh=False),)),
+        "probes block 1 of stream 0 on host 1: not there",
     ),
     "copies from a host without a replica": (
-        (A, B), Plan(derivations=(Derivation(Block(2, 1, (0, 8), 0, (1, 3)), (2,), {3: 0}),)), "on host 3 reads block 2 of host 0",
+        (A, B),
+        Plan(derivations=(Derivation(Block(2, 1, (0, 8), 0, (1, 3)), (2,), {3: 0}),)),
+        "on host 3 reads block 2 of host 0",
     ),
     "says a replica that is not made": (
-        (A, B), Plan(derivations=(Derivation(Block(2, 1, (0, 8), 0, (1, 3, 4)), (2,), {3: 1}),)),
+        (A, B),
+        Plan(derivations=(Derivation(Block(2, 1, (0, 8), 0, (1, 3, 4)), (2,), {3: 1}),)),
         r"on \(1, 3, 4\) but made on \[3\]",
     ),
     "copies a block made in the same batch from another host": (
         HALVES,
-        Plan(derivations=(
-            Derivation(Block(7, 1, (0, 4), 0, (1,)), (3,), {1: 1}),
-            Derivation(Block(7, 1, (0, 4), 0, (1, 2)), (7,), {2: 1}),
-        )),
+        Plan(
+            derivations=(
+                Derivation(Block(7, 1, (0, 4), 0, (1,)), (3,), {1: 1}),
+                Derivation(Block(7, 1, (0, 4), 0, (1, 2)), (7,), {2: 1}),
+            )
+        ),
         "block 7 on host 2 reads block 7 of host 1: not there",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -140,7 +199,9 @@ def test_a_block_settles_only_where_it_is_stored() -> None:
 def test_a_block_that_is_owed_must_stay(gone: int) -> None:
     ledger, blocks = owing()
     hosts = {b.id: b.hosts for b in blocks}[gone]
-    with pytest.raises(CoverError, match=rf"pair \(10, 2\) is owed, but block {gone} is dropped or replaced"):
+    with pytest.raises(
+        CoverError, match=rf"pair \(10, 2\) is owed, but block {gone} is dropped or replaced"
+    ):
         ledger.check(blocks, Plan(drops={gone: hosts}))
 
 

@@ -1,15 +1,19 @@
-"""The tuple-at-a-time models: they find what brute force finds, and their steps tell the truth about the state."""
+"""The tuple-at-a-time models: they find what brute force finds, and their steps tell the truth
+about the state.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 
 import pytest
+from braid.papers import trace as reference
+from braid.papers.diffusion import reference_atr as reference_aligned
+from braid.papers.diffusion import reference_ctr as reference_coordinated
+from braid.papers.psp import reference as reference_ring
+from braid.papers.trace import Tuple, arrivals, brute_force
 from hypothesis import given
 from hypothesis import strategies as st
-
-from toolkit import reference, reference_aligned, reference_coordinated, reference_ring
-from toolkit.reference import Tuple, arrivals, brute_force
 
 
 @st.composite
@@ -17,30 +21,40 @@ def inputs(draw: st.DrawFn) -> tuple[list[Tuple], tuple[int, ...]]:
     """Tuples of 2 to 4 streams with few values, so that many match, and windows."""
     streams = draw(st.integers(2, 4))
     pairs = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1)), max_size=5)
-    return arrivals([draw(pairs) for _ in range(streams)]), tuple(draw(st.integers(1, 12)) for _ in range(streams))
+    return arrivals([draw(pairs) for _ in range(streams)]), tuple(
+        draw(st.integers(1, 12)) for _ in range(streams)
+    )
 
 
 @given(inputs(), st.integers(1, 5), st.randoms())
 def test_the_ring_finds_what_brute_force_finds_in_any_join_order(given_, nodes, random):
     tuples, windows = given_
     orders = [
-        random.sample(others, len(others)) for s in range(len(windows)) if (others := [t for t in range(len(windows)) if t != s])
+        random.sample(others, len(others))
+        for s in range(len(windows))
+        if (others := [t for t in range(len(windows)) if t != s])
     ]
-    assert sorted(reference_ring.run(tuples, windows, nodes, orders).results) == brute_force(tuples, windows)
+    assert sorted(reference_ring.run(tuples, windows, nodes, orders).results) == brute_force(
+        tuples, windows
+    )
 
 
 @given(inputs(), st.integers(1, 5), st.integers(1, 8), st.integers(1, 20), st.integers(0, 3))
 def test_aligned_routing_finds_it_across_a_change_of_the_master(given_, hosts, length, t_s, new):
     tuples, windows = given_
     switch = (t_s, new) if 0 < new < len(windows) else None
-    assert sorted(reference_aligned.run(tuples, windows, hosts, length, switch).results) == brute_force(tuples, windows)
+    assert sorted(
+        reference_aligned.run(tuples, windows, hosts, length, switch).results
+    ) == brute_force(tuples, windows)
 
 
 @given(inputs(), st.integers(1, 5), st.integers(1, 8), st.data())
 def test_coordinated_routing_finds_it_for_any_number_of_copies(given_, hosts, length, data):
     tuples, windows = given_
     copies = data.draw(st.integers(1, hosts))
-    assert sorted(reference_coordinated.run(tuples, windows, hosts, length, copies).results) == brute_force(tuples, windows)
+    assert sorted(
+        reference_coordinated.run(tuples, windows, hosts, length, copies).results
+    ) == brute_force(tuples, windows)
 
 
 def test_brute_force_knows_the_window_is_strict_and_the_condition():
@@ -52,11 +66,18 @@ def test_brute_force_knows_the_window_is_strict_and_the_condition():
 
 
 def test_marks_matter_when_a_host_serves_the_old_and_the_new_master():
-    """On one host all copies of both regimes lie together; but for the marks, groups would be found twice."""
+    """On one host all copies of both regimes lie together; but for the marks, groups would be found
+    twice.
+    """
     tuples, windows = arrivals([[(4, 1), (6, 1)], [(4, 1), (6, 1)]]), (9, 9)
     trace = reference_aligned.run(tuples, windows, 1, 5, (5, 1))
-    assert Counter(trace.results) == Counter(brute_force(tuples, windows)) and len(trace.results) == 4
-    assert {text[-1] for step in trace.steps for held in step.stored[0] for text in held} >= {"*", "#"}
+    assert (
+        Counter(trace.results) == Counter(brute_force(tuples, windows)) and len(trace.results) == 4
+    )
+    assert {text[-1] for step in trace.steps for held in step.stored[0] for text in held} >= {
+        "*",
+        "#",
+    }
 
 
 @given(inputs(), st.integers(1, 5))
@@ -91,10 +112,16 @@ def test_the_first_steps_of_figure_12_4():
 
 
 def test_the_examples_have_results_a_switch_voids_and_tables():
-    assert len(reference_ring.example().results) == 3 * 2, "b2, b3, b5 and c2, c4 match and are in their windows"
+    assert len(reference_ring.example().results) == 3 * 2, (
+        "b2, b3, b5 and c2, c4 match and are in their windows"
+    )
     atr, ctr = reference_aligned.example(), reference_coordinated.example()
-    assert any("b becomes the master" in s.text for s in atr.steps) and any("*" in m.what for s in atr.steps for m in s.moves)
-    assert any("Void: " in s.text for s in ctr.steps) and any("warm" in s.text or "hold nothing yet" in s.text for s in ctr.steps)
+    assert any("b becomes the master" in s.text for s in atr.steps) and any(
+        "*" in m.what for s in atr.steps for m in s.moves
+    )
+    assert any("Void: " in s.text for s in ctr.steps) and any(
+        "warm" in s.text or "hold nothing yet" in s.text for s in ctr.steps
+    )
     assert atr.steps[-1].table[0] == ("master segment", "host") and len(ctr.steps[-1].table) > 3
     assert atr.results and any("intermediate" in s.text for s in ctr.steps)
 

@@ -1,14 +1,15 @@
-"""The state-slice chain tuple by tuple: Table 5.1, Theorems 1 to 4 and Lemmas 1, 2, 5, 6 of Wang 2008 under any scheduling."""
+"""The state-slice chain tuple by tuple: Table 5.1, Theorems 1 to 4 and Lemmas 1, 2, 5, 6 of Wang
+2008 under any scheduling.
+"""
 
 from __future__ import annotations
 
 import pytest
+from braid.papers.slices import reference as chains
+from braid.papers.slices.reference import Chain, Query
+from braid.papers.trace import Tuple, arrivals, brute_force
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from toolkit import reference_chain as chains
-from toolkit.reference import Tuple, arrivals, brute_force
-from toolkit.reference_chain import Chain, Query
 
 PRINTED = [  # second, state of J1, queue between, state of J2 (newest first, as printed), output
     (1, "a1", "", "", ""),
@@ -29,7 +30,13 @@ def row(step):
         return " ".join(n.rstrip("ᵇᵖ") for n in reversed(names))
 
     output = " ".join(f"{a}{b}" for a, b in step.found)
-    return step.clock, held(step.stored[0][0]), held(step.queued[1]), held(step.stored[1][0]), output
+    return (
+        step.clock,
+        held(step.stored[0][0]),
+        held(step.queued[1]),
+        held(step.stored[1][0]),
+        output,
+    )
 
 
 def test_table_5_1_line_by_line():
@@ -38,7 +45,9 @@ def test_table_5_1_line_by_line():
     assert rows[8:] == [(9, "a4 a3", "b2", "a2 a1", ""), (10, "a4 a3", "", "a2 a1", "a1b2 a2b2")]
     for mine, printed in zip(rows[8:], PRINTED[8:], strict=True):
         assert mine[3:] == printed[3:], "states of J2 and results are as printed"
-        assert "a3" in printed[2] and "a3" not in mine[2], "the table has a3 purged, though no b came to purge it"
+        assert "a3" in printed[2] and "a3" not in mine[2], (
+            "the table has a3 purged, though no b came to purge it"
+        )
 
 
 def test_table_5_1_follows_figure_5_2_and_not_definition_1():
@@ -51,7 +60,9 @@ def test_table_5_1_follows_figure_5_2_and_not_definition_1():
             chain.drain()
         found[inclusive] = set(chain.trace.results)
     assert found[False] < found[True]
-    assert {u.time - t.time for t, u in found[True] - found[False]} == {4}, "a1 b2 is 4 s apart: printed, but not in A[4]"
+    assert {u.time - t.time for t, u in found[True] - found[False]} == {4}, (
+        "a1 b2 is 4 s apart: printed, but not in A[4]"
+    )
 
 
 times = st.lists(st.integers(0, 12), max_size=9)
@@ -103,12 +114,18 @@ def test_lemma_1_a_slice_holds_what_has_its_age_when_it_is_probed(tuples, bounda
         if copy.kind == "probe":
             t, (low, high) = copy.tuple, ((0, *boundaries)[turn], boundaries[turn])
             state = {c.tuple for c in chain.slices[turn].state[1 - t.stream]}
-            aged = {u for u in tuples if u.stream != t.stream and order[u] < order[t] and low <= t.time - u.time < high}
+            aged = {
+                u
+                for u in tuples
+                if u.stream != t.stream and order[u] < order[t] and low <= t.time - u.time < high
+            }
             assert state == aged
 
 
 def test_lemma_1_needs_the_probe_to_travel_behind_what_it_purges():
-    """The naive slicing of Fig. 2.1, where probes do not go on, loses the results of all slices but the first."""
+    """The naive slicing of Fig. 2.1, where probes do not go on, loses the results of all slices but
+    the first.
+    """
     tuples = arrivals([[(1, 0), (5, 0)], [(6, 0)]])
     chain = Chain((2, 6))
     for t in tuples:
@@ -152,13 +169,23 @@ def selections(modulus, rest):
     return lambda t: t.stream == 1 or t.number % modulus <= rest
 
 
-queries = st.lists(st.builds(lambda w, m, r: Query(w, selections(m, r)), st.integers(1, 9), st.integers(1, 3), st.integers(0, 2)),
-                   min_size=1, max_size=4)  # fmt: skip
+queries = st.lists(
+    st.builds(
+        lambda w, m, r: Query(w, selections(m, r)),
+        st.integers(1, 9),
+        st.integers(1, 3),
+        st.integers(0, 2),
+    ),
+    min_size=1,
+    max_size=4,
+)
 
 
 @settings(deadline=None)
 @given(streams, queries, st.booleans(), st.data())
-def test_selections_in_the_chain_change_no_result_and_hold_nothing_useless(tuples, queries, merged, data):
+def test_selections_in_the_chain_change_no_result_and_hold_nothing_useless(
+    tuples, queries, merged, data
+):
     ends = sorted({q.window for q in queries})
     boundaries = ends[-1:] if merged else ends
     chain = Chain(boundaries, queries)

@@ -1,18 +1,27 @@
-"""The PSP ring: what each form stores, moves and probes, and how rings change; Wang 2008, chapters 12 to 16."""
+"""The PSP ring: what each form stores, moves and probes, and how rings change; Wang 2008, chapters
+12 to 16.
+"""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
 import pytest
+from braid.core import events
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    HeadMoved,
+    Relocated,
+    RingResized,
+    SlicesSet,
+    TailMoved,
+)
+from braid.model.simulate import simulate
+from braid.papers.psp.cost import shifts
+from braid.papers.psp.ring import Ring
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from toolkit import events
-from toolkit.events import BatchCommitted, BatchPlanned, HeadMoved, Relocated, RingResized, SlicesSet, TailMoved
-from toolkit.placement.ring import Ring
-from toolkit.placement.ring_cost import shifts
-from toolkit.simulate import simulate
 
 forms = st.sampled_from(["basic", "interleaved", "dynamic"])
 every_form = pytest.mark.parametrize("form", ["basic", "interleaved", "dynamic"])
@@ -28,7 +37,9 @@ def committed(run):
 
 
 def holders(run):
-    """After each batch, by host, the batches of stream 0 that it holds, newest first. A merged block counts as its first."""
+    """After each batch, by host, the batches of stream 0 that it holds, newest first. A merged
+    block counts as its first.
+    """
     live, after = {}, []
     for e in committed(run):
         live |= {b[0]: b for b in e.blocks}
@@ -49,13 +60,21 @@ def steady(ring, batches=40, rate=20, streams=2, window=8, **more):
 
 @st.composite
 def joins(draw):
-    """A ring and something to join: any form and number of streams, windows, silent streams, nodes that come and go."""
+    """A ring and something to join: any form and number of streams, windows, silent streams, nodes
+    that come and go.
+    """
     streams, hosts = draw(st.integers(2, 6)), draw(st.integers(1, 6))
     form = draw(forms)
-    resize = [(batch, draw(st.integers(1, 8))) for batch in sorted(draw(st.sets(st.integers(1, 25), max_size=3)))]
+    resize = [
+        (batch, draw(st.integers(1, 8)))
+        for batch in sorted(draw(st.sets(st.integers(1, 25), max_size=3)))
+    ]
     least = min([hosts, *(n for _, n in resize)])
-    others = st.permutations(range(hosts)).flatmap(lambda p: st.integers(p.index(draw(st.integers(0, least - 1))) + 1, hosts).map(
-        lambda n: tuple(p[:n])))  # fmt: skip
+    others = st.permutations(range(hosts)).flatmap(
+        lambda p: st.integers(p.index(draw(st.integers(0, least - 1))) + 1, hosts).map(
+            lambda n: tuple(p[:n])
+        )
+    )
     ring = Ring(
         hosts,
         form,
@@ -65,7 +84,9 @@ def joins(draw):
         resize=tuple(resize),
         relocation=draw(st.sampled_from(["passive", "aggressive"])),
     )
-    counts = draw(st.lists(st.tuples(*[st.sampled_from([0, 1, 5, 30])] * streams), min_size=1, max_size=30))
+    counts = draw(
+        st.lists(st.tuples(*[st.sampled_from([0, 1, 5, 30])] * streams), min_size=1, max_size=30)
+    )
     windows = draw(st.tuples(*[st.sampled_from([None, 1, 4, 9.5])] * streams))
     return ring, counts, windows
 
@@ -85,13 +106,17 @@ def test_any_ring_meets_everything_and_stores_it_once(join):
 @settings(max_examples=40, deadline=None)
 def test_events_survive_a_file(tmp_path_factory, join):
     ring, counts, windows = join
-    run, path = simulate(ring, counts, windows=windows), tmp_path_factory.mktemp("run") / "run.jsonl"
+    run, path = (
+        simulate(ring, counts, windows=windows),
+        tmp_path_factory.mktemp("run") / "run.jsonl",
+    )
     events.write(path, run)
     assert events.read(path) == run
 
 
 def test_the_head_moves_and_nothing_else():
-    """W = 8 s on 4 nodes: slices of 2 batches. The head goes against the direction 0 1 2 3, onto the tail.
+    """W = 8 s on 4 nodes: slices of 2 batches. The head goes against the direction 0 1 2 3, onto
+    the tail.
 
     batch   0 1 | 2 3 | 4 5 | 6 7 | 8 9 | 10 11
     head    0     3     2     1     0     3
@@ -104,7 +129,9 @@ def test_the_head_moves_and_nothing_else():
 
 
 def test_the_tail_follows_by_expiry():
-    """Nodes empty in the order in which they were filled. The tail is the last node, or shares the head's."""
+    """Nodes empty in the order in which they were filled. The tail is the last node, or shares the
+    head's.
+    """
     run = [e for e in steady(Ring(4), batches=30) if getattr(e, "stream", 0) == 0]
     assert [e.new for e in of(TailMoved, run)] == [0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2]
     tail = None
@@ -130,19 +157,25 @@ def test_in_the_basic_ring_tuples_age_from_node_to_node(hosts):
     expired = sum(e.received[0] for e in committed(run)) - committed(run)[-1].live[0]
     moved = sum(e.tuples for e in of(Relocated, run) if e.stream == 0)
     assert (hosts - 1) * expired <= moved <= (hosts - 1) * (expired + 8 * 20)
-    assert sum(sum(e.host_moved) for e in committed(run)) == sum(e.tuples for e in of(Relocated, run))
+    assert sum(sum(e.host_moved) for e in committed(run)) == sum(
+        e.tuples for e in of(Relocated, run)
+    )
 
 
 @static_forms
 def test_slices_that_stay_hold_their_age(form):
-    """W = 8 s on 4 nodes after batch 20. Node k holds what is 2 k to 2 k + 2 seconds old when the batch is planned."""
+    """W = 8 s on 4 nodes after batch 20. Node k holds what is 2 k to 2 k + 2 seconds old when the
+    batch is planned.
+    """
     held = holders(steady(Ring(4, form), batches=21))[20]
     assert held[0][:2] == [20, 19]
     assert all(max(held[k]) > max(held[k + 1]) for k in range(3))
 
 
 def test_delayed_purge_keeps_a_block_on_two_nodes_for_one_batch():
-    """PSP-I: a block that is copied in batch t is probed on its old node in t, and only there; from t + 1 on the new one."""
+    """PSP-I: a block that is copied in batch t is probed on its old node in t, and only there; from
+    t + 1 on the new one.
+    """
     run = steady(Ring(4, "interleaved"), batches=20)
     planned = {e.batch: e for e in of(BatchPlanned, run)}
     for e in of(Relocated, run):
@@ -153,12 +186,23 @@ def test_delayed_purge_keeps_a_block_on_two_nodes_for_one_batch():
 
 
 def probed_on(planned, id):
-    return {int(h) for r in planned.routes for path in r[4] for _, probes in path for h, ids in probes.items() if id in ids}
+    return {
+        int(h)
+        for r in planned.routes
+        for path in r[4]
+        for _, probes in path
+        for h, ids in probes.items()
+        if id in ids
+    }
 
 
 def test_psp_i_stores_more_than_psp():
-    """Section 16.3, on 4 nodes: neighbours hold copies of what travels. Everything else is the same."""
-    plain, interleaved = (committed(steady(Ring(4, form), rate=50, streams=3)) for form in ("basic", "interleaved"))
+    """Section 16.3, on 4 nodes: neighbours hold copies of what travels. Everything else is the
+    same.
+    """
+    plain, interleaved = (
+        committed(steady(Ring(4, form), rate=50, streams=3)) for form in ("basic", "interleaved")
+    )
     assert {sum(e.host_stored) / sum(e.live) for e in plain} == {1.0}
     assert all(1.0 < sum(e.host_stored) / sum(e.live) <= 2.0 for e in interleaved[10:])
     assert [sum(e.host_compared) for e in plain] == [sum(e.host_compared) for e in interleaved]
@@ -166,12 +210,17 @@ def test_psp_i_stores_more_than_psp():
 
 @pytest.mark.parametrize("bound", [1, 20, 60])
 def test_the_bound_on_what_is_in_flight(bound):
-    """At most so many duplicated tuples in a batch, all streams together, but a block of 20 travels alone; and what must wait is
-    not lost from sight."""
-    free, bounded = (steady(Ring(4, "interleaved", in_flight=n), rate=20, streams=3) for n in (None, bound))
+    """At most so many duplicated tuples in a batch, all streams together, but a block of 20 travels
+    alone; and what must wait is not lost from sight."""
+    free, bounded = (
+        steady(Ring(4, "interleaved", in_flight=n), rate=20, streams=3) for n in (None, bound)
+    )
     assert max(sum(e.host_moved) for e in committed(free)) > 60
     for e in committed(bounded):
-        assert sum(e.host_moved) <= max(bound, 20) or len(of_batch(Relocated, bounded, e.batch)[0].moves) == 1
+        assert (
+            sum(e.host_moved) <= max(bound, 20)
+            or len(of_batch(Relocated, bounded, e.batch)[0].moves) == 1
+        )
         assert sum(e.host_stored) - sum(e.live) <= max(bound, 80)
     assert sum(sum(e.host_moved) for e in committed(bounded)) > 0
 
@@ -181,7 +230,9 @@ def of_batch(kind, run, batch):
 
 
 def test_only_the_dynamic_head_and_tail_save_the_upkeep_of_slices():
-    """Section 12.5: basic moves each tuple N - 1 times, dynamic none; both store each once and compare as many pairs."""
+    """Section 12.5: basic moves each tuple N - 1 times, dynamic none; both store each once and
+    compare as many pairs.
+    """
     basic, dynamic = (committed(steady(Ring(8, form))) for form in ("basic", "dynamic"))
     assert sum(sum(e.host_moved) for e in basic) > 5 * sum(sum(e.received) for e in basic)
     assert sum(sum(e.host_moved) for e in dynamic) == 0
@@ -190,14 +241,18 @@ def test_only_the_dynamic_head_and_tail_save_the_upkeep_of_slices():
 
 @every_form
 def test_memory_is_flat_in_the_nodes(form):
-    """Section 16.2: 50 tuples/s, W = 10 s, three streams, 4 to 19 nodes; 1500 tuples and what the last batch added."""
+    """Section 16.2: 50 tuples/s, W = 10 s, three streams, 4 to 19 nodes; 1500 tuples and what the
+    last batch added.
+    """
     stored = {sum(committed(steady(Ring(n, form), 30, 50, 3, 10))[-1].live) for n in (4, 9, 14, 19)}
     assert stored == {1650}
 
 
 @every_form
 def test_the_work_of_a_batch_is_shared_evenly(form):
-    """Section 13.4: state tuples are balanced, so probing is. Block boundaries leave a batch more or less on a node."""
+    """Section 13.4: state tuples are balanced, so probing is. Block boundaries leave a batch more
+    or less on a node.
+    """
     for e in committed(steady(Ring(4, form), 60, 30, 3, 24))[30:]:
         assert max(e.host_compared) <= 1.6 * sum(e.host_compared) / 4
 
@@ -209,15 +264,19 @@ def test_figure_12_2_rings_of_their_own_lengths_and_orders():
     first = {e.stream: e for e in of(SlicesSet, run) if e.batch == 0}
     assert [tuple(first[s].nodes) for s in range(3)] == list(rings)
     assert [first[s].lengths[0] for s in range(3)] == [1_000_000, 2_000_000, 2_000_000]
-    seen = [{h for e in committed(run) for b in e.blocks if b[1] == s for h in b[4]} for s in range(3)]
+    seen = [
+        {h for e in committed(run) for b in e.blocks if b[1] == s for h in b[4]} for s in range(3)
+    ]
     assert seen == [set(ring) for ring in rings]
     turns = [e.new for e in of(HeadMoved, run) if e.stream == 1]
     assert turns[:5] == [2, 3, 1, 0, 2]
 
 
 def test_a_silent_stream_holds_back_the_purge_of_the_others():
-    """Section 15.2, lazy purge: a stream ages by the slowest of the others. s falls silent after batch 9: r and t, which it has
-    not passed, stay where they are and cannot expire; s itself goes on, as r and t do."""
+    """Section 15.2, lazy purge: a stream ages by the slowest of the others. s falls silent after
+    batch 9: r and t, which it has not passed, stay where they are and cannot expire; s itself goes
+    on, as r and t do.
+    """
     counts = [(10, 10, 10)] * 10 + [(10, 0, 10)] * 20
     run = simulate(Ring(4, "basic"), counts, windows=(8, 8, 8))
     moved = {(e.stream, e.batch) for e in of(Relocated, run)}
@@ -227,15 +286,17 @@ def test_a_silent_stream_holds_back_the_purge_of_the_others():
 
 
 def test_full_history_goes_round_robin():
-    """Without windows nothing expires; the head moves with every batch, so that hosts hold equal shares."""
+    """Without windows nothing expires; the head moves with every batch, so that hosts hold equal
+    shares.
+    """
     run = simulate(Ring(4), [(10, 10)] * 40)
     assert committed(run)[-1].host_stored == [200] * 4
     assert len([e for e in of(HeadMoved, run) if e.stream == 0]) == 39
 
 
 def test_counts_smooth_a_burst():
-    """Section 14.1, on 5 nodes: four times the rate for a fifth of a window. The busiest node stores 2.1 times the mean with slices
-    by time, 1.8 times by counts."""
+    """Section 14.1, on 5 nodes: four times the rate for a fifth of a window. The busiest node
+    stores 2.1 times the mean with slices by time, 1.8 times by counts."""
     counts = [(20, 20)] * 120 + [(80, 80)] * 12 + [(20, 20)] * 60
     busiest = {}
     for slicing in ("time", "count"):
@@ -245,7 +306,9 @@ def test_counts_smooth_a_burst():
 
 
 def resized(relocation, old, new, form="dynamic", window=12, streams=2):
-    return steady(Ring(old, form, resize=((24, new),), relocation=relocation), 60, 20, streams, window)
+    return steady(
+        Ring(old, form, resize=((24, new),), relocation=relocation), 60, 20, streams, window
+    )
 
 
 def stored(run, batch, nodes):
@@ -254,8 +317,10 @@ def stored(run, batch, nodes):
 
 
 def test_equation_14_1_says_what_moves():
-    """From 3 nodes to 4, W = 12 s, at a batch where the head's slice is full: in slices of 3 batches, the first node hands 1/3 to
-    the second, the second 2/3 to the third, and the third fills the new one."""
+    """From 3 nodes to 4, W = 12 s, at a batch where the head's slice is full: in slices of 3
+    batches, the first node hands 1/3 to the second, the second 2/3 to the third, and the third
+    fills the new one.
+    """
     run = resized("aggressive", 3, 4)
     (event,) = [e for e in of(Relocated, run) if e.stream == 0]
     before = next(e.nodes for e in reversed(of(SlicesSet, run)) if e.stream == 0 and e.batch < 24)
@@ -265,9 +330,13 @@ def test_equation_14_1_says_what_moves():
 
 
 def test_aggressive_relocation_moves_once_and_fills_the_new_nodes_at_once():
-    """3 to 5 nodes. Blocks are not split at a boundary, and merged ones span up to a quarter of W, so that shares differ."""
+    """3 to 5 nodes. Blocks are not split at a boundary, and merged ones span up to a quarter of W,
+    so that shares differ.
+    """
     run = resized("aggressive", 3, 5, window=20)
-    assert [(e.batch, e.old, e.new, e.reason) for e in of(RingResized, run)] == [(24, 3, 5, "scheduled")]
+    assert [(e.batch, e.old, e.new, e.reason) for e in of(RingResized, run)] == [
+        (24, 3, 5, "scheduled")
+    ]
     assert {e.batch for e in of(Relocated, run)} == {24}
     assert 0 < sum(committed(run)[24].host_moved) < sum(committed(run)[23].live)
     assert min(stored(run, 24, 5)) > 0
@@ -280,7 +349,9 @@ def test_aggressive_relocation_moves_once_and_fills_the_new_nodes_at_once():
 
 @pytest.mark.parametrize("batch", range(8, 24))
 def test_relocation_does_not_meet_upkeep_halfway(batch):
-    """What upkeep merges in a batch cannot be copied in it, so all blocks are pinned for the one batch before."""
+    """What upkeep merges in a batch cannot be copied in it, so all blocks are pinned for the one
+    batch before.
+    """
     run = steady(Ring(3, resize=((batch, 5), (batch + 1, 2))), 26, 20, 2, 20)
     assert {e.batch for e in of(Relocated, run)} == {batch, batch + 1}
 
@@ -313,12 +384,18 @@ def test_slices_that_stay_are_cut_anew_at_once(form, relocation, new):
 
 def peak(ring, rates):
     run = simulate(ring, rates, windows=(10, 10, 10), selectivity=0.05)
-    return max(max(e.host_compared) for e in committed(run)[-10:]), [e.new for e in of(RingResized, run)], run
+    return (
+        max(max(e.host_compared) for e in committed(run)[-10:]),
+        [e.new for e in of(RingResized, run)],
+        run,
+    )
 
 
 def test_the_ring_grows_and_shrinks_with_the_load():
-    """Section 16.5: the rate doubles in the middle, from 50 to 100 tuples/s. Adapting keeps the busiest node's work near what it
-    may be; without, it grows at least fourfold. When the rate falls again the ring gives nodes back."""
+    """Section 16.5: the rate doubles in the middle, from 50 to 100 tuples/s. Adapting keeps the
+    busiest node's work near what it may be; without, it grows at least fourfold. When the rate
+    falls again the ring gives nodes back.
+    """
     rates = [(50,) * 3] * 40 + [(100,) * 3] * 60
     fixed, _, run = peak(Ring(4), rates)
     before = max(max(e.host_compared) for e in committed(run)[30:40])
@@ -345,7 +422,10 @@ def test_join_orders_follow_the_measured_selectivities():
     "make, sentence",
     [
         (lambda: Ring(0), "hosts is 0"),
-        (lambda: Ring(3, "static"), "form is 'static'; it must be one of 'basic', 'interleaved', 'dynamic'"),
+        (
+            lambda: Ring(3, "static"),
+            "form is 'static'; it must be one of 'basic', 'interleaved', 'dynamic'",
+        ),
         (lambda: Ring(3, slicing="size"), "slicing is 'size'"),
         (lambda: Ring(3, relocation="fast"), "relocation is 'fast'"),
         (lambda: Ring(3, in_flight=5), "in_flight is 5 in form 'dynamic'"),
@@ -356,7 +436,10 @@ def test_join_orders_follow_the_measured_selectivities():
         (lambda: Ring(3, max_hosts=2), "no less than hosts, 3"),
         (lambda: Ring(3, capacity=10), "max_hosts above hosts"),
         (lambda: Ring(3, capacity=0, max_hosts=5), "capacity is 0"),
-        (lambda: Ring(3, rings=((0, 3),)), r"the ring of stream 0 is \(0, 3\); it must name different hosts from 0 to 2"),
+        (
+            lambda: Ring(3, rings=((0, 3),)),
+            r"the ring of stream 0 is \(0, 3\); it must name different hosts from 0 to 2",
+        ),
         (lambda: Ring(3, rings=((0,), ())), "the ring of stream 1"),
         (lambda: Ring(3, rings=((0,), (2,)), resize=((4, 2),)), "below 2, the fewest nodes"),
         (lambda: Ring(3, rings=((0,), (1,))).start(3), "rings has 2 rings; the join has 3 streams"),

@@ -1,4 +1,6 @@
-"""The set-up: dependencies, lock file, make targets, what is installed when it is missing, notebooks without outputs."""
+"""The set-up: dependencies, lock file, make targets, what is installed when it is missing,
+notebooks without outputs.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,33 @@ JAVA = """#!/bin/sh\necho 'openjdk version "{version}" 2025-04-15' >&2\n"""
 
 def test_the_lock_satisfies_every_dependency_and_names_no_source() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if not line.startswith("#")]
+    lines = [
+        line
+        for line in (ROOT / "requirements.lock").read_text().splitlines()
+        if not line.startswith("#")
+    ]
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+]+", line) for line in lines)
-    locked = {name.lower().replace("_", "-"): version for name, version in (line.split("==") for line in lines)}
+    locked = {
+        name.lower().replace("_", "-"): version
+        for name, version in (line.split("==") for line in lines)
+    }
     for text in project["dependencies"] + project["optional-dependencies"]["test"]:
         wanted = Requirement(text)
         assert locked[wanted.name] in wanted.specifier, text
 
 
 def test_bare_make_prints_a_line_for_each_target() -> None:
-    told = subprocess.run(["make", "-s", "-C", str(ROOT)], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        ["make", "-s", "-C", str(ROOT)], capture_output=True, text=True, check=True
+    ).stdout
     shown = [line.split()[1] for line in told.splitlines()]
     assert set(TARGETS) <= set(shown)
     assert len(shown) == len(set(shown)) == len(told.splitlines())
 
 
-@pytest.mark.parametrize("notebook", sorted((ROOT / "notebooks").rglob("[!.]*.ipynb")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "notebook", sorted((ROOT / "notebooks").rglob("[!.]*.ipynb")), ids=lambda p: p.stem
+)
 def test_notebooks_are_kept_without_outputs(notebook: Path) -> None:
     content = json.loads(notebook.read_text())
     code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
@@ -51,7 +64,9 @@ Need = Callable[..., Done]
 
 @pytest.fixture
 def need(tmp_path: Path) -> Need:
-    """Run .ci/need where only these commands exist, as root or not; apt-get, if there, brings Java 17."""
+    """Run .ci/need where only these commands exist, as root or not; apt-get, if there, brings Java
+    17.
+    """
 
     def run(
         what: str, *, root: bool, java: str = "", apt: bool = True, **environment: str
@@ -69,7 +84,8 @@ def need(tmp_path: Path) -> Need:
         if apt:
             command(
                 "apt-get",
-                f'#!/bin/sh\necho "$@" >> {tmp_path}/log\ncase $* in *jre*) cp {tmp_path}/new {tmp_path}/java ;; esac\n',
+                f'#!/bin/sh\necho "$@" >> {tmp_path}/log\ncase $* in *jre*) cp {tmp_path}/new '
+                f"{tmp_path}/java ;; esac\n",
             )
         return subprocess.run(
             [str(ROOT / ".ci/need"), what],
@@ -90,14 +106,18 @@ def test_a_java_that_will_do_is_taken(need: Need, version: str) -> None:
 @pytest.mark.parametrize("version", ["", "1.8.0_292", "11.0.2"])
 def test_java_is_installed_where_that_is_possible(need: Need, tmp_path: Path, version: str) -> None:
     assert need("java", root=True, java=version).returncode == 0
-    assert (tmp_path / "log").read_text() == "update -qq\ninstall -y -qq --no-install-recommends openjdk-17-jre-headless\n"
+    assert (
+        tmp_path / "log"
+    ).read_text() == "update -qq\ninstall -y -qq --no-install-recommends openjdk-17-jre-headless\n"
 
 
 @pytest.mark.parametrize(("root", "apt"), [(False, True), (True, False)])
 def test_else_what_to_install_is_said(need: Need, root: bool, apt: bool) -> None:
     done = need("java", root=root, apt=apt, java="11.0.2")
     assert done.returncode == 1
-    assert done.stderr.startswith("Spark needs Java 17 or newer: install it (Debian, Ubuntu: sudo apt-get install openjdk")
+    assert done.stderr.startswith(
+        "Spark needs Java 17 or newer: install it (Debian, Ubuntu: sudo apt-get install openjdk"
+    )
 
 
 def test_a_java_home_that_will_not_do_is_named(need: Need) -> None:

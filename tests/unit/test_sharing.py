@@ -1,6 +1,8 @@
-"""Shared joins, whatever is asked of them and when: every query gets its own results, and the state holds what is of use.
+"""Shared joins, whatever is asked of them and when: every query gets its own results, and the state
+holds what is of use.
 
-The engine runs here without Spark (see local.py); what Spark does for it, the selections, Python does.
+The engine runs here without Spark (see local.py); what Spark does for it, the selections, Python
+does.
 """
 
 from __future__ import annotations
@@ -14,25 +16,30 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from braid.condition.predicate import Link, Predicate
+from braid.core.columns import MARK, QUERIES, ROUTING, TIME
+from braid.core.compaction import horizon
+from braid.core.plan import Block
+from braid.core.query import Served
+from braid.engine.engine import Engine
+from braid.engine.store import Store
+from braid.engine.wire import Layout, Query
+from braid.local.bitmaps import Audience
+from braid.papers.slices import chain as chains
+from braid.papers.slices.chain import Chain
+from braid.sharing.changes import entered, left
+from braid.sharing.remark import work, writer
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 from local import Frame
 
-from toolkit.audience import MARK, QUERIES, Audience, Served
-from toolkit.engine import Engine
-from toolkit.kernels import ROUTING
-from toolkit.plan import Block
-from toolkit.predicate import TIME, Link, Predicate
-from toolkit.sharing import chain as chains
-from toolkit.sharing.chain import Chain
-from toolkit.sharing.queries import entered, left
-from toolkit.sharing.remark import work, writer
-from toolkit.store import Store
-from toolkit.upkeep import horizon
-from toolkit.wire import Layout, Query
-
-SELECTIONS = {None: lambda v: True, "v < 3": lambda v: v < 3, "v >= 5": lambda v: v >= 5, "v = 9": lambda v: v == 9}
+SELECTIONS = {
+    None: lambda v: True,
+    "v < 3": lambda v: v < 3,
+    "v >= 5": lambda v: v >= 5,
+    "v = 9": lambda v: v == 9,
+}
 """What queries may select on a stream, as Spark SQL and as what it means."""
 WINDOWS = (4, 7, 12, 20)
 COLUMNS = {"id": pa.int64(), "k": pa.int64(), "v": pa.int64(), TIME: pa.int64(), MARK: pa.int64()}
@@ -43,7 +50,9 @@ Tuple = tuple[int, int, int, int]
 class Shared:
     """A shared run in this process, and all tuples that it was given: (batch, tuple) by stream."""
 
-    def __init__(self, folder: str, streams: int, chain: Chain, queries: tuple[Served, ...]) -> None:
+    def __init__(
+        self, folder: str, streams: int, chain: Chain, queries: tuple[Served, ...]
+    ) -> None:
         self.folder, self.streams, self.chain = folder, streams, chain
         self.came: list[list[tuple[int, Tuple]]] = [[] for _ in range(streams)]
         self.clock, self.ids = 0, 0
@@ -56,28 +65,52 @@ class Shared:
             self.served[q.name] = [(q, 0, None, (None,) * streams)]
 
     def open(self, queries: tuple[Served, ...] = ()) -> Engine:
-        links = tuple(Link((a, "k"), (b, "k"), 0, 0) for a in range(self.streams) for b in range(a + 1, self.streams))
+        links = tuple(
+            Link((a, "k"), (b, "k"), 0, 0)
+            for a in range(self.streams)
+            for b in range(a + 1, self.streams)
+        )
         empty: tuple[dict[str, str], ...] = tuple({} for _ in range(self.streams))
-        predicate = Predicate(tuple("abcd")[: self.streams], (None,) * self.streams, empty, empty, links, ())
+        predicate = Predicate(
+            tuple("abcd")[: self.streams], (None,) * self.streams, empty, empty, links, ()
+        )
         layout = Layout(tuple((name, name) for name in COLUMNS), ())
-        query = Query(predicate, (("id",),) * self.streams, (layout,) * self.streams, (None,) * self.streams, self.folder, 2)
+        query = Query(
+            predicate,
+            (("id",),) * self.streams,
+            (layout,) * self.streams,
+            (None,) * self.streams,
+            self.folder,
+            2,
+        )
         return Engine(query, self.chain, Store(self.folder), 0, True, lambda events: None, queries)
 
     def batch(self, rows: list[tuple[int, int, int, int]]) -> None:
         """Tuples (stream, k, v, how long after the last one), as one batch."""
         number = self.engine.state.batch + 1
-        self.before, self.purged = [*self.engine.state.blocks.values()], horizon(self.engine.state.latest, 0)
+        self.before, self.purged = (
+            [*self.engine.state.blocks.values()],
+            horizon(self.engine.state.latest, 0),
+        )
         lines = []
         for stream, k, v, later in rows:
             self.clock += later
             row = (self.ids, k, v, self.clock)
             self.ids += 1
             self.came[stream].append((number, row))
-            mark = sum(1 << q.bit for q in self.engine.state.queries if SELECTIONS[q.where[stream]](v))
+            mark = sum(
+                1 << q.bit for q in self.engine.state.queries if SELECTIONS[q.where[stream]](v)
+            )
             if mark:
                 lines.append((stream, *row, mark))
-        columns = [pa.array([line[n] for line in lines], kind) for n, kind in enumerate((pa.int32(), *COLUMNS.values()))]
-        batch = pa.record_batch([*columns, pa.array(np.zeros(len(lines), np.int32))], names=["__stream", *COLUMNS, ROUTING])
+        columns = [
+            pa.array([line[n] for line in lines], kind)
+            for n, kind in enumerate((pa.int32(), *COLUMNS.values()))
+        ]
+        batch = pa.record_batch(
+            [*columns, pa.array(np.zeros(len(lines), np.int32))],
+            names=["__stream", *COLUMNS, ROUTING],
+        )
         latest = [max((t[3] for _, t in came), default=None) for came in self.came]
         self.engine._turn(Frame([[batch]]), number, lambda: latest)  # type: ignore[arg-type]
 
@@ -90,20 +123,48 @@ class Shared:
             rows, stream = job.rows(block, host), job.streams[block]
             chosen = rows.chosen()
             values = rows.numpy("v") if chosen is None else rows.numpy("v")[chosen]
-            fresh = [sum(1 << q.bit for q in new if SELECTIONS[q.where[stream]](v)) for v in values.tolist()]
-            columns = [np.full(len(fresh), block), np.full(len(fresh), host, np.int32), np.array(fresh, np.int64)]
-            parts.append(pa.record_batch([pa.array(c) for c in columns], names=["__block", "__host", "fresh"]))
+            fresh = [
+                sum(1 << q.bit for q in new if SELECTIONS[q.where[stream]](v))
+                for v in values.tolist()
+            ]
+            columns = [
+                np.full(len(fresh), block),
+                np.full(len(fresh), host, np.int32),
+                np.array(fresh, np.int64),
+            ]
+            parts.append(
+                pa.record_batch(
+                    [pa.array(c) for c in columns], names=["__block", "__host", "fresh"]
+                )
+            )
         lines = []
         for report in writer(job)(iter(parts)):
             for r in report.to_pylist():
-                lines.append([r["block"], r["host"], r["file"], r["place"], None, 0, r["rows"], r["bytes"], r["first"], r["last"]])
+                lines.append(
+                    [
+                        r["block"],
+                        r["host"],
+                        r["file"],
+                        r["place"],
+                        None,
+                        0,
+                        r["rows"],
+                        r["bytes"],
+                        r["first"],
+                        r["last"],
+                    ]
+                )
         self.engine.amend(queries, self.engine.state.policy, lines, [], 0.0)
 
     def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:
         state = self.engine.state
-        queries = entered(state.queries, Served(name, windows, where), horizon(state.latest, 0), state.latest)
+        queries = entered(
+            state.queries, Served(name, windows, where), horizon(state.latest, 0), state.latest
+        )
         self.change(queries)
-        self.served.setdefault(name, []).append((queries[-1], self.engine.state.batch + 1, None, queries[-1].complete))
+        self.served.setdefault(name, []).append(
+            (queries[-1], self.engine.state.batch + 1, None, queries[-1].complete)
+        )
 
     def remove(self, name: str) -> None:
         self.change(left(self.engine.state.queries, name))
@@ -119,17 +180,30 @@ class Shared:
                     ids[tuple(row[a]["id"] for a in "abcd"[: self.streams])] += 1
         return ids
 
-    def truth(self, q: Served, first: int, end: int | None, since: tuple[int | None, ...]) -> tuple[Any, Any]:
+    def truth(
+        self, q: Served, first: int, end: int | None, since: tuple[int | None, ...]
+    ) -> tuple[Any, Any]:
         """The results that a query must get in those batches, and those that it may get."""
         must: Counter[tuple[int, ...]] = Counter()
         may: Counter[tuple[int, ...]] = Counter()
-        mine = [[(b, t) for b, t in self.came[s] if SELECTIONS[q.where[s]](t[2])] for s in range(self.streams)]
+        mine = [
+            [(b, t) for b, t in self.came[s] if SELECTIONS[q.where[s]](t[2])]
+            for s in range(self.streams)
+        ]
         for group in product(*mine):
             last, now = max(b for b, _ in group), max(t[3] for _, t in group)
             live = all(now - t[3] < w for (_, t), w in zip(group, q.windows, strict=True))
-            if live and len({t[1] for _, t in group}) == 1 and first <= last and (end is None or last < end):
+            if (
+                live
+                and len({t[1] for _, t in group}) == 1
+                and first <= last
+                and (end is None or last < end)
+            ):
                 may[tuple(t[0] for _, t in group)] += 1
-                if all(s is None or b >= first or t[3] >= s for (b, t), s in zip(group, since, strict=True)):
+                if all(
+                    s is None or b >= first or t[3] >= s
+                    for (b, t), s in zip(group, since, strict=True)
+                ):
                     must[tuple(t[0] for _, t in group)] += 1
         return must, may
 
@@ -140,7 +214,9 @@ class Shared:
             assert not found - may, f"{q} has too many: {found - may}"
 
     def check_state(self) -> None:
-        """Every tuple is held once, and of use to some query: none lies in a slice past the windows that it serves."""
+        """Every tuple is held once, and of use to some query: none lies in a slice past the windows
+        that it serves.
+        """
         state, held = self.engine.state, Counter()
         job = work(self.engine, state.queries)
         audience = Audience.of(state.queries)
@@ -152,8 +228,14 @@ class Shared:
             held.update((b.stream, id) for id in rows.numpy("id")[keep].tolist())
             lives = audience.lives(b.stream)[audience.rank(b.stream, rows.numpy(MARK)[keep])]
             assert (rows.numpy(MARK)[keep] != 0).all()
-            limit = self.purged[b.stream] if b in self.before and state.policy["mode"] == "memory" else None
-            assert limit is None or (b.span[1] + lives > limit).all(), "a block that was there holds what no query can use"
+            limit = (
+                self.purged[b.stream]
+                if b in self.before and state.policy["mode"] == "memory"
+                else None
+            )
+            assert limit is None or (b.span[1] + lives > limit).all(), (
+                "a block that was there holds what no query can use"
+            )
         assert max(held.values(), default=1) == 1
 
     def restart(self) -> None:
@@ -161,13 +243,20 @@ class Shared:
 
 
 queries = st.tuples(
-    st.lists(st.sampled_from(WINDOWS), min_size=3, max_size=3), st.lists(st.sampled_from([*SELECTIONS]), min_size=3, max_size=3)
+    st.lists(st.sampled_from(WINDOWS), min_size=3, max_size=3),
+    st.lists(st.sampled_from([*SELECTIONS]), min_size=3, max_size=3),
 )
-batches = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=12)
+batches = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 9), st.integers(0, 3)),
+    min_size=1,
+    max_size=12,
+)
 
 
 class SharedRuns(RuleBasedStateMachine):
-    """Random batches, and between them queries that come and go, slices that are split and merged, and restarts."""
+    """Random batches, and between them queries that come and go, slices that are split and merged,
+    and restarts.
+    """
 
     names = Bundle("names")
 
@@ -204,7 +293,11 @@ class SharedRuns(RuleBasedStateMachine):
         if name in alive and len(alive) > 1:
             self.run.remove(name)
 
-    @rule(age=st.sampled_from((2, 4, 5, 7, 10, 12)), stream=st.sampled_from((None, 0, 1)), how=st.sampled_from(("split", "merge")))
+    @rule(
+        age=st.sampled_from((2, 4, 5, 7, 10, 12)),
+        stream=st.sampled_from((None, 0, 1)),
+        how=st.sampled_from(("split", "merge")),
+    )
     def another_slice(self, age: int, stream: int | None, how: str) -> None:
         state = self.run.engine.state
         try:
@@ -240,7 +333,9 @@ TestSharedRuns = SharedRuns.TestCase
 
 
 def test_selections_are_pushed_into_the_chain(tmp_path: Path) -> None:
-    """Mem-Opt with selections (Theorem 6): held is what came and a query can still use, no more and no less."""
+    """Mem-Opt with selections (Theorem 6): held is what came and a query can still use, no more and
+    no less.
+    """
     served = entered((), Served("young", (4, 4), ("v < 3", None)))
     served = entered(served, Served("old", (20, 20), ("v >= 5", "v = 9")))
     run, draw = Shared(str(tmp_path / "run"), 2, Chain("memory"), served), np.random.default_rng(5)
@@ -250,10 +345,22 @@ def test_selections_are_pushed_into_the_chain(tmp_path: Path) -> None:
         run.batch([(s, int(draw.integers(2)), int(draw.integers(10)), s) for s in (0, 1)])
         held = Counter(b.stream for b in run.engine.state.blocks.values() for _ in range(b.rows))
         for s, bound in enumerate(limit):
-            lives = [(t[3], max((q.windows[s] for q in served if SELECTIONS[q.where[s]](t[2])), default=0)) for _, t in run.came[s]]
+            lives = [
+                (
+                    t[3],
+                    max((q.windows[s] for q in served if SELECTIONS[q.where[s]](t[2])), default=0),
+                )
+                for _, t in run.came[s]
+            ]
             least, most = (
-                sum(life > 0 and (bound is None or time + life + spans.get(life, 0) > bound) for time, life in lives)
-                for spans in ({}, {4: 4 // 4, 20: (20 - 4) // 4})  # merged blocks span a quarter of their slice
+                sum(
+                    life > 0 and (bound is None or time + life + spans.get(life, 0) > bound)
+                    for time, life in lives
+                )
+                for spans in (
+                    {},
+                    {4: 4 // 4, 20: (20 - 4) // 4},
+                )  # merged blocks span a quarter of their slice
             )
             assert least <= held[s] <= most
         sizes.append(held[0])
@@ -262,22 +369,31 @@ def test_selections_are_pushed_into_the_chain(tmp_path: Path) -> None:
 
 
 def test_no_query_makes_another_hold_more(tmp_path: Path) -> None:
-    """Theorem 5: without selections a chain for many holds no more than the query with the largest window holds alone."""
+    """Theorem 5: without selections a chain for many holds no more than the query with the largest
+    window holds alone.
+    """
     windows, held = (4, 7, 12, 20), []
     for n, mine in enumerate((windows, windows[-1:])):
         served: tuple[Served, ...] = ()
         for w in mine:
             served = entered(served, Served(f"w{w}", (w, w), (None, None)))
-        run, draw = Shared(str(tmp_path / str(n)), 2, Chain("memory"), served), np.random.default_rng(5)
+        run, draw = (
+            Shared(str(tmp_path / str(n)), 2, Chain("memory"), served),
+            np.random.default_rng(5),
+        )
         for _ in range(40):
             run.batch([(s, int(draw.integers(2)), 0, s) for s in (0, 1)])
-        held.append([sum(b.rows for b in run.engine.state.blocks.values() if b.stream == s) for s in (0, 1)])
+        held.append(
+            [sum(b.rows for b in run.engine.state.blocks.values() if b.stream == s) for s in (0, 1)]
+        )
         run.check()
     assert all(20 <= chain <= alone for chain, alone in zip(*held, strict=True))
 
 
 def fed(run: Shared, batches: int, rate: int, seed: int = 5) -> list[list[int]]:
-    """Batches of a unit of time with so many tuples of each stream; the ends of the chain of stream 0 after each."""
+    """Batches of a unit of time with so many tuples of each stream; the ends of the chain of stream
+    0 after each.
+    """
     draw, ends = np.random.default_rng(seed), []
     for _ in range(batches):
         rows = [(n % 2, int(draw.integers(2)), int(draw.integers(10)), 0) for n in range(2 * rate)]
@@ -295,7 +411,9 @@ def four(where: tuple[str | None, str | None] = (None, None)) -> tuple[Served, .
 
 
 def test_the_chain_follows_what_slices_cost_and_what_is_seen(tmp_path: Path) -> None:
-    """CPU-Opt (7.2) by measured rates and selectivities: dear slices are merged, and cheap ones are not."""
+    """CPU-Opt (7.2) by measured rates and selectivities: dear slices are merged, and cheap ones are
+    not.
+    """
     chosen = {}
     for name, overhead in (("cheap", 0.0), ("dear", 1e6)):
         run = Shared(str(tmp_path / name), 2, Chain("cpu", overhead=overhead), four())
@@ -316,7 +434,9 @@ def test_the_chain_is_built_anew_when_the_statistics_change(tmp_path: Path) -> N
 
 
 def test_auto_spends_comparisons_to_save_state(tmp_path: Path) -> None:
-    """Where a merged chain would hold much more than Mem-Opt, "auto" keeps Mem-Opt; where it holds no more, it merges (7.4.2)."""
+    """Where a merged chain would hold much more than Mem-Opt, "auto" keeps Mem-Opt; where it holds
+    no more, it merges (7.4.2).
+    """
     chosen = {}
     for name, where in (("selective", ("v = 9", "v = 9")), ("plain", (None, None))):
         run = Shared(str(tmp_path / name), 2, Chain("auto", overhead=1e6), four(where))
@@ -326,7 +446,9 @@ def test_auto_spends_comparisons_to_save_state(tmp_path: Path) -> None:
 
 
 def test_a_ring_is_shared_out_by_what_selections_leave(tmp_path: Path) -> None:
-    """Chapter 21: where only the young are held in numbers, the young take most of the hosts; none stays with the state of two."""
+    """Chapter 21: where only the young are held in numbers, the young take most of the hosts; none
+    stays with the state of two.
+    """
     run = Shared(str(tmp_path / "run"), 2, Chain("memory", hosts=4), four(("v = 9", "v = 9")))
     fed(run, 60, 12)
     held = np.zeros(4)

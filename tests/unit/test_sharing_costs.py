@@ -1,4 +1,6 @@
-"""The closed forms of Wang 2008: Eq. 4.1, 4.2, 5.1, 5.2, chapter 6 with its printed numbers, Eq. 21.1 and 21.2."""
+"""The closed forms of Wang 2008: Eq. 4.1, 4.2, 5.1, 5.2, chapter 6 with its printed numbers, Eq.
+21.1 and 21.2.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,13 @@ from itertools import product
 from math import prod
 
 import pytest
+from braid.papers.psp import cost as ring_cost
+from braid.papers.slices import cost as costs
+from braid.papers.slices import cost_tree as tree_costs
+from braid.papers.slices.cost import Shared
+from braid.papers.slices.cost_tree import MEGABYTES, Tree
 from hypothesis import given
 from hypothesis import strategies as st
-
-from toolkit.placement import ring_cost
-from toolkit.sharing import costs, tree_costs
-from toolkit.sharing.costs import Shared
-from toolkit.sharing.tree_costs import MEGABYTES, Tree
 
 GRID = [0.05 + 0.1 * k for k in range(10)]
 TWO = Shared(20.0, (10.0, 60.0), 0.2, 0.1)
@@ -26,7 +28,9 @@ def test_the_equations_for_two_queries_as_printed():
     assert pull.cpu == pytest.approx(2 * rate**2 * w2 + 2 * rate + 4 * rate**2 * w2 * join)
     assert split.memory == pytest.approx((2 - s) * rate * w1 + (1 + s) * rate * w2)
     probing = 2 * (1 - s) * rate**2 * w1 + 2 * s * rate**2 * w2
-    assert split.cpu == pytest.approx(4 * rate + probing + 2 * s * rate**2 * w2 * join + 2 * rate**2 * w1 * join)
+    assert split.cpu == pytest.approx(
+        4 * rate + probing + 2 * s * rate**2 * w2 * join + 2 * rate**2 * w1 * join
+    )
     assert chain.memory == pytest.approx(2 * rate * w1 + (1 + s) * rate * (w2 - w1))
     probing = 2 * rate**2 * w1 + 2 * rate**2 * s * (w2 - w1)
     assert chain.cpu == pytest.approx(7 * rate + probing + 2 * rate**2 * join * w1)
@@ -52,18 +56,30 @@ def test_with_the_linear_terms_slow_streams_are_better_off_without_a_chain():
 
 def test_all_savings_are_positive_and_reach_what_the_book_says():
     said = [costs.savings(*x) for x in product(GRID, repeat=3)]
-    assert all(min(s.memory_pull_up, s.memory_partition, s.cpu_pull_up, s.cpu_partition) > 0 for s in said)
+    assert all(
+        min(s.memory_pull_up, s.memory_partition, s.cpu_pull_up, s.cpu_partition) > 0 for s in said
+    )
     edge = costs.savings(0.001, 0.001, 0.001)
-    assert edge.memory_pull_up == pytest.approx(0.5, abs=0.01) and edge.cpu_pull_up == pytest.approx(1, abs=0.01)
+    assert edge.memory_pull_up == pytest.approx(
+        0.5, abs=0.01
+    ) and edge.cpu_pull_up == pytest.approx(1, abs=0.01)
     none = costs.savings(0.5, 1.0, 0.1)
-    assert none.memory_pull_up == 0 and none.cpu_pull_up == pytest.approx(1.5 * 0.1 / 1.2), "(2 - rho) S / (1 + 2 S)"
+    assert none.memory_pull_up == 0 and none.cpu_pull_up == pytest.approx(1.5 * 0.1 / 1.2), (
+        "(2 - rho) S / (1 + 2 S)"
+    )
 
 
 def test_three_queries_of_8_2():
     q = Shared(20.0, (5.0, 10.0, 30.0), 0.2, 0.1)
     chain, pull, split = costs.state_slice(q), costs.pull_up(q), costs.partition(q)
-    assert chain.memory == pytest.approx(2 * 20 * 5 + 1.2 * 20 * 25) and chain.purge == 6 * 20 and chain.route == 0
-    assert pull.route == pytest.approx(2 * pull.filter), "two windows to compare with, one selection"
+    assert (
+        chain.memory == pytest.approx(2 * 20 * 5 + 1.2 * 20 * 25)
+        and chain.purge == 6 * 20
+        and chain.route == 0
+    )
+    assert pull.route == pytest.approx(2 * pull.filter), (
+        "two windows to compare with, one selection"
+    )
     assert split.route == pytest.approx(2 * 0.2 * pull.filter)
     assert chain.memory < min(pull.memory, split.memory) and chain.cpu < min(pull.cpu, split.cpu)
 
@@ -71,11 +87,17 @@ def test_three_queries_of_8_2():
 def test_queries_without_selections_of_8_3():
     windows = tuple(range(1, 13))
     q = Shared(20.0, windows, join=0.1, plain=12)
-    memory, one, some = costs.state_slice(q), costs.state_slice(q, (12,)), costs.state_slice(q, (3, 12))
+    memory, one, some = (
+        costs.state_slice(q),
+        costs.state_slice(q, (12,)),
+        costs.state_slice(q, (3, 12)),
+    )
     pull = costs.pull_up(q)
     assert memory.memory == one.memory == some.memory == pull.memory == 2 * 20 * 12
     assert memory.probe == one.probe == some.probe == pull.probe
-    assert one.route == pull.route and one.purge == pull.purge, "all merged is pull-up (section 7.2)"
+    assert one.route == pull.route and one.purge == pull.purge, (
+        "all merged is pull-up (section 7.2)"
+    )
     assert memory.route == 0 < some.route < one.route
     assert costs.isolated(q).memory == 2 * 20 * sum(windows)
 
@@ -94,7 +116,9 @@ def test_memory_of_chapter_6_as_printed():
     assert q1 * MEGABYTES == pytest.approx(75.8) and q2 * MEGABYTES == pytest.approx(2253.375)
     assert total(tree_costs.pull_up_memory(Tree())) * MEGABYTES == pytest.approx(6484.5)
     parts = [x * MEGABYTES for x in tree_costs.slice_memory(Tree()).values()]
-    assert sorted(parts) == pytest.approx(sorted([0.03, 1.475, 0.03, 1.475, 0.45, 0.375, 0.375, 54, 37.5, 2212.5]))
+    assert sorted(parts) == pytest.approx(
+        sorted([0.03, 1.475, 0.03, 1.475, 0.45, 0.375, 0.375, 54, 37.5, 2212.5])
+    )
     assert sum(parts) == pytest.approx(2308.21)
 
 
@@ -110,7 +134,9 @@ def test_work_of_chapter_6_as_printed():
     assert q1 + q2 == pytest.approx(5820.89e6, abs=1e4)
     assert total(tree_costs.pull_up_cpu(Tree())) == pytest.approx(27227.88e6, abs=1e4)
     parts = tree_costs.slice_cpu(Tree())
-    assert parts["probe AB3"] == pytest.approx(5531.25e6) and parts["union"] == pytest.approx(595e6, rel=1e-3)
+    assert parts["probe AB3"] == pytest.approx(5531.25e6) and parts["union"] == pytest.approx(
+        595e6, rel=1e-3
+    )
     assert total(parts) == pytest.approx(6422.66e6, abs=1e4)
 
 
@@ -123,7 +149,9 @@ def test_equation_6_4_follows_from_the_states_ab_and_windows_of_30_and_30_n(m, n
     said = tree_costs.memory_ratios(m, n)
     assert said.isolated == pytest.approx(sliced / (q1["AB"] + q2["AB"]))
     assert said.pull_up == pytest.approx(sliced / tree_costs.pull_up_memory(t)["AB"])
-    assert said.isolated == pytest.approx(total(tree_costs.slice_memory(t)) / (total(q1) + total(q2)), abs=0.01)
+    assert said.isolated == pytest.approx(
+        total(tree_costs.slice_memory(t)) / (total(q1) + total(q2)), abs=0.01
+    )
     assert said.isolated < 1 and said.pull_up <= 1
 
 
@@ -140,10 +168,14 @@ def test_equation_6_8_lacks_the_probing_by_ab3(m, n):
     printed, whole = tree_costs.printed_cpu_ratios(m, n), tree_costs.cpu_ratios(m, n)
     without = (total(parts) - parts["probe AB3"]) / total(tree_costs.pull_up_cpu(t))
     assert printed.pull_up == pytest.approx(without, abs=1e-3)
-    assert whole.pull_up * 453.798 == pytest.approx(41.1 * m * n + 206.35 * m + 206.25 * n + 0.1375, rel=1e-4)
+    assert whole.pull_up * 453.798 == pytest.approx(
+        41.1 * m * n + 206.35 * m + 206.25 * n + 0.1375, rel=1e-4
+    )
     assert 1.1 < whole.isolated < 1.22, "the chains cost more than isolated execution, everywhere"
     isolated = sum(total(q) - q["filter"] - q["purge"] for q in tree_costs.isolated_cpu(t)) / 60e6
-    assert isolated == pytest.approx(187.5 * (m + n) + 0.125 * m + 0.125), "the denominator is as printed"
+    assert isolated == pytest.approx(187.5 * (m + n) + 0.125 * m + 0.125), (
+        "the denominator is as printed"
+    )
 
 
 def test_ratios_at_table_6_2():
@@ -153,14 +185,24 @@ def test_ratios_at_table_6_2():
 
 
 LOAD = ring_cost.Workload(
-    (50.0, 40.0, 30.0), (10.0, 5.0, 8.0), (0.1, 0.05, 0.2), join=5e-6, send=5e-5, hop=2e-3, insert=1e-6, purge=1e-6
+    (50.0, 40.0, 30.0),
+    (10.0, 5.0, 8.0),
+    (0.1, 0.05, 0.2),
+    join=5e-6,
+    send=5e-5,
+    hop=2e-3,
+    insert=1e-6,
+    purge=1e-6,
 )
 
 
 def test_equation_21_1_with_selections_is_13_1_with_smaller_states():
     passing = (0.5, 0.25, 1.0)
     shared = costs.shared_ring(LOAD, passing)
-    factors = [rate * w * s * p for rate, w, s, p in zip(LOAD.rates, LOAD.windows, LOAD.selectivities, passing, strict=True)]
+    factors = [
+        rate * w * s * p
+        for rate, w, s, p in zip(LOAD.rates, LOAD.windows, LOAD.selectivities, passing, strict=True)
+    ]
 
     def work(stream):
         order = shared.order(stream)
@@ -169,7 +211,10 @@ def test_equation_21_1_with_selections_is_13_1_with_smaller_states():
         pairs = sum(n * size for n, size in zip(steps, sizes, strict=True))
         return LOAD.insert + LOAD.purge + LOAD.join * pairs, LOAD.send * sum(steps)
 
-    wanted = [sum(rate * work(s)[k] for s, rate in enumerate(LOAD.rates)) / sum(LOAD.rates) for k in (0, 1)]
+    wanted = [
+        sum(rate * work(s)[k] for s, rate in enumerate(LOAD.rates)) / sum(LOAD.rates)
+        for k in (0, 1)
+    ]
     assert ring_cost.centralized_work(shared) == pytest.approx(wanted[0])
     assert ring_cost.ring_work(shared, 4) == pytest.approx(wanted[0] + 4 * wanted[1])
     assert costs.shared_ring(LOAD, (1.0,) * 3) == LOAD

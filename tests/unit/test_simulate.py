@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import pytest
-
-from toolkit import events
-from toolkit.events import BatchCommitted, BatchPlanned, MigrationEnded, MigrationStarted, RunEnded, RunStarted
-from toolkit.placement import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, StaticGrid
-from toolkit.plan import Block, CoverError, Plan, Route
-from toolkit.simulate import simulate
+from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, StaticGrid
+from braid.core import events
+from braid.core.cover import CoverError
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    MigrationEnded,
+    MigrationStarted,
+    RunEnded,
+    RunStarted,
+)
+from braid.core.plan import Block, Plan, Route
+from braid.model.simulate import simulate
 
 BATCHES = [(40, 10), (0, 80), (30, 30), (0, 90)]
 
@@ -20,7 +27,12 @@ def committed(run):
 def test_a_run_starts_ends_and_tells_every_batch():
     run = simulate(StaticGrid(4), BATCHES, tuple_bytes=(8, 16), streams=("l", "o"))
     start, *middle, end = run
-    assert isinstance(start, RunStarted) and start.clock == "modelled" and start.streams == ("l", "o") and start.batches == 4
+    assert (
+        isinstance(start, RunStarted)
+        and start.clock == "modelled"
+        and start.streams == ("l", "o")
+        and start.batches == 4
+    )
     assert end == RunEnded(3, "completed")
     assert [e.batch for e in middle if isinstance(e, BatchPlanned)] == [0, 1, 2, 3]
     assert [e.received for e in committed(run)] == [list(b) for b in BATCHES]
@@ -49,7 +61,9 @@ def test_the_same_seed_gives_the_same_run():
     ],
 )
 def test_what_a_tuple_costs(placement, sent, stored):
-    """Copies sent and replicas stored of each of 280 tuples, in tuples and in bytes; the biclique adds the other side."""
+    """Copies sent and replicas stored of each of 280 tuples, in tuples and in bytes; the biclique
+    adds the other side.
+    """
     run = committed(simulate(placement, [(40, 40), (100, 100)], tuple_bytes=(10, 10)))
     first, last = run
     assert sum(last.host_stored) == 280 * stored and sum(last.host_stored_bytes) == 2800 * stored
@@ -57,7 +71,9 @@ def test_what_a_tuple_costs(placement, sent, stored):
     assert not any(sum(e.host_moved) + sum(e.host_discarded) for e in run)
 
 
-@pytest.mark.parametrize("placement", [Centralized(), StaticGrid(6), JoinBiclique(3), AdaptiveGrid(16)])
+@pytest.mark.parametrize(
+    "placement", [Centralized(), StaticGrid(6), JoinBiclique(3), AdaptiveGrid(16)]
+)
 def test_every_pair_of_tuples_is_compared_once(placement):
     run = committed(simulate(placement, BATCHES))
     assert sum(sum(e.host_compared) for e in run) == 70 * 210
@@ -69,7 +85,12 @@ def test_tuples_are_conserved_host_by_host_in_migrations():
     assert moves >= 2 and moves == sum(isinstance(e, MigrationEnded) for e in run)
     stored = [0] * 16
     for e in committed(run):
-        came = [a + b + c - d for a, b, c, d in zip(stored, e.host_received, e.host_moved, e.host_discarded, strict=True)]
+        came = [
+            a + b + c - d
+            for a, b, c, d in zip(
+                stored, e.host_received, e.host_moved, e.host_discarded, strict=True
+            )
+        ]
         assert came == e.host_stored
         stored = e.host_stored
 
@@ -81,15 +102,26 @@ def test_block_facts_add_up_to_what_hosts_store():
         for id in e.dropped:
             del blocks[id]
         blocks |= {b[0]: b for b in e.blocks}
-        stored = [sum(rows for _, _, _, _, hosts, rows, _ in blocks.values() if h in hosts) for h in range(8)]
+        stored = [
+            sum(rows for _, _, _, _, hosts, rows, _ in blocks.values() if h in hosts)
+            for h in range(8)
+        ]
         assert stored == e.host_stored
 
 
 def test_a_migration_that_runs_at_the_end_is_finished_in_empty_batches():
     run = simulate(AdaptiveGrid(16, statistics="exact"), [(100, 100), (400, 0), (0, 10)])
     extra = [e for e in committed(run) if not any(e.received)]
-    assert extra and isinstance(run[-2], BatchCommitted) and run[0].batches == 3 + len(extra) == run[-1].batch + 1
-    assert sum(isinstance(e, MigrationEnded) for e in run) == sum(isinstance(e, MigrationStarted) for e in run) >= 1
+    assert (
+        extra
+        and isinstance(run[-2], BatchCommitted)
+        and run[0].batches == 3 + len(extra) == run[-1].batch + 1
+    )
+    assert (
+        sum(isinstance(e, MigrationEnded) for e in run)
+        == sum(isinstance(e, MigrationStarted) for e in run)
+        >= 1
+    )
     assert sum(sum(e.host_compared) for e in committed(run)) == 500 * 110
 
 

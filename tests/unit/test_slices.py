@@ -5,14 +5,23 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
+from braid.papers.slices import cuts as slices
+from braid.papers.slices.cost import Shared, state_slice
+from braid.papers.slices.cuts import (
+    Statistics,
+    chain_cost,
+    chain_memory,
+    cpu_chain,
+    edge_cost,
+    edge_memory,
+    unfiltered,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.sharing import slices
-from toolkit.sharing.costs import Shared, state_slice
-from toolkit.sharing.slices import Statistics, chain_cost, chain_memory, cpu_chain, edge_cost, edge_memory, unfiltered
-
-ages = st.lists(st.integers(1, 60), min_size=1, max_size=8, unique=True).map(lambda w: tuple(map(float, sorted(w))))
+ages = st.lists(st.integers(1, 60), min_size=1, max_size=8, unique=True).map(
+    lambda w: tuple(map(float, sorted(w)))
+)
 fraction = st.floats(0.01, 1)
 
 
@@ -20,7 +29,9 @@ fraction = st.floats(0.01, 1)
 def settings_of_a_stream(draw, filters=True):
     windows = draw(ages)
     n = len(windows)
-    falling = st.lists(fraction, min_size=n, max_size=n).map(lambda f: tuple(sorted(f, reverse=True)))
+    falling = st.lists(fraction, min_size=n, max_size=n).map(
+        lambda f: tuple(sorted(f, reverse=True))
+    )
     surviving = (draw(falling), draw(falling)) if filters else ((1.0,) * n,) * 2
     rates = draw(st.tuples(st.floats(0.1, 100), st.floats(0.1, 100)))
     queries = tuple(draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)))
@@ -40,21 +51,27 @@ def test_cpu_chain_is_the_cheapest_of_all_chains(setting):
     chain = cpu_chain(windows, statistics)
     least = min(chain_cost(c, windows, statistics) for c in chains)
     assert chain in chains and chain_cost(chain, windows, statistics) == pytest.approx(least)
-    assert chain_cost(chain, windows, statistics) <= chain_cost(windows, windows, statistics) * (1 + 1e-9)
+    assert chain_cost(chain, windows, statistics) <= chain_cost(windows, windows, statistics) * (
+        1 + 1e-9
+    )
 
 
 @given(settings_of_a_stream())
 def test_no_chain_holds_less_than_mem_opt(setting):
     windows, statistics = setting
     least = chain_memory(slices.memory_chain(windows), windows, statistics)
-    assert all(chain_memory(c, windows, statistics) >= least * (1 - 1e-9) for c in all_chains(windows)), "Theorem 6"
+    assert all(
+        chain_memory(c, windows, statistics) >= least * (1 - 1e-9) for c in all_chains(windows)
+    ), "Theorem 6"
 
 
 @given(settings_of_a_stream(filters=False))
 def test_without_selections_every_chain_holds_the_longest_window(setting):
     windows, statistics = setting
     for chain in all_chains(windows):
-        assert chain_memory(chain, windows, statistics) == pytest.approx(statistics.rates[0] * windows[-1]), "Theorem 5"
+        assert chain_memory(chain, windows, statistics) == pytest.approx(
+            statistics.rates[0] * windows[-1]
+        ), "Theorem 5"
 
 
 @given(settings_of_a_stream(filters=False), st.data())
@@ -67,7 +84,8 @@ def test_merging_changes_both_streams_together_by_the_difference_of_section_7_2(
     apart = sum(edge_cost(k, k + 1, windows, x) for k in range(i, j) for x in streams)
     merged = sum(edge_cost(i, j, windows, x) for x in streams)
     width, less = windows[j - 1] - (windows[i - 1] if i else 0), j - i - 1
-    # with the C_sys of the j - i slices less that of the one that is left; the book prints it for all of them
+    # with the C_sys of the j - i slices less that of the one that is left; the book prints it for
+    # all of them
     wanted = (a + b) * less - 2 * a * b * width * join * less + c * less * (a + b)
     assert apart - merged == pytest.approx(wanted, rel=1e-6, abs=1e-9 * apart)
 
@@ -80,14 +98,18 @@ def test_equation_5_1_but_for_the_purging_that_a_selection_saves(rate, rho, sigm
     book = state_slice(Shared(rate, windows, sigma, join))
     assert sum(chain_memory(windows, windows, s) for s in (a, b)) == pytest.approx(book.memory)
     saved = rate * (1 - sigma)
-    assert sum(chain_cost(windows, windows, s) for s in (a, b)) == pytest.approx(book.probe + book.purge + book.route - saved)
+    assert sum(chain_cost(windows, windows, s) for s in (a, b)) == pytest.approx(
+        book.probe + book.purge + book.route - saved
+    )
 
 
 def test_a_merged_slice_holds_and_probes_what_a_selection_would_have_stopped():
     s = Statistics((10.0, 10.0), 0.1, ((1.0, 0.2), (1.0, 0.2)), 0.0, (1, 1))
     windows = (1.0, 10.0)
     assert edge_memory(0, 2, windows, s) == 100
-    assert edge_memory(0, 1, windows, s) + edge_memory(1, 2, windows, s) == pytest.approx(10 + 0.2 * 90)
+    assert edge_memory(0, 1, windows, s) + edge_memory(1, 2, windows, s) == pytest.approx(
+        10 + 0.2 * 90
+    )
     assert edge_cost(0, 2, windows, s) == 10 * (1 + 100 * 1.1)
     assert edge_cost(1, 2, windows, s) == pytest.approx(2 * (1 + 18))
 
@@ -124,9 +146,18 @@ def test_choose_takes_cpu_opt_unless_it_holds_too_much():
         (lambda: unfiltered((1.0, 1.0), 2.0, 0.0, 1), "join is at most 1"),
         (lambda: Statistics((1.0, 1.0), 0.1, ((1.0,), (1.0, 1.0)), 0.0, (1,)), "one for each"),
         (lambda: Statistics((1.0, 1.0), 0.1, ((0.5, 0.6), (1.0, 1.0)), 0.0, (1, 1)), "never rise"),
-        (lambda: chain_cost((2.0,), (1.0, 3.0), unfiltered((1.0, 1.0), 0.1, 0.0, 2)), "does not rise"),
-        (lambda: chain_cost((1.0,), (1.0, 3.0), unfiltered((1.0, 1.0), 0.1, 0.0, 2)), "to the last"),
-        (lambda: chain_memory((3.0, 1.0, 3.0), (1.0, 3.0), unfiltered((1.0, 1.0), 0.1, 0.0, 2)), "does not rise"),
+        (
+            lambda: chain_cost((2.0,), (1.0, 3.0), unfiltered((1.0, 1.0), 0.1, 0.0, 2)),
+            "does not rise",
+        ),
+        (
+            lambda: chain_cost((1.0,), (1.0, 3.0), unfiltered((1.0, 1.0), 0.1, 0.0, 2)),
+            "to the last",
+        ),
+        (
+            lambda: chain_memory((3.0, 1.0, 3.0), (1.0, 3.0), unfiltered((1.0, 1.0), 0.1, 0.0, 2)),
+            "does not rise",
+        ),
     ],
 )
 def test_refusals(wrong, says):

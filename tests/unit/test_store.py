@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from braid.core.events import MigrationEnded, RunEnded
+from braid.core.plan import Block
+from braid.engine.store import Slot, State, Store
 from hypothesis import given
 from hypothesis import strategies as st
-
-from toolkit.events import MigrationEnded, RunEnded
-from toolkit.plan import Block
-from toolkit.store import Slot, State, Store
 
 NUMBER = st.integers(0, 2**40)
 TIME = st.integers(-(2**62), 2**62)
@@ -27,17 +26,38 @@ def states(draw: st.DrawFn) -> State:
     for i in draw(st.sets(NUMBER, max_size=6)):
         hosts = tuple(sorted(draw(st.sets(st.integers(0, 63), min_size=1, max_size=4))))
         span = draw(st.one_of(st.none(), st.tuples(TIME, TIME)))
-        blocks[i] = Block(i, draw(st.integers(0, 2)), draw(KEYS), draw(NUMBER), hosts, draw(NUMBER), draw(NUMBER), span)
+        blocks[i] = Block(
+            i,
+            draw(st.integers(0, 2)),
+            draw(KEYS),
+            draw(NUMBER),
+            hosts,
+            draw(NUMBER),
+            draw(NUMBER),
+            span,
+        )
     files = st.sampled_from(["000001-0-aa-0.arrow", "000001-1-bb-0.arrow", "000002-0-cc-1.arrow"])
     slot = st.builds(Slot, files, st.integers(0, 9), st.one_of(st.none(), KEYS))
     slots = {(b.id, h): draw(slot) for b in blocks.values() for h in b.hosts}
     three = st.lists(NUMBER, min_size=3, max_size=3)
     plain = st.one_of(st.none(), st.booleans(), NUMBER, st.text())
-    policy = draw(st.recursive(plain, lambda x: st.lists(x) | st.dictionaries(st.text(), x), max_leaves=5))
+    policy = draw(
+        st.recursive(plain, lambda x: st.lists(x) | st.dictionaries(st.text(), x), max_leaves=5)
+    )
     return State(
-        draw(NUMBER), draw(NUMBER), blocks, slots, draw(NUMBER), policy, draw(three), draw(three), draw(three),
-        draw(st.lists(st.one_of(st.none(), TIME), min_size=3, max_size=3)), draw(st.lists(NUMBER)), [[1, 2]],
-    )  # fmt: skip
+        draw(NUMBER),
+        draw(NUMBER),
+        blocks,
+        slots,
+        draw(NUMBER),
+        policy,
+        draw(three),
+        draw(three),
+        draw(three),
+        draw(st.lists(st.one_of(st.none(), TIME), min_size=3, max_size=3)),
+        draw(st.lists(NUMBER)),
+        [[1, 2]],
+    )
 
 
 @given(states())
@@ -60,7 +80,9 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-def commit(store: Store, batch: int, blocks: list[str], results: list[str], tidy: bool = True) -> State:
+def commit(
+    store: Store, batch: int, blocks: list[str], results: list[str], tidy: bool = True
+) -> State:
     """A batch as the engine makes it: tasks write files, then the driver commits."""
     for folder, names in ((store.blocks, blocks), (store.results, results)):
         for name in names:
@@ -78,7 +100,12 @@ def names(folder: Path) -> list[str]:
 
 
 def test_before_the_first_commit_there_is_nothing(store: Store) -> None:
-    assert (store.state(), store.committed(), store.result_files(), store.history()) == (None, [], [], [])
+    assert (store.state(), store.committed(), store.result_files(), store.history()) == (
+        None,
+        [],
+        [],
+        [],
+    )
 
 
 def test_the_last_manifest_says_what_exists(store: Store) -> None:
@@ -131,7 +158,7 @@ def test_a_commit_is_whole_or_absent(store: Store, monkeypatch: pytest.MonkeyPat
     def dies(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("toolkit.store.json.dump", dies)
+    monkeypatch.setattr("braid.engine.store.json.dump", dies)
     with pytest.raises(OSError, match="no space left"):
         store.commit(1, "state-000001-x.json", [], [])
     assert (Store(store.path).state(), store.committed()) == (first, [0])

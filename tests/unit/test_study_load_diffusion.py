@@ -1,4 +1,6 @@
-"""The experiments of Gu 2007 on small settings: what they return, and the shapes that hold for any seed."""
+"""The experiments of Gu 2007 on small settings: what they return, and the shapes that hold for any
+seed.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,10 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-
-from toolkit.events import BatchCommitted
-from toolkit.hosts import REFERENCE_MIPS
-from toolkit.studies import load_diffusion as study
-from toolkit.studies.load_diffusion import ALIGNED_OR_COORDINATED, PLACEMENTS, RIVALS, Setting
+from braid.core.cluster import REFERENCE_MIPS
+from braid.core.events import BatchCommitted
+from braid.studies import diffusion as study
+from braid.studies.diffusion import ALIGNED_OR_COORDINATED, PLACEMENTS, RIVALS, Setting
 
 SMALL = Setting(streams=3, window=5.0, hosts=6, seconds=10)
 
@@ -22,11 +23,17 @@ def outcome(name: str, setting: Setting = SMALL) -> dict[str, float]:
 
 
 def test_a_setting_gives_the_same_arrivals_every_time_and_bursts_keep_the_mean():
-    assert study.arrivals(SMALL).counts() == study.arrivals(SMALL).counts() != study.arrivals(replace(SMALL, seed=1)).counts()
+    assert (
+        study.arrivals(SMALL).counts()
+        == study.arrivals(SMALL).counts()
+        != study.arrivals(replace(SMALL, seed=1)).counts()
+    )
     long = replace(SMALL, seconds=2000, rates=(10.0, 10.0))
     counts = study.arrivals(replace(long, burst=1.0, rates=(20.0, 20.0))).counts()
     assert len(counts) == 2005
-    assert sum(map(sum, counts)) == pytest.approx(sum(map(sum, study.arrivals(long).counts())), rel=0.05)
+    assert sum(map(sum, counts)) == pytest.approx(
+        sum(map(sum, study.arrivals(long).counts())), rel=0.05
+    )
 
 
 def test_an_unknown_placement_is_refused():
@@ -36,9 +43,14 @@ def test_an_unknown_placement_is_refused():
 
 def test_all_but_the_baseline_find_the_same_where_no_host_sheds():
     calm = replace(SMALL, patience=inf)
-    found = {name: study.counts(study.run(study.placement(name, calm), calm))["results"] for name in PLACEMENTS}
+    found = {
+        name: study.counts(study.run(study.placement(name, calm), calm))["results"]
+        for name in PLACEMENTS
+    }
     lost = found.pop("Semantics-unaware")
-    assert max(found.values()) - min(found.values()) <= 2, found  # expected numbers, rounded batch by batch
+    assert max(found.values()) - min(found.values()) <= 2, (
+        found
+    )  # expected numbers, rounded batch by batch
     assert 0 <= lost < 0.5 * found["ATR"]
 
 
@@ -46,7 +58,11 @@ def test_patience_lets_work_wait_and_no_host_does_more_than_it_has_time_for():
     busy = replace(SMALL, rates=(40.0, 60.0), seconds=30)
     hasty, patient = replace(busy, patience=0.0), replace(busy, patience=10.0)
     assert outcome("ATR", hasty)["throughput"] < outcome("ATR", patient)["throughput"]
-    done = [e.host_seconds for e in study.run(study.placement("ATR", patient), patient) if isinstance(e, BatchCommitted)]
+    done = [
+        e.host_seconds
+        for e in study.run(study.placement("ATR", patient), patient)
+        if isinstance(e, BatchCommitted)
+    ]
     for host in zip(*done, strict=True):
         assert sum(host) <= 1.05 * (len(done) + patient.patience)
 
@@ -60,7 +76,10 @@ def test_more_than_one_host_does_more_than_one_and_both_beat_the_baselines():
 
 
 def test_machines_are_the_papers():
-    assert all(1000 <= h.mips <= 5000 and 100 <= h.mbps <= 1000 and 500 <= h.memory_mb <= 1000 for h in SMALL.machines(50))
+    assert all(
+        1000 <= h.mips <= 5000 and 100 <= h.mbps <= 1000 and 500 <= h.memory_mb <= 1000
+        for h in SMALL.machines(50)
+    )
     assert SMALL.costs.transfer_ms == 1 and SMALL.costs.probe_ms == 10 and REFERENCE_MIPS == 3000
 
 
@@ -108,9 +127,26 @@ def test_the_greedy_cover_is_exact_with_a_bound_on_copies_and_within_chvatals_wi
 
 
 def test_a_run_from_the_command_line_tells_how_long_it_took(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["load_diffusion", "CTR", "--hosts", "4", "--streams", "2", "--window", "2", "--seconds", "3"])
+    monkeypatch.setattr(
+        "sys.argv",
+        [
+            "load_diffusion",
+            "CTR",
+            "--hosts",
+            "4",
+            "--streams",
+            "2",
+            "--window",
+            "2",
+            "--seconds",
+            "3",
+        ],
+    )
     study.main()
-    assert re.fullmatch(r"CTR: \d+\.\d s \(measured\); throughput .*, stored 2 \(modelled\)\n", capsys.readouterr().out)
+    assert re.fullmatch(
+        r"CTR: \d+\.\d s \(measured\); throughput .*, stored 2 \(modelled\)\n",
+        capsys.readouterr().out,
+    )
 
 
 def test_ten_thousand_hosts_finish_in_minutes():

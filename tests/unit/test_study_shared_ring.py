@@ -1,4 +1,6 @@
-"""The study of the shared ring: what it counts is what the engine stored, what DuckDB finds is the definition."""
+"""The study of the shared ring: what it counts is what the engine stored, what DuckDB finds is the
+definition.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from braid.core.events import BatchCommitted
+from braid.studies import shared_ring as study
+from braid.workloads.dashboards import Dashboard, Shared
+from braid.workloads.tpch import Workload
 from unit.test_audience import Counted, made, some_batches
-
-from toolkit.events import BatchCommitted
-from toolkit.studies import shared_ring as study
-from toolkit.workloads.dashboards import Dashboard, Shared
-from toolkit.workloads.tpch import Workload
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 QUERIES = (
@@ -32,14 +33,23 @@ def streams() -> dict[str, Any]:
     for n, alias in enumerate("ab"):
         draw = np.random.default_rng(n)
         ts = [START + timedelta(seconds=int(k)) for k in range(30)]
-        columns = {"id": range(30), "ts": ts, "k": draw.integers(0, 2, 30), "v": draw.integers(0, 10, 30)}
-        tables[alias] = pa.table({**columns, "batch": pa.array([k // 3 for k in range(30)], pa.int32())})
+        columns = {
+            "id": range(30),
+            "ts": ts,
+            "k": draw.integers(0, 2, 30),
+            "v": draw.integers(0, 10, 30),
+        }
+        tables[alias] = pa.table(
+            {**columns, "batch": pa.array([k // 3 for k in range(30)], pa.int32())}
+        )
     return tables
 
 
 @pytest.fixture(scope="module")
 def oracle() -> study.Oracle:
-    frames = {alias: SimpleNamespace(toArrow=lambda t=table: t) for alias, table in streams().items()}
+    frames = {
+        alias: SimpleNamespace(toArrow=lambda t=table: t) for alias, table in streams().items()
+    }
     return study.Oracle(Shared(Workload("small", frames, "a.k = b.k", "ts"), QUERIES))  # type: ignore[arg-type]
 
 
@@ -73,12 +83,18 @@ def test_of_use_is_what_some_query_has_in_its_window_as_a_batch_ends(oracle: stu
         use = set()
         for q in QUERIES:
             for alias, rows in zip("ab", chosen(q), strict=True):
-                use |= {(alias, r["id"]) for r in rows if r["batch"] <= batch and age(now, r) < reach(q, alias)}
+                use |= {
+                    (alias, r["id"])
+                    for r in rows
+                    if r["batch"] <= batch and age(now, r) < reach(q, alias)
+                }
         assert found[batch] == len(use)
 
 
 def test_balance_and_shares_add_up_to_what_is_stored(tmp_path: Path):
-    run = Counted(tmp_path / "run", made((8, 8), (24, 24)), 3, streams=2).fed(some_batches(20, streams=2))
+    run = Counted(tmp_path / "run", made((8, 8), (24, 24)), 3, streams=2).fed(
+        some_batches(20, streams=2)
+    )
     commits = [e for e in run.events if isinstance(e, BatchCommitted)]
     by_batch = study.balance(run.events)
     assert by_batch["held"].tolist() == [sum(e.host_stored) for e in commits]
@@ -90,18 +106,27 @@ def test_balance_and_shares_add_up_to_what_is_stored(tmp_path: Path):
 
 def test_a_ring_with_selections_pushed_in_does_less_at_every_length():
     work = study.lengths().pivot(index="nodes", columns="selections", values="work_modelled")
-    assert (work["pushed in"] < work["pulled up"]).all() and work.diff().dropna().gt(0).all().all(), "and sends more, the longer"
+    assert (work["pushed in"] < work["pulled up"]).all() and work.diff().dropna().gt(
+        0
+    ).all().all(), "and sends more, the longer"
 
 
 def test_modelled_tuples_of_stretches_add_up_to_those_of_the_windows():
     edges = np.linspace(0, 32, 9)
-    assert sum(study._dense(a, b) for a, b in zip(edges, edges[1:], strict=False)) == pytest.approx(12 + 0.2 * 20)
+    assert sum(study._dense(a, b) for a, b in zip(edges, edges[1:], strict=False)) == pytest.approx(
+        12 + 0.2 * 20
+    )
 
 
 def test_equal_stretches_of_age_put_more_on_one_host_than_the_run_does(tmp_path: Path):
-    """Young tuples are held in numbers, old ones are few: a block of a batch is as old as its batch, a second each."""
+    """Young tuples are held in numbers, old ones are few: a block of a batch is as old as its
+    batch, a second each.
+    """
     selective = made((12, 12), (32, 32), where=((None, None), ("v = 9", "v = 9")))
     run = Counted(tmp_path / "run", selective, 3, streams=2).fed(some_batches(48, streams=2))
     even, counted = study.evenly(run.events), study.balance(run.events)
     assert even["batch"].tolist() == counted["batch"].tolist() and even["ratio"].between(1, 3).all()
-    assert counted["deployment"].max() > 1 and even["ratio"].iloc[-8:].mean() > counted["ratio"].iloc[-8:].mean()
+    assert (
+        counted["deployment"].max() > 1
+        and even["ratio"].iloc[-8:].mean() > counted["ratio"].iloc[-8:].mean()
+    )

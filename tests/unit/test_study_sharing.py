@@ -1,4 +1,6 @@
-"""The studies of Wang 2008, Part I: counting checked pair by pair, and the shapes that hold whatever the seed."""
+"""The studies of Wang 2008, Part I: counting checked pair by pair, and the shapes that hold
+whatever the seed.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,30 @@ from itertools import product
 
 import numpy as np
 import pytest
-
-from toolkit.sharing import slices
-from toolkit.sharing.costs import Shared
-from toolkit.studies import sharing
-from toolkit.studies.counted import Run, plan
+from braid.papers.slices import cuts as slices
+from braid.papers.slices.cost import Shared
+from braid.studies import slices as sharing
+from braid.studies.counted import Run, plan
 
 SMALL = Shared(6.0, (1.0, 2.0, 5.0), 0.4, 0.3)
 
 
 def test_every_number_that_is_not_a_setting_says_whether_it_is_counted_or_modelled():
-    known = {"rho", "sigma", "join", "against", "m", "n", "resource", "windows", "rate", "strategy", "queries", "chain", "slices"}
+    known = {
+        "rho",
+        "sigma",
+        "join",
+        "against",
+        "m",
+        "n",
+        "resource",
+        "windows",
+        "rate",
+        "strategy",
+        "queries",
+        "chain",
+        "slices",
+    }
     for frame in (
         sharing.memory_savings((0.2, 0.5)),
         sharing.cpu_savings((0.2, 0.5)),
@@ -33,10 +48,14 @@ def test_every_number_that_is_not_a_setting_says_whether_it_is_counted_or_modell
 def test_table_8_2():
     assert sharing.spread("uniform") == pytest.approx([2.5 * k for k in range(1, 13)])
     assert sharing.spread("mostly small") == pytest.approx([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30])
-    assert sharing.spread("small large") == pytest.approx([1, 2, 3, 4, 5, 6, 25, 26, 27, 28, 29, 30])
+    assert sharing.spread("small large") == pytest.approx(
+        [1, 2, 3, 4, 5, 6, 25, 26, 27, 28, 29, 30]
+    )
     for name, n in ((name, n) for name in sharing.SPREADS for n in (24, 36)):
         windows = sharing.spread(name, n)
-        assert len(windows) == n and set(sharing.spread(name)) <= {round(w, 9) for w in windows}, "the twelve are among them"
+        assert len(windows) == n and set(sharing.spread(name)) <= {round(w, 9) for w in windows}, (
+            "the twelve are among them"
+        )
 
 
 @pytest.mark.parametrize("name, n", [("skewed", 12), ("uniform", 13), ("uniform", 0)])
@@ -49,7 +68,10 @@ def all_pairs(run):
     """For each side of A and band: how many pairs, one by one."""
     edges = [0, *(w * 1e6 for w in run.queries.windows)]
     ages = [np.abs(a[:, None] - run.b[None, :]).ravel() for a in run.a]
-    return [[int(((low <= x) & (x < high)).sum()) for low, high in zip(edges, edges[1:], strict=False)] for x in ages]
+    return [
+        [int(((low <= x) & (x < high)).sum()) for low, high in zip(edges, edges[1:], strict=False)]
+        for x in ages
+    ]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -67,7 +89,9 @@ def test_state_is_what_is_young_enough():
     for held, times in zip(run.state, stored, strict=True):
         ages = moments[:, None] - times[None, :]
         for k, value in enumerate(held):
-            assert value == pytest.approx(((edges[k] <= ages) & (ages < edges[k + 1])).sum(axis=1).mean())
+            assert value == pytest.approx(
+                ((edges[k] <= ages) & (ages < edges[k + 1])).sum(axis=1).mean()
+            )
 
 
 def test_plans_compare_what_their_joins_say():
@@ -76,7 +100,9 @@ def test_plans_compare_what_their_joins_say():
     everything = passes + fails + b
     assert run.compared("pull-up") == pairs.sum() + matches.sum() * 3 + everything
     chain = pairs[:, 0].sum() + pairs[0, 1:].sum() + matches[:, 0].sum()
-    assert run.compared("state-slice") == chain + everything + 2 * (passes + b) + (passes + fails) + 2 * (passes + b)
+    assert run.compared("state-slice") == chain + everything + 2 * (passes + b) + (
+        passes + fails
+    ) + 2 * (passes + b)
     split = pairs[1, 0] + pairs[0].sum() + 2 * matches[0].sum() + matches[:, 0].sum()
     assert run.compared("partition") == split + (passes + fails) + (passes + fails + 2 * b)
     assert run.delivered == matches[:, 0].sum() + matches[0, :2].sum() + matches[0].sum()
@@ -87,24 +113,35 @@ def test_a_chain_of_one_slice_routes_like_pull_up():
     run = Run(q, seconds=20.0)
     parts = plan(q, "state-slice", (5.0,))
     assert parts == plan(q, "pull-up")
-    assert run.compared("state-slice", (5.0,)) - run.compared("pull-up") == 2 * run.passed(parts), "two union operators"
+    assert run.compared("state-slice", (5.0,)) - run.compared("pull-up") == 2 * run.passed(parts), (
+        "two union operators"
+    )
 
 
 def test_counted_and_modelled_agree():
     found = sharing.strategies(rates=(20.0, 60.0), seed=3)
     assert len(found) == 27 * 2 * 3
-    assert found["state_counted"].to_numpy() == pytest.approx(found["state_modelled"].to_numpy(), rel=0.1)
+    assert found["state_counted"].to_numpy() == pytest.approx(
+        found["state_modelled"].to_numpy(), rel=0.1
+    )
     ratio = found["service_counted"] / found["service_modelled"]
-    assert ratio.between(0.9, 1.15).all(), "a run that starts with empty states, and purges only what comes"
+    assert ratio.between(0.9, 1.15).all(), (
+        "a run that starts with empty states, and purges only what comes"
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_chain_is_best_in_all_27_settings(seed):
     found = sharing.strategies(rates=(20.0, 80.0), seed=seed)
     keys = ["windows", "sigma", "join", "rate"]
-    state, service = (found.pivot(index=keys, columns="strategy", values=f"{v}_counted") for v in ("state", "service"))
+    state, service = (
+        found.pivot(index=keys, columns="strategy", values=f"{v}_counted")
+        for v in ("state", "service")
+    )
     for other in ("pull-up", "partition"):
-        assert (state["state-slice"] < state[other]).all() and (service["state-slice"] > service[other]).all()
+        assert (state["state-slice"] < state[other]).all() and (
+            service["state-slice"] > service[other]
+        ).all()
     gain = (service["state-slice"] / service["pull-up"]).unstack("join")
     assert (gain[0.4] > gain[0.025]).all(), "what the chain saves most is routing"
     by = (1 - state["state-slice"] / state["pull-up"]).unstack("sigma")
@@ -130,8 +167,13 @@ def test_overhead_ranges_are_those_of_cpu_chain(name):
 
 def test_no_single_overhead_gives_the_chains_of_section_8_3():
     ranges = sharing.overheads((12,)).set_index(["said", "rate"])
-    high, low = ranges.loc["every window", "high_modelled"], ranges.loc["two slices", "low_modelled"]
-    assert high.tolist() == pytest.approx([1.5, 4.0, 6.5, 9.0]) and low.tolist() == pytest.approx([49, 99, 149, 199])
+    high, low = (
+        ranges.loc["every window", "high_modelled"],
+        ranges.loc["two slices", "low_modelled"],
+    )
+    assert high.tolist() == pytest.approx([1.5, 4.0, 6.5, 9.0]) and low.tolist() == pytest.approx(
+        [49, 99, 149, 199]
+    )
     assert not ranges.loc["small ones merged", "exists"].any()
     assert ranges.loc["small ones merged, large ones too", "exists"].all()
 

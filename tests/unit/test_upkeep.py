@@ -6,23 +6,32 @@ from collections import Counter
 from dataclasses import replace
 from math import ceil, log
 
+from braid.core.compaction import FANOUT, horizon, upkeep
+from braid.core.cover import CoverLedger
+from braid.core.plan import Block, Plan, after
 from hypothesis import given
 from hypothesis import strategies as st
-
-from toolkit.plan import Block, CoverLedger, Plan, after
-from toolkit.upkeep import FANOUT, horizon, upkeep
 
 FULL = (None, None)
 
 
 def block(id: int, rows: int = 10, span: tuple[int, int] = (0, 0), **more: object) -> Block:
-    fields: dict[str, object] = {"stream": 0, "keys": (0, 8), "batch": id, "hosts": (0,), "rows": rows, "bytes": 8 * rows}
+    fields: dict[str, object] = {
+        "stream": 0,
+        "keys": (0, 8),
+        "batch": id,
+        "hosts": (0,),
+        "rows": rows,
+        "bytes": 8 * rows,
+    }
     fields["span"] = span
     return Block(id, **(fields | more))  # type: ignore[arg-type]
 
 
 def test_the_horizon_is_what_the_other_streams_may_still_send() -> None:
-    """Latest times 100, 70 and 90, with 5 of lateness: a waits for b (65), b for c (85), c for b (65)."""
+    """Latest times 100, 70 and 90, with 5 of lateness: a waits for b (65), b for c (85), c for b
+    (65).
+    """
     assert horizon((100, 70, 90), 5) == (65, 85, 65)
 
 
@@ -51,7 +60,9 @@ def test_full_history_and_pinned_blocks_stay() -> None:
 
 
 def test_four_of_a_tier_become_one() -> None:
-    """Tiers: below 16384 tuples, below 65536, ...; blocks 1 to 4 are of the lowest, 5 to 7 of the next."""
+    """Tiers: below 16384 tuples, below 65536, ...; blocks 1 to 4 are of the lowest, 5 to 7 of the
+    next.
+    """
     small = [block(i, 100, (i, i + 5)) for i in (1, 2, 3, 4)]
     large = [block(i, 20_000) for i in (5, 6, 7)]
     plan = upkeep([*small, *large], 8, (), FULL, FULL)
@@ -68,7 +79,9 @@ def test_pieces_of_a_cut_grow_together_again_where_their_keys_touch() -> None:
     block 4         |---|
     block 5                 |---|     apart
     """
-    pieces = [block(i, keys=keys) for i, keys in enumerate([(0, 2), (2, 4), (0, 2), (2, 4), (6, 8)], 1)]
+    pieces = [
+        block(i, keys=keys) for i, keys in enumerate([(0, 2), (2, 4), (0, 2), (2, 4), (6, 8)], 1)
+    ]
     (merge,) = upkeep(pieces, 9, (), FULL, FULL).derivations
     assert (merge.sources, merge.block.keys) == ((1, 2, 3, 4), (0, 4))
 
@@ -92,11 +105,15 @@ BLOCKS = st.lists(
         lambda stream, keys, hosts, rows, start, length: block(
             0, rows, (start, start + length), stream=stream, keys=keys, hosts=hosts
         ),
-        st.integers(0, 1), st.sampled_from([(0, 2), (1, 4), (5, 8), (0, 4), (6, 7)]), st.sampled_from([(0,), (1, 2)]),
-        st.sampled_from([1, 50, 30_000]), st.integers(0, 300), st.integers(0, 50),
+        st.integers(0, 1),
+        st.sampled_from([(0, 2), (1, 4), (5, 8), (0, 4), (6, 7)]),
+        st.sampled_from([(0,), (1, 2)]),
+        st.sampled_from([1, 50, 30_000]),
+        st.integers(0, 300),
+        st.integers(0, 50),
     ),
     max_size=40,
-)  # fmt: skip
+)
 
 
 def hull(blocks: list[Block]) -> tuple[int, int]:
@@ -123,18 +140,26 @@ def settled(blocks: list[Block], pinned: set[int]) -> list[Block]:
 
 
 @given(BLOCKS.filter(len), st.sets(st.integers(0, 39), max_size=8))
-def test_fewer_than_four_small_blocks_that_touch_are_left(blocks: list[Block], pinned: set[int]) -> None:
+def test_fewer_than_four_small_blocks_that_touch_are_left(
+    blocks: list[Block], pinned: set[int]
+) -> None:
     """All blocks here are either of the lowest tier or, with 30,000 rows, of a higher one."""
     pinned = {p for p in pinned if p < len(blocks)}
     left = settled([replace(b, id=i) for i, b in enumerate(blocks)], pinned)
     for stream, hosts in {(b.stream, b.hosts) for b in left}:
-        small = [b for b in left if (b.stream, b.hosts) == (stream, hosts) and b.id not in pinned and b.rows < 16_384]
+        small = [
+            b
+            for b in left
+            if (b.stream, b.hosts) == (stream, hosts) and b.id not in pinned and b.rows < 16_384
+        ]
         assert all(len(some) < FANOUT for some in touching(small))
 
 
 @given(st.integers(0, 4), st.integers(1, 60_000), st.sets(st.integers(0, 15)))
 def test_the_pieces_of_a_cut_block_grow_together(cuts: int, rows: int, pinned: set[int]) -> None:
-    """Not over a gap, and not with pieces that are pinned, as those that have still to move. In each tier three are left."""
+    """Not over a gap, and not with pieces that are pinned, as those that have still to move. In
+    each tier three are left.
+    """
     width = 16 >> cuts
     pieces = [block(k, rows, batch=5, keys=(k * width, (k + 1) * width)) for k in range(1 << cuts)]
     pinned = {p for p in pinned if p < len(pieces)}
@@ -142,10 +167,17 @@ def test_the_pieces_of_a_cut_block_grow_together(cuts: int, rows: int, pinned: s
     assert sum(b.rows for b in left) == rows * sum(b.id not in pinned for b in pieces)
     runs = touching(left)
     assert all(len(run) <= 2 * (FANOUT - 1) for run in runs)
-    assert [hull(run) for run in runs] == [hull(run) for run in touching([b for b in pieces if b.id not in pinned])]
+    assert [hull(run) for run in runs] == [
+        hull(run) for run in touching([b for b in pieces if b.id not in pinned])
+    ]
 
 
-@given(BLOCKS, st.sets(st.integers(0, 39), max_size=8), st.sampled_from([None, 100, 400]), st.integers(0, 400))
+@given(
+    BLOCKS,
+    st.sets(st.integers(0, 39), max_size=8),
+    st.sampled_from([None, 100, 400]),
+    st.integers(0, 400),
+)
 def test_upkeep_keeps_every_live_tuple_where_it_was(
     blocks: list[Block], pinned: set[int], window: int | None, now: int
 ) -> None:
@@ -160,10 +192,16 @@ def test_upkeep_keeps_every_live_tuple_where_it_was(
         assert d.block.rows == sum(b.rows for b in sources)
         assert not pinned.intersection(d.sources)
         start, end = d.block.span or (0, 0)
-        assert window is None or end - start <= max(window // 4, *(b.span[1] - b.span[0] for b in sources if b.span))
+        assert window is None or end - start <= max(
+            window // 4, *(b.span[1] - b.span[0] for b in sources if b.span)
+        )
     left = after(blocks, plan)
     assert pinned & known.keys() <= {b.id for b in left}
-    gone = [b for b in blocks if b.id in plan.drops and not any(b.id in d.sources for d in plan.derivations)]
+    gone = [
+        b
+        for b in blocks
+        if b.id in plan.drops and not any(b.id in d.sources for d in plan.derivations)
+    ]
     assert all(window is not None and b.span and b.span[1] + window <= now for b in gone)
 
     def held(some: list[Block] | tuple[Block, ...]) -> Counter[object]:
@@ -183,5 +221,6 @@ def test_the_number_of_blocks_grows_with_the_logarithm_of_the_history(sizes: lis
     tiers = 1 + max(0, ceil(log(sum(sizes) / 4096, FANOUT)))
     assert sum(b.rows for b in live) == sum(sizes)
     assert len(live) <= FANOUT * tiers + 1
-    # above the lowest tier each tuple is rewritten once a tier; below it, at most 16384 tuples at a time
+    # above the lowest tier each tuple is rewritten once a tier; below it, at most 16384 tuples at a
+    # time
     assert rewritten <= sum(sizes) * (tiers + 1) + 16_384 * len(sizes)

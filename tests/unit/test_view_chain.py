@@ -1,28 +1,33 @@
-"""The chain, the merge graph, the table of queries and their panel: what they show, and what they do to a run."""
+"""The chain, the merge graph, the table of queries and their panel: what they show, and what they
+do to a run.
+"""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
 import pytest
+from braid import Centralized
+from braid.core.events import BatchCommitted, QueryAdded, QueryRemoved, RunStarted
+from braid.core.query import Served
+from braid.model.simulate import simulate
+from braid.papers.slices import chain as chains
+from braid.papers.slices import cost as costs
+from braid.papers.slices import cuts as slices
+from braid.papers.slices.chain import Chain as Placement
+from braid.reports.notebook import external_loads
+from braid.sharing.changes import entered
+from braid_widgets.base import progress
+from braid_widgets.base.fold import fold
+from braid_widgets.base.queries import Asked, QueryTable
+from braid_widgets.slices import chain, merge_graph
+from braid_widgets.slices.chain_panel import SOURCES, ChainPanel
+from braid_widgets.slices.strategies import charts, compared, modelled, statistics
 from unit.test_sharing import Shared
 
-from toolkit.audience import Served
-from toolkit.events import BatchCommitted, QueryAdded, QueryRemoved, RunStarted
-from toolkit.headless import external_loads
-from toolkit.placement import Centralized
-from toolkit.sharing import chain as chains
-from toolkit.sharing import costs, slices
-from toolkit.sharing.chain import Chain as Placement
-from toolkit.sharing.queries import entered
-from toolkit.simulate import simulate
-from widgets import chain, merge_graph, progress
-from widgets.chain_panel import SOURCES, ChainPanel
-from widgets.fold import fold
-from widgets.queries import Asked, QueryTable
-from widgets.strategies import charts, compared, modelled, statistics
-
-SERVED = entered(entered((), Served("near", (4, 4), (None, None))), Served("far", (12, 12), ("v < 3", None)))
+SERVED = entered(
+    entered((), Served("near", (4, 4), (None, None))), Served("far", (12, 12), ("v < 3", None))
+)
 
 
 class Recorded(Shared):
@@ -31,7 +36,10 @@ class Recorded(Shared):
     def __init__(self, folder, queries=SERVED):
         self.events = []
         super().__init__(folder, 2, Placement("memory"), queries)
-        self.events += [RunStarted(("a", "b"), "a.k = b.k", {}, "Chain", {}, 1, 63, None), *(self.told(q, -1) for q in queries)]
+        self.events += [
+            RunStarted(("a", "b"), "a.k = b.k", {}, "Chain", {}, 1, 63, None),
+            *(self.told(q, -1) for q in queries),
+        ]
 
     def open(self, queries=()):
         engine = super().open(queries)
@@ -62,12 +70,21 @@ def test_slices_hold_what_the_run_stores_and_serve_queries_with_longer_windows(r
     commits = [e for e in run.events if isinstance(e, BatchCommitted)]
     pictures = chain.frames(run.events)
     for picture, commit in zip(pictures, commits, strict=True):
-        assert [sum(rows for _, _, rows, _, _ in s["slices"]) for s in picture["streams"]] == commit.live
+        assert [
+            sum(rows for _, _, rows, _, _ in s["slices"]) for s in picture["streams"]
+        ] == commit.live
         assert all(0 <= share <= 1 for s in picture["streams"] for *_, share, _ in s["slices"])
         assert [s["came"] for s in picture["streams"]] == commit.received
     a, b = pictures[-1]["streams"]
-    assert [(begin, end, serves) for begin, end, _, _, serves in a["slices"]] == [(0, 4, "near, far"), (4, 12, "far")]
-    assert a["queries"] == [["near", 4, ""], ["far", 12, "v < 3"]] and b["queries"][1] == ["far", 12, ""]
+    assert [(begin, end, serves) for begin, end, _, _, serves in a["slices"]] == [
+        (0, 4, "near, far"),
+        (4, 12, "far"),
+    ]
+    assert a["queries"] == [["near", 4, ""], ["far", 12, "v < 3"]] and b["queries"][1] == [
+        "far",
+        12,
+        "",
+    ]
     assert all(rows > 0 for s in (a, b) for _, _, rows, _, _ in s["slices"])
 
 
@@ -75,7 +92,10 @@ def test_no_tuple_gets_lost_between_two_pictures(run):
     before, flowed = {"a": 0, "b": 0}, {"aged": 0, "cut": 0, "expired": 0}
     for picture in chain.frames(run.events):
         for s in picture["streams"]:
-            held, cut = sum(rows for _, _, rows, _, _ in s["slices"]), sum(rows for _, rows in s["cut"])
+            held, cut = (
+                sum(rows for _, _, rows, _, _ in s["slices"]),
+                sum(rows for _, rows in s["cut"]),
+            )
             assert before[s["name"]] + s["came"] == held + cut + s["expired"], picture["title"]
             before[s["name"]] = held
             flowed["aged"] += sum(rows for _, _, rows in s["aged"])
@@ -101,46 +121,72 @@ def test_queries_and_slices_that_change_are_told_and_drawn(run):
     run.some(1)
     split = chain.frames(run.events)[-1]
     assert "a is cut anew (split), slices end at 4 µs, 8 µs, 12 µs" in split["note"]
-    assert [len(s["slices"]) for s in split["streams"]] == [3, 2] and split["streams"][0]["aged"] == []
+    assert [len(s["slices"]) for s in split["streams"]] == [3, 2] and split["streams"][0][
+        "aged"
+    ] == []
     run.reslice(chains.merge(run.engine.state.policy, 4))
     run.some(1)
     merged = chain.frames(run.events)[-1]["streams"]
-    assert [len(s["slices"]) for s in merged] == [2, 1] and [m[0] for m in merged[1]["marks"]] == [0, 4, 12], "windows stay marked"
+    assert [len(s["slices"]) for s in merged] == [2, 1] and [m[0] for m in merged[1]["marks"]] == [
+        0,
+        4,
+        12,
+    ], "windows stay marked"
     new = Served("new", (20, 7), (None, None))
     run.add("new", new.windows, new.where)
     run.events.insert(-1, run.told(run.engine.state.queries[-1], run.engine.state.batch))
-    assert "query new comes" in (came := chain.frames(run.events)[-1])["note"] and "3 queries" in came["title"]
+    assert (
+        "query new comes" in (came := chain.frames(run.events)[-1])["note"]
+        and "3 queries" in came["title"]
+    )
     run.remove("far")
     run.events.insert(-1, QueryRemoved(run.engine.state.batch, "far"))
     gone = chain.frames(run.events)[-1]
-    assert "query far goes" in gone["note"] and [q[0] for q in gone["streams"][0]["queries"]] == ["near", "new"]
+    assert "query far goes" in gone["note"] and [q[0] for q in gone["streams"][0]["queries"]] == [
+        "near",
+        "new",
+    ]
 
 
 def test_measured_and_modelled_runs_never_look_alike(run):
     assert all("measured on Spark" in f["note"] for f in chain.frames(run.events))
     start = next(k for k, e in enumerate(run.events) if isinstance(e, RunStarted))
-    run.events[start] = RunStarted(("a", "b"), "a.k = b.k", {}, "Chain", {}, 1, 63, None, "modelled")
+    run.events[start] = RunStarted(
+        ("a", "b"), "a.k = b.k", {}, "Chain", {}, 1, 63, None, "modelled"
+    )
     assert all("modelled run" in f["note"] for f in chain.frames(run.events))
 
 
 def test_every_slice_has_a_place_of_its_own_whatever_the_windows(run):
-    assert chain.span(90e6) == "1.5 min" and chain.span(3600e6) == "1 h" and chain.span(1500) == "1.5 ms"
+    assert (
+        chain.span(90e6) == "1.5 min"
+        and chain.span(3600e6) == "1 h"
+        and chain.span(1500) == "1.5 ms"
+    )
     places = [x for *_, x in chain._marks({0, 10**6, 2 * 10**6, 3600 * 10**6})]
-    assert places[0] == 0 and places[-1] == 1 and min(b - a for a, b in zip(places, places[1:], strict=False)) > 0.1
+    assert (
+        places[0] == 0
+        and places[-1] == 1
+        and min(b - a for a, b in zip(places, places[1:], strict=False)) > 0.1
+    )
 
 
 def test_the_film_needs_no_network_and_only_live_ones_can_be_clicked(run):
     view = chain.Chain(run.events)
     page = view.to_html()
     assert external_loads(page) == [] and 'film(document.getElementById("braid-' in page
-    assert not any(f["pick"] for f in view.frames) and all(f["pick"] for f in chain.Chain(run.events, pick=True).frames)
+    assert not any(f["pick"] for f in view.frames) and all(
+        f["pick"] for f in chain.Chain(run.events, pick=True).frames
+    )
     assert view.position == len(view.frames) - 1
     assert len(chain.frames(run.events, most=5)) <= 6
 
 
 def test_the_table_of_slices_has_every_batch(run):
     table = chain.table(run.events)
-    assert table.groupby("batch")["rows"].sum().tolist() == [sum(e.live) for e in run.events if isinstance(e, BatchCommitted)]
+    assert table.groupby("batch")["rows"].sum().tolist() == [
+        sum(e.live) for e in run.events if isinstance(e, BatchCommitted)
+    ]
     assert table["slice"].max() == 2 and set(table["stream"]) == {"a", "b"}
 
 
@@ -156,17 +202,29 @@ def test_the_merge_graph_has_every_edge_and_shows_the_shortest_path():
     best = slices.cpu_chain(windows, known)
     assert 1 < len(best) < 5
     chosen = shown.data[shown.data["chosen"]]
-    assert len(shown.data) == 15 and tuple(chosen["end"]) == best and chosen["start"].tolist() == [0, *best[:-1]]
+    assert (
+        len(shown.data) == 15
+        and tuple(chosen["end"]) == best
+        and chosen["start"].tolist() == [0, *best[:-1]]
+    )
     assert chosen["cost_modelled"].sum() == pytest.approx(slices.chain_cost(best, windows, known))
-    assert shown.data["cost_modelled"].map(merge_graph._brief).isin(shown.figure.data[1].text + shown.figure.data[3].text).all()
-    assert "(modelled)" in shown.figure.layout.title.text and f"keeps {len(best)} of 5" in shown.figure.layout.title.text
+    assert (
+        shown.data["cost_modelled"]
+        .map(merge_graph._brief)
+        .isin(shown.figure.data[1].text + shown.figure.data[3].text)
+        .all()
+    )
+    assert (
+        "(modelled)" in shown.figure.layout.title.text
+        and f"keeps {len(best)} of 5" in shown.figure.layout.title.text
+    )
 
 
 def test_what_is_typed_becomes_windows_and_selections():
     q = Asked("q", "a: 1 hour, b: 5 minutes", "a.x > 3 AND (b.y = 1 OR b.y = 2) AND a.z IS NULL")
-    assert q.windows("ab") == {"a": "1 hour", "b": "5 minutes"} and Asked("q", "2 minutes").windows("ab") == dict.fromkeys(
-        "ab", "2 minutes"
-    )
+    assert q.windows("ab") == {"a": "1 hour", "b": "5 minutes"} and Asked("q", "2 minutes").windows(
+        "ab"
+    ) == dict.fromkeys("ab", "2 minutes")
     assert q.selections("ab") == {"a": "a.x > 3 AND a.z IS NULL", "b": "(b.y = 1 OR b.y = 2)"}
 
 
@@ -189,7 +247,9 @@ def test_bad_input_gets_a_sentence(asked, told):
 
 def test_the_table_keeps_what_was_typed_and_the_queries_there_were():
     seen = []
-    table = QueryTable("ab", [Asked("one", "1 minute"), Asked("two", "2 minutes", on=False)], seen.append)
+    table = QueryTable(
+        "ab", [Asked("one", "1 minute"), Asked("two", "2 minutes", on=False)], seen.append
+    )
     first, second = table.rows.children
     first.window.value = "soon"
     assert (
@@ -208,7 +268,9 @@ def test_the_table_keeps_what_was_typed_and_the_queries_there_were():
     second.on.value = True
     assert [q.name for q in table.active] == ["two"]
     table.switch(["one"])
-    assert first.on.value and not second.on.value and len(seen) == 2, "not a change of the analyst's"
+    assert first.on.value and not second.on.value and len(seen) == 2, (
+        "not a change of the analyst's"
+    )
     table.more.click()
     assert table.queries[-1] == Asked("query 1", "2 minutes", on=False)
     table._remove(table.rows.children[-1])
@@ -216,19 +278,33 @@ def test_the_table_keeps_what_was_typed_and_the_queries_there_were():
 
 
 def test_queries_are_modelled_by_the_equations():
-    asked = [Asked("a", "5 s"), Asked("b", "5 s", "r.x > 1"), Asked("c", "10 s"), Asked("d", "30 s", "r.x > 1")]
+    asked = [
+        Asked("a", "5 s"),
+        Asked("b", "5 s", "r.x > 1"),
+        Asked("c", "10 s"),
+        Asked("d", "30 s", "r.x > 1"),
+    ]
     asked = [Asked(q.name, q.window.replace("s", "seconds"), q.where) for q in asked]
     q = modelled(asked, "rs", 20.0, 0.3, 0.05)
     assert q.windows == pytest.approx((5, 5, 10, 30)) and q.plain == 3
     windows, known = statistics(q, 2.5)
-    assert windows == (5, 10, 30) and known.surviving == ((1, 1, 0.3), (1, 1, 1)) and known.queries == (2, 1, 1)
+    assert (
+        windows == (5, 10, 30)
+        and known.surviving == ((1, 1, 0.3), (1, 1, 1))
+        and known.queries == (2, 1, 1)
+    )
     found = compared(q, windows)
     assert list(found) == ["isolated", "pull-up", "partition", "state slices"]
     assert found["state slices"].memory == min(c.memory for c in found.values())
     one = compared(q, (30.0,))
-    assert one["slices, CPU-Opt"].memory == pytest.approx(costs.pull_up(q).memory) and "slices, Mem-Opt" in one
+    assert (
+        one["slices, CPU-Opt"].memory == pytest.approx(costs.pull_up(q).memory)
+        and "slices, Mem-Opt" in one
+    )
     assert "partition" not in compared(modelled(asked[:1], "rs", 20.0, 0.3, 0.05), (5.0,))
-    assert all("modelled" in c.figure.layout.title.text for c in charts(asked, "rs", 20.0, 0.3, 0.05, 2.5))
+    assert all(
+        "modelled" in c.figure.layout.title.text for c in charts(asked, "rs", 20.0, 0.3, 0.05, 2.5)
+    )
     with pytest.raises(ValueError, match="every query has a selection"):
         modelled(asked[3:], "rs", 20.0, 0.3, 0.05)
 
@@ -245,7 +321,9 @@ class Run:
     def query(self, name, windows, where, on, streams):
         if "r.none" in str(where):
             raise ValueError("column 'r.none' is unknown")
-        return SimpleNamespace(name=name, windows=tuple(windows.values()), where=tuple(where.items()))
+        return SimpleNamespace(
+            name=name, windows=tuple(windows.values()), where=tuple(where.items())
+        )
 
     def add(self, name, windows, where):
         self.asked.append(("add", name))
@@ -282,7 +360,10 @@ def live(run):
 
     def launch(settings):
         started = Run(run.events, [])
-        started.queries = [started.query(q.name, q.windows("rs"), q.selections("rs"), None, None) for q in settings["queries"]]
+        started.queries = [
+            started.query(q.name, q.windows("rs"), q.selections("rs"), None, None)
+            for q in settings["queries"]
+        ]
         return started
 
     panel = ChainPanel(launch)
@@ -315,13 +396,17 @@ def test_the_table_adds_and_removes_on_the_running_join(live):
     assert live.run.asked == [("add", names[3]), ("remove", names[1])]
     live.table.rows.children[0].window.value = "7 seconds"
     live.settle(30)
-    assert live.run.asked[2:] == [("remove", names[0]), ("add", names[0])], "an edited query goes and comes again"
+    assert live.run.asked[2:] == [("remove", names[0]), ("add", names[0])], (
+        "an edited query goes and comes again"
+    )
     live.table.rows.children[1].where.value = "r.none > 1"
     live.table.rows.children[1].on.value = True
     live.settle(30)
     assert "&#x27;r.none&#x27; is unknown" in live.message.value and len(live.run.asked) == 4
     row = live.table.rows.children[1]
-    assert not row.on.value and row.where.value == "r.none > 1", "it is not served; what was typed stays"
+    assert not row.on.value and row.where.value == "r.none > 1", (
+        "it is not served; what was typed stays"
+    )
     live.inputs["chain"].value = "cpu"
     live.settle(30)
     assert live.run.asked[-1] == ("rebalance", "cpu")
@@ -329,12 +414,17 @@ def test_the_table_adds_and_removes_on_the_running_join(live):
 
 def test_before_a_launch_the_panel_models_and_keeps_the_queries_of_each_source():
     panel = ChainPanel(lambda s: None, overhead=4.0)
-    assert panel.settings()["overhead"] == 4.0 and [q.name for q in panel.settings()["queries"]] == ["alarm", "watch", "trend"]
+    assert panel.settings()["overhead"] == 4.0 and [
+        q.name for q in panel.settings()["queries"]
+    ] == ["alarm", "watch", "trend"]
     before = panel.outputs[1].outputs
     panel.table.rows.children[0].window.value = "9 seconds"
     assert panel.outputs[1].outputs != before
     panel.inputs["source"].value = "flights"
-    assert panel.table.streams == ("d", "w") and panel.inputs["rate"].value == SOURCES["flights"].controls["rate"]
+    assert (
+        panel.table.streams == ("d", "w")
+        and panel.inputs["rate"].value == SOURCES["flights"].controls["rate"]
+    )
     panel.inputs["source"].value = "arrivals"
     assert panel.table.queries[0].window == "9 seconds"
     for row in panel.table.rows.children[:2]:

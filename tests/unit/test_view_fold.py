@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from braid.core.events import BatchPlanned, MappingChanged, RunEnded, RunStarted
+from braid_widgets.base import totals
+from braid_widgets.base.fold import HISTORY, Scene, fold
+from braid_widgets.base.recording import Recording
+from braid_widgets.theta import grid, matrix
 from unit.scripted import MIGRATION, committed, started
 
-from toolkit.events import BatchPlanned, MappingChanged, RunEnded, RunStarted
-from widgets import grid, matrix, totals
-from widgets.fold import HISTORY, Scene, fold
-from widgets.recording import Recording
-
-# The run of scripted.MIGRATION: J = 2 hosts, keys 0..1. R tuples a (key 0) and b (key 1); S tuples c and d.
+# The run of scripted.MIGRATION: J = 2 hosts, keys 0..1. R tuples a (key 0) and b (key 1); S tuples
+# c and d.
 #
 #   batch 0, mapping (2, 1)    S: c,d          batch 1, mapping (1, 2)     c        d
 #                 R: a       host 0                         R: a,b      host 0   host 1
@@ -28,10 +29,13 @@ def test_a_batch_colours_the_cells_by_the_host_that_joined_them():
 def test_a_migration_shows_copies_and_what_is_owed():
     scene = Recording(MIGRATION).at(1)
     view = matrix.data(scene)
-    # Fresh S meets only half of R on each host: block 1 (key 1) is not on host 0 yet, block 0 not on host 1.
+    # Fresh S meets only half of R on each host: block 1 (key 1) is not on host 0 yet, block 0 not
+    # on host 1.
     by_box = {cell[:4]: cell[4:] for cell in view["cells"]}
     assert by_box[(0.0, 0.5, 0.0, 0.5)] == (0, 100, 0)
-    assert by_box[(0.5, 1.0, 0.0, 0.5)] == (1, 60, 1), "2 x 3 pairs met before, 2 x 2 of the fresh block are owed"
+    assert by_box[(0.5, 1.0, 0.0, 0.5)] == (1, 60, 1), (
+        "2 x 3 pairs met before, 2 x 2 of the fresh block are owed"
+    )
     assert [chip[4:] for chip in view["chips"]] == [[0, 2, 0, 1]]
     assert scene.owed == {(4, 1)}
     assert grid.data(scene)["title"] == "AdaptiveGrid: mapping (2, 1) → (1, 2), epoch 1"
@@ -99,7 +103,7 @@ def test_a_recording_refuses_positions_that_are_not_there():
 
 
 def test_a_recording_reads_the_events_of_a_file(tmp_path):
-    from toolkit.events import write
+    from braid.core.events import write
 
     write(tmp_path / "run.jsonl", MIGRATION)
     assert Recording(tmp_path / "run.jsonl").at(2).totals == Recording(MIGRATION).at(2).totals
@@ -113,7 +117,9 @@ def test_hosts_that_came_by_growth_are_in_use():
 
 
 def test_streams_without_a_grid_lie_on_a_shelf():
-    scene = fold([started(placement="HashPartition", hosts=5), committed(0, [3, 3], [3, 3], hosts=5)])
+    scene = fold(
+        [started(placement="HashPartition", hosts=5), committed(0, [3, 3], [3, 3], hosts=5)]
+    )
     (group,) = grid.data(scene)["groups"]
     assert (group["n"], group["m"]) == (2, 3) and [c[0] for c in group["cells"]] == list(range(5))
     assert scene.points[-1].ilf_mapping is None and scene.points[-1].ratio != scene.points[-1].ratio

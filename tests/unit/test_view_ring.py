@@ -1,24 +1,34 @@
-"""The ring and the stepping view: frames are functions of events (or steps) alone, and their pages need no network."""
+"""The ring and the stepping view: frames are functions of events (or steps) alone, and their pages
+need no network.
+"""
 
 from __future__ import annotations
 
 import pytest
-
-from toolkit import reference_aligned, reference_coordinated, reference_ring
-from toolkit.events import BatchCommitted, HeadMoved, Relocated
-from toolkit.headless import external_loads
-from toolkit.placement import Centralized
-from toolkit.placement import Ring as Placement
-from toolkit.simulate import simulate
-from widgets import ring, steps
-from widgets.film import Film
-from widgets.ring_panel import RingPanel
+from braid import Centralized
+from braid import Ring as Placement
+from braid.core.events import BatchCommitted, HeadMoved, Relocated
+from braid.model.simulate import simulate
+from braid.papers.diffusion import reference_atr as reference_aligned
+from braid.papers.diffusion import reference_ctr as reference_coordinated
+from braid.papers.psp import reference as reference_ring
+from braid.reports.notebook import external_loads
+from braid_widgets.base import steps
+from braid_widgets.base.film import Film
+from braid_widgets.psp import ring
+from braid_widgets.psp.panel import RingPanel
 
 WINDOWS = (10.0, 10.0, 6.0)
 
 
 def run(**settings):
-    return simulate(Placement(4, **settings), [(5, 8, 2)] * 25, windows=WINDOWS, selectivity=0.1, streams=("a", "b", "c"))
+    return simulate(
+        Placement(4, **settings),
+        [(5, 8, 2)] * 25,
+        windows=WINDOWS,
+        selectivity=0.1,
+        streams=("a", "b", "c"),
+    )
 
 
 @pytest.mark.parametrize("form", ["basic", "interleaved", "dynamic"])
@@ -26,7 +36,11 @@ def test_slices_add_up_to_what_the_hosts_store(form):
     events = run(form=form, resize=((10, 6),))
     commits = [e for e in events if isinstance(e, BatchCommitted)]
     for picture, commit in zip(ring.frames(events), commits, strict=True):
-        assert sum(rows for _, _, rows, _, _ in picture["slices"]) == sum(commit.host_stored) == picture["stored"]
+        assert (
+            sum(rows for _, _, rows, _, _ in picture["slices"])
+            == sum(commit.host_stored)
+            == picture["stored"]
+        )
         assert all(0 < share <= 1 for *_, share, _ in picture["slices"])
         assert len(picture["loads"]) <= picture["nodes"] <= 6 and picture["live"] == commit.live
 
@@ -47,9 +61,15 @@ def test_relocations_are_shown_in_their_batch_only_with_their_rows():
     events = run(form="basic")
     pictures = ring.frames(events)
     for e in (e for e in events if isinstance(e, Relocated)):
-        moved = [rows for stream, *_, rows, why in pictures[e.batch]["moves"] if stream == e.stream and why == e.reason]
+        moved = [
+            rows
+            for stream, *_, rows, why in pictures[e.batch]["moves"]
+            if stream == e.stream and why == e.reason
+        ]
         assert sum(moved) == e.tuples
-    assert all(a != b and abs(a - b) == 1 for p in pictures for _, a, b, *_ in p["moves"]), "from node to node"
+    assert all(a != b and abs(a - b) == 1 for p in pictures for _, a, b, *_ in p["moves"]), (
+        "from node to node"
+    )
     assert not any(p["moves"] for p in ring.frames(run())), "PSP-D moves no state"
 
 
@@ -63,8 +83,13 @@ def test_a_resize_is_told_and_adds_sectors():
 def test_modelled_and_measured_runs_never_look_alike():
     events = run()
     assert all("modelled" in p["note"] and "modelled" in p["measure"] for p in ring.frames(events))
-    events[0] = events[0].__class__(**{f: getattr(events[0], f) for f in events[0].__slots__} | {"clock": "measured"})
-    assert all("Spark" in p["note"] and "modelled" not in p["note"] + p["measure"] for p in ring.frames(events))
+    events[0] = events[0].__class__(
+        **{f: getattr(events[0], f) for f in events[0].__slots__} | {"clock": "measured"}
+    )
+    assert all(
+        "Spark" in p["note"] and "modelled" not in p["note"] + p["measure"]
+        for p in ring.frames(events)
+    )
 
 
 def test_long_runs_are_thinned_and_keep_their_end():
@@ -112,12 +137,16 @@ def test_every_step_is_a_picture_with_its_state_and_all_results_in_the_end(model
             [list(h) for h in n] for n in step.stored
         ]
     assert len(pictures[-1]["found"]) == len(trace.results)
-    assert sum(fresh for p in pictures for *_, fresh in p["found"]) == len(trace.results), "each is new once"
+    assert sum(fresh for p in pictures for *_, fresh in p["found"]) == len(trace.results), (
+        "each is new once"
+    )
 
 
 def test_what_a_step_puts_somewhere_is_marked_new():
     pictures = steps.frames(reference_ring.example(), "M")
-    new = [[c[0] for n in p["nodes"] for held in n["stored"] for c in held if c[2]] for p in pictures]
+    new = [
+        [c[0] for n in p["nodes"] for held in n["stored"] for c in held if c[2]] for p in pictures
+    ]
     assert new[:2] == [[], ["a1"]] and pictures[0]["nodes"][0]["name"] == "M1"
     assert ["b4"] in new, "what has aged arrives at the next node"
 
@@ -158,9 +187,17 @@ def test_launch_shows_the_run_and_tells_what_made_it_fail():
     panel.start.click()
     panel.wait(30)
     panel.follower.wait(30)
-    assert panel.view.frames[-1]["nodes"] == 5 and "completed" in panel.status.value and not panel.start.disabled
+    assert (
+        panel.view.frames[-1]["nodes"] == 5
+        and "completed" in panel.status.value
+        and not panel.start.disabled
+    )
     panel = RingPanel(lambda s: run(), lambda s: Ended([], RuntimeError("no such thing")))
     panel.start.click()
     panel.wait(30)
     panel.follower.wait(30)
-    assert "no such thing" in panel.message.value and isinstance(panel.error, RuntimeError) and not panel.start.disabled
+    assert (
+        "no such thing" in panel.message.value
+        and isinstance(panel.error, RuntimeError)
+        and not panel.start.disabled
+    )

@@ -1,4 +1,6 @@
-"""The views of a load-diffused join: segments, routing paths, host loads, the matrix by arrival, the panel."""
+"""The views of a load-diffused join: segments, routing paths, host loads, the matrix by arrival,
+the panel.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,13 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from braid import Aligned, Coordinated
+from braid.core.events import BatchPlanned, MasterSwitched, SegmentLengthTuned, SegmentPlaced
+from braid.model.simulate import simulate
+from braid_widgets.base import curves
+from braid_widgets.diffusion import by_arrival, loads, routing, segments
+from braid_widgets.diffusion.panel import VIEWS, DiffusionPanel
 from unit.scripted import committed, started
-
-from toolkit.events import BatchPlanned, MasterSwitched, SegmentLengthTuned, SegmentPlaced
-from toolkit.placement import Aligned, Coordinated
-from toolkit.simulate import simulate
-from widgets import by_arrival, curves, loads, routing, segments
-from widgets.diffusion import VIEWS, DiffusionPanel
 
 
 def plan(batch, routes, derivations=()):
@@ -28,7 +30,11 @@ RUN = [
     plan(0, [route(0, 0, [0]), route(1, 1, [0, 1], [[[0, {"0": [0]}]]])]),
     SegmentPlaced(0, 0, 0, 1, False, 0),
     committed(0, [2, 2], [2, 2]),
-    plan(1, [route(2, 0, [0], [[[1, {"0": [1]}]]]), route(3, 1, [1], [[[0, {"0": [0, 2]}]]])], [[1, [0, 1], [1], {"1": 0}]]),
+    plan(
+        1,
+        [route(2, 0, [0], [[[1, {"0": [1]}]]]), route(3, 1, [1], [[[0, {"0": [0, 2]}]]])],
+        [[1, [0, 1], [1], {"1": 0}]],
+    ),
     SegmentPlaced(1, 0, 0, 1, True, 0),
     SegmentLengthTuned(1, 1, 2, 0.5),
     MasterSwitched(1, 0, 1, 0, [2.0, 1.0]),
@@ -40,28 +46,46 @@ def test_segments_are_stretches_of_batches_by_host():
     # The events of a batch follow its plan, as in a run.
     found = segments.segments(RUN)
     rows = [tuple(row) for row in found.itertuples(index=False)]
-    assert rows == [(0, 0, 0, 0, True), (0, 0, 1, 1, True), (0, 1, 0, 0, False), (1, 1, 0, 1, False)]
+    assert rows == [
+        (0, 0, 0, 0, True),
+        (0, 0, 1, 1, True),
+        (0, 1, 0, 0, False),
+        (1, 1, 0, 1, False),
+    ]
 
 
 def test_the_gantt_chart_has_a_lane_for_each_stream_and_marks_switches_and_lengths():
     chart = segments.figure(RUN)
     lanes = chart.figure.data
     assert [lane.name for lane in lanes] == ["stream r", "stream s"]
-    assert list(lanes[0].base) == [0, 1] and list(lanes[0].x) == [1, 1] and lanes[0].y[0] < lanes[1].y[0]
+    assert (
+        list(lanes[0].base) == [0, 1]
+        and list(lanes[0].x) == [1, 1]
+        and lanes[0].y[0] < lanes[1].y[0]
+    )
     assert {a.text for a in chart.figure.layout.annotations} == {"master r → s", "T 1 → 2"}
     assert len(chart.figure.layout.shapes) == 2 and "modelled" in chart.figure.layout.title.text
-    assert chart.figure.layout.yaxis.range[0] > chart.figure.layout.yaxis.range[1], "host 0 is on top"
+    assert chart.figure.layout.yaxis.range[0] > chart.figure.layout.yaxis.range[1], (
+        "host 0 is on top"
+    )
 
 
 def test_segments_of_a_master_never_overlap_and_slaves_are_replicated():
-    run = simulate(Aligned(4, length=2, adaptive=False, master=0), [(5, 5, 5)] * 12, windows=(3,) * 3, streams=("a", "b", "c"))
+    run = simulate(
+        Aligned(4, length=2, adaptive=False, master=0),
+        [(5, 5, 5)] * 12,
+        windows=(3,) * 3,
+        streams=("a", "b", "c"),
+    )
     found = segments.segments(run)
     held = found.loc[found.index.repeat(found["last"] - found["first"] + 1)]
     held = held.assign(batch=held["first"] + held.groupby(level=0).cumcount())
     hosts = held.groupby(["stream", "batch"])["host"].nunique().unstack(0)
     assert (hosts[0] == 1).all() and (hosts[[1, 2]].iloc[4:] > 1).all().all()
     assert found[found["master"]]["stream"].unique().tolist() == [0]
-    assert (found.loc[found["master"], "last"] - found.loc[found["master"], "first"] == 1).all(), "two batches each"
+    assert (found.loc[found["master"], "last"] - found.loc[found["master"], "first"] == 1).all(), (
+        "two batches each"
+    )
 
 
 def test_a_routing_path_goes_hop_by_hop():
@@ -83,12 +107,19 @@ def test_a_segment_that_was_never_routed_is_refused():
 
 def test_the_join_orders_that_were_compared_are_told():
     run = simulate(Coordinated(4), [(5, 5, 5)] * 6, windows=(3,) * 3)
-    assert "estimated sends for a tuple by join order" in routing.figure(run).figure.layout.title.text
+    assert (
+        "estimated sends for a tuple by join order" in routing.figure(run).figure.layout.title.text
+    )
 
 
 def test_loads_say_whether_they_are_measured():
     chart = loads.figure(RUN)
-    assert "modelled seconds" in chart.figure.layout.title.text and chart.data["host"].tolist() == [0, 1, 0, 1]
+    assert "modelled seconds" in chart.figure.layout.title.text and chart.data["host"].tolist() == [
+        0,
+        1,
+        0,
+        1,
+    ]
     measured = [started(), *RUN[1:]]
     assert "measured seconds" in loads.figure(measured).figure.layout.title.text
 
@@ -100,7 +131,9 @@ def test_every_pair_of_batches_within_the_window_is_met_and_atr_makes_a_staircas
     pairs = set(zip(found["first"], found["second"], strict=True))
     assert {(a, b) for a in range(10) for b in range(10) if abs(a - b) < 3} <= pairs
     steps = found.groupby("second")["host"].nunique()
-    assert (steps == 1).all(), "all that a batch of the master meets, it meets on the host of its segment"
+    assert (steps == 1).all(), (
+        "all that a batch of the master meets, it meets on the host of its segment"
+    )
     matrix = by_arrival.figure(run).figure
     assert matrix.layout.yaxis.autorange == "reversed" and matrix.layout.yaxis.scaleanchor == "x"
 
@@ -125,14 +158,20 @@ def panel(**more):
 def test_the_panel_opens_on_a_run_and_shows_another_at_the_press_of_a_button():
     board = panel(hosts=4)
     assert board.error is None and board.events[0].hosts == 4
-    assert [bool(output.outputs) for output in board.outputs] == [True, False, False, False], "only the view in front is drawn"
+    assert [bool(output.outputs) for output in board.outputs] == [True, False, False, False], (
+        "only the view in front is drawn"
+    )
     for k, output in enumerate(board.outputs):
         board.tabs.selected_index = k
         assert "application/vnd.plotly.v1+json" in output.outputs[0]["data"], list(VIEWS)[k]
     board.inputs["hosts"].value = 5
     board.simulate.click()
     board.wait(30)
-    assert board.events[0].hosts == 5 and "5 hosts" in board.status.value and not board.simulate.disabled
+    assert (
+        board.events[0].hosts == 5
+        and "5 hosts" in board.status.value
+        and not board.simulate.disabled
+    )
 
 
 def test_the_panel_says_what_went_wrong_and_goes_on():

@@ -1,4 +1,6 @@
-"""The ring of a shared run and its panel: functions of events alone, in pages that need no network."""
+"""The ring of a shared run and its panel: functions of events alone, in pages that need no
+network.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from braid.core.events import ChainSet, QueryAdded, QueryRemoved, RunStarted
+from braid.reports.notebook import external_loads
+from braid_widgets.base.queries import Asked
+from braid_widgets.slices.shared_ring import SharedRing, frames, table
+from braid_widgets.slices.shared_ring_panel import SharedRingPanel
 from unit.test_audience import Counted, made, some_batches
-
-from toolkit.events import ChainSet, QueryAdded, QueryRemoved, RunStarted
-from toolkit.headless import external_loads
-from widgets.queries import Asked
-from widgets.shared_ring import SharedRing, frames, table
-from widgets.shared_ring_panel import SharedRingPanel
 
 QUERIES = made((20, 8, 40), (40, 40, 8), where=((None,) * 3, ("v < 3", None, None)))
 HOSTS = 3
@@ -26,7 +27,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Counted:
 def told(run: Counted) -> list[Any]:
     """The events with those that SharedRun tells first."""
     start = RunStarted(("a", "b", "c"), "a.k = b.k", {}, "Chain", {}, HOSTS, 63, 12)
-    added = [QueryAdded(-1, q.name, q.bit, dict(zip("abc", q.windows)), dict(zip("abc", q.where)), {}) for q in QUERIES]  # noqa: B905
+    added = [
+        QueryAdded(
+            -1,
+            q.name,
+            q.bit,
+            dict(zip("abc", q.windows, strict=True)),
+            dict(zip("abc", q.where, strict=True)),
+            {},
+        )
+        for q in QUERIES
+    ]
     return [start, *added, *run.events]
 
 
@@ -38,8 +49,16 @@ def events(run: Counted) -> list[Any]:
 def test_pieces_add_up_to_what_the_hosts_store(run: Counted, events: list[Any]):
     for picture, commit in zip(frames(events), run.commits, strict=True):
         assert [sum(by) for by in picture["stored"]] == commit.host_stored
-        assert [sum(by[s] for by in picture["stored"]) for s in range(3)] == commit.live == picture["live"]
-        assert sum(rows for _, _, _, rows, *_ in picture["pieces"]) == sum(commit.host_stored) == picture["mean"] * HOSTS
+        assert (
+            [sum(by[s] for by in picture["stored"]) for s in range(3)]
+            == commit.live
+            == picture["live"]
+        )
+        assert (
+            sum(rows for _, _, _, rows, *_ in picture["pieces"])
+            == sum(commit.host_stored)
+            == picture["mean"] * HOSTS
+        )
         assert all(0 <= share <= 1 for *_, share, _ in picture["pieces"])
     stored = table(events).groupby("batch")["rows"].sum().tolist()
     assert stored == [sum(e.host_stored) for e in run.commits]
@@ -51,8 +70,12 @@ def test_each_stream_s_ages_go_once_round_the_hosts_from_its_head(events: list[A
         hosts = [host for stream, host, *_ in last["stretches"] if stream == s]
         heads = [host for stream, host, _, head in last["stretches"] if stream == s and head]
         assert sorted(hosts) == list(range(HOSTS)) and heads == hosts[:1]
-        assert all((b - a) % HOSTS == 1 for a, b in zip(hosts, hosts[1:], strict=False)), "clockwise"
-    assert len({host for _, host, _, head in last["stretches"] if head}) == 3, "streams begin on different hosts"
+        assert all((b - a) % HOSTS == 1 for a, b in zip(hosts, hosts[1:], strict=False)), (
+            "clockwise"
+        )
+    assert len({host for _, host, _, head in last["stretches"] if head}) == 3, (
+        "streams begin on different hosts"
+    )
 
 
 def test_a_stretch_serves_the_queries_whose_windows_reach_into_it(events: list[Any]):
@@ -62,13 +85,18 @@ def test_a_stretch_serves_the_queries_whose_windows_reach_into_it(events: list[A
         for s, window in enumerate(q.windows):
             longest = max(other.windows[s] for other in QUERIES)
             reach = sum(share for stream, _, share in used[q.name] if stream == s) / HOSTS
-            assert reach == pytest.approx(window / longest, abs=0.1), "at first ages are shared out evenly"
+            assert reach == pytest.approx(window / longest, abs=0.1), (
+                "at first ages are shared out evenly"
+            )
     served = {name for *_, names in last["pieces"] for name in names}
     assert served == {q.name for q in QUERIES} and all(names for *_, names in last["pieces"])
 
 
 def test_what_changes_is_told_in_its_batch(events: list[Any]):
-    assert "shared out anew (memory)" in frames(events)[0]["note"] and "anew" not in frames(events)[-1]["note"]
+    assert (
+        "shared out anew (memory)" in frames(events)[0]["note"]
+        and "anew" not in frames(events)[-1]["note"]
+    )
     gone = [*events[:-20], QueryRemoved(9, "q0"), *events[-20:]]
     assert [q["name"] for q in frames(gone)[-1]["queries"]] == ["q1"]
     assert frames(events)[-1]["title"] == "12 of 12 batches · shared ring of a ⋈ b ⋈ c"
@@ -92,7 +120,11 @@ def test_another_run_is_shown_from_its_end_and_a_batch_that_is_looked_at_stays(e
     assert film.position == 11
 
 
-ASKED = (Asked("now", "a: 1 hour, d: 1 hour"), Asked("late", "2 hours", "d.delay >= 15"), Asked("off", "1 hour", on=False))
+ASKED = (
+    Asked("now", "a: 1 hour, d: 1 hour"),
+    Asked("late", "2 hours", "d.delay >= 15"),
+    Asked("off", "1 hour", on=False),
+)
 
 
 class Live(SimpleNamespace):
@@ -105,7 +137,9 @@ class Live(SimpleNamespace):
 def test_the_panel_launches_what_is_on_and_shows_it(events: list[Any]):
     given: list[Any] = []
     live = Live(isActive=False, events=lambda since=0: events[since:], exception=lambda: None)
-    panel = SharedRingPanel(lambda settings: given.append(settings) or live, ("a", "d"), ASKED, hosts=3)
+    panel = SharedRingPanel(
+        lambda settings: given.append(settings) or live, ("a", "d"), ASKED, hosts=3
+    )
     panel.start.click()
     panel.wait()
     assert panel.follower is not None
@@ -131,4 +165,6 @@ def test_what_the_panel_does_not_know_is_refused():
     with pytest.raises(ValueError, match="no control 'nodes'"):
         SharedRingPanel(lambda settings: Live(), ("a", "d"), ASKED, nodes=3)
     with pytest.raises(ValueError, match="the streams are a, d"):
-        SharedRingPanel(lambda settings: Live(), ("a", "d"), (Asked("wet", "1 hour", "w.precip > 0"),))
+        SharedRingPanel(
+            lambda settings: Live(), ("a", "d"), (Asked("wet", "1 hour", "w.precip > 0"),)
+        )

@@ -1,4 +1,6 @@
-"""The views on the placements' own events, held against what the events say when they are counted one by one."""
+"""The views on the placements' own events, held against what the events say when they are counted
+one by one.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from toolkit.events import BatchCommitted, BatchPlanned, MappingChanged, MigrationAdvanced
-from toolkit.placement import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid
-from toolkit.simulate import simulate
-from widgets import grid, matrix, stage, timeline, totals
-from widgets.fold import fold
-from widgets.joined import JoinMatrix, rectangles
-from widgets.recording import EVERY, Recording
+from braid import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid
+from braid.core.events import BatchCommitted, BatchPlanned, MappingChanged, MigrationAdvanced
+from braid.model.simulate import simulate
+from braid_widgets.base import totals
+from braid_widgets.base.fold import fold
+from braid_widgets.base.joined import JoinMatrix, rectangles
+from braid_widgets.base.recording import EVERY, Recording
+from braid_widgets.theta import grid, matrix, stage, timeline
 
 SWING = [(0, 900)] * 4 + [(900, 0)] * 12 + [(0, 900)] * 6
 PLACEMENTS = {
@@ -35,7 +37,9 @@ def events(request: pytest.FixtureRequest) -> list[Any]:
 
 
 def brute(events: list[Any]) -> tuple[np.ndarray, set[tuple[int, int]], dict[int, list[Any]]]:
-    """Met row pairs by pair of routing keys, owed pairs and live blocks, counted event by event and pair by pair."""
+    """Met row pairs by pair of routing keys, owed pairs and live blocks, counted event by event and
+    pair by pair.
+    """
     met = np.zeros((events[0].keys, events[0].keys))
     owed: set[tuple[int, int]] = set()
     blocks: dict[int, list[Any]] = {}
@@ -74,7 +78,8 @@ def test_the_fold_equals_a_count_pair_by_pair(events):
                 assert scene.joined.met[i, j] == pytest.approx(met[r, s], rel=1e-6, abs=1e-3)
         assert scene.owed == owed
         found = {
-            b.id: [b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes] for b in scene.blocks.values()
+            b.id: [b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes]
+            for b in scene.blocks.values()
         }
         assert found == blocks
 
@@ -117,7 +122,9 @@ def test_loads_are_those_of_the_blocks(events):
                 held[h] += b.rows
         assert grid.data(scene)["stored"] == held
         used = {h for g in scene.grids.values() for h in g.cells} or range(len(held))
-        assert scene.points[-1].ilf == pytest.approx(sum(held[h] if h < len(held) else 0 for h in used) / len(used))
+        assert scene.points[-1].ilf == pytest.approx(
+            sum(held[h] if h < len(held) else 0 for h in used) / len(used)
+        )
 
 
 def test_a_seek_shows_what_playing_shows(events):
@@ -189,7 +196,10 @@ def test_finer_cuts_keep_what_was_met():
     joined.meet(np.array([[0, 4, 0, 4]]), np.array([32.0]), np.array([5]))
     joined.cut(0, (2,))
     joined.cut(1, (1, 8))
-    assert joined.met.tolist() == [[2, 2, 0], [2, 2, 0]] and joined.host.tolist() == [[5, 5, -1], [5, 5, -1]]
+    assert joined.met.tolist() == [[2, 2, 0], [2, 2, 0]] and joined.host.tolist() == [
+        [5, 5, -1],
+        [5, 5, -1],
+    ]
 
 
 def test_rectangles_tile_equal_cells():

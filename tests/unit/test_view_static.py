@@ -6,11 +6,11 @@ import json
 
 import pandas as pd
 import pytest
+from braid_widgets.base import charts, colours, compare, progress, totals
+from braid_widgets.base.fold import fold
+from braid_widgets.base.recording import Recording
+from braid_widgets.theta import grid, matrix, stage, timeline
 from unit.scripted import MIGRATION, committed, started
-
-from widgets import charts, colours, compare, grid, matrix, progress, stage, timeline, totals
-from widgets.fold import fold
-from widgets.recording import Recording
 
 
 def test_the_matrix_has_row_0_on_top_and_square_unit_cells():
@@ -56,7 +56,9 @@ def test_the_time_line_has_the_bound_the_migration_and_measured_rates():
     assert curves["|r| / |s|"] == pytest.approx([4 / 6, 0.4, 0.4], abs=1e-3)
     assert curves["ILF / ILF*"][0] == pytest.approx((4 / 2 + 6) / (4 + 6 / 2), abs=1e-3)
     shapes = chart.figure.layout.shapes
-    assert any(s.y0 == s.y1 == 1.25 for s in shapes) and any((s.x0, s.x1) == (0.5, 2.5) for s in shapes)
+    assert any(s.y0 == s.y1 == 1.25 for s in shapes) and any(
+        (s.x0, s.x1) == (0.5, 2.5) for s in shapes
+    )
     assert timeline.spans(timeline.history(MIGRATION)) == [(1, 2)]
 
 
@@ -68,13 +70,20 @@ def test_a_modelled_run_shows_no_rates_and_every_title_says_so():
     assert all("modelled" in t.layout.title.text for t in titles)
     frame = stage.frame(Recording(events).at(1))
     assert len(frame["line"]["panels"]) == 1
-    assert "modelled" in frame["line"]["title"] and "modelled" in frame["grid"]["title"] and "modelled" in frame["note"]
-    assert "modelled" in totals.html(Recording(events).at(1)) and "modelled" in progress.line(fold(events))
+    assert (
+        "modelled" in frame["line"]["title"]
+        and "modelled" in frame["grid"]["title"]
+        and "modelled" in frame["note"]
+    )
+    assert "modelled" in totals.html(Recording(events).at(1)) and "modelled" in progress.line(
+        fold(events)
+    )
     assert not totals.table(events)["unit"].eq("seconds").any()
 
 
 def test_sizes_of_tuples_weigh_in_the_ratio():
-    # R tuples are three times as long as those of S: |R|/n + |S|/m = 12 / 2 + 6 under (2, 1), 12 + 6 / 2 under (1, 2).
+    # R tuples are three times as long as those of S: |R|/n + |S|/m = 12 / 2 + 6 under (2, 1), 12 +
+    # 6 / 2 under (1, 2).
     events = [e for e in MIGRATION[:4]]
     first = events[3]
     heavy = [[*b[:6], b[6] * (3 if b[1] == 0 else 1)] for b in first.blocks]
@@ -85,16 +94,27 @@ def test_sizes_of_tuples_weigh_in_the_ratio():
 
 def test_the_totals_add_up():
     table = totals.table(MIGRATION).set_index(["figure", "unit"])["value"]
-    assert table["in, r", "tuples"] == 4 and table["in, s", "tuples"] == 10 and table["results", "rows"] == 21
-    assert table["moved between hosts", "tuples"] == 4 and table["moved between hosts", "bytes"] == 36
-    assert table["stored now, with replicas", "tuples"] == 18 and table["median batch", "seconds"] == 0.5
+    assert (
+        table["in, r", "tuples"] == 4
+        and table["in, s", "tuples"] == 10
+        and table["results", "rows"] == 21
+    )
+    assert (
+        table["moved between hosts", "tuples"] == 4 and table["moved between hosts", "bytes"] == 36
+    )
+    assert (
+        table["stored now, with replicas", "tuples"] == 18
+        and table["median batch", "seconds"] == 0.5
+    )
 
 
 def test_runs_are_compared_side_by_side():
     plain = [started(placement="HashPartition"), committed(0, [3, 3], [3, 3], stored=[6, 0])]
     table = compare.table({"dynamic": MIGRATION, "SHJ": plain})
     assert table.loc["dynamic", "results"] == 21 and table.loc["SHJ", "most stored on a host"] == 6
-    assert table.loc["SHJ", "mean stored per host"] == 3 and pd.isna(table.loc["SHJ", "max ILF/ILF*"])
+    assert table.loc["SHJ", "mean stored per host"] == 3 and pd.isna(
+        table.loc["SHJ", "max ILF/ILF*"]
+    )
     chart = compare.figure({"dynamic": MIGRATION, "SHJ": plain})
     assert all(list(bar.x) == ["dynamic", "SHJ"] for bar in chart.figure.data)
     assert "SHJ" in compare.html({"dynamic": MIGRATION, "SHJ": plain})
@@ -112,7 +132,10 @@ def test_progress_tells_batches_rate_and_time_left():
 
 def test_batches_without_input_only_finish_a_migration():
     fed = [started(batches=2), *MIGRATION[1:]]
-    assert progress.line(fold(fed[:9])) == "batch 2 of 2 (100%) · input done, finishing a migration · 14 tuples/s"
+    assert (
+        progress.line(fold(fed[:9]))
+        == "batch 2 of 2 (100%) · input done, finishing a migration · 14 tuples/s"
+    )
     assert stage.frame(fold(fed[:9]))["title"].startswith("batch 2 of 2 · ")
     assert stage.frame(fold(fed[:9]))["title"].endswith(" · input done, finishing a migration")
     assert progress.line(fold(fed)) == "batch 2 of 2 (100%) · 14 tuples/s · completed"

@@ -6,28 +6,29 @@ import threading
 from typing import Any
 
 import pytest
+from braid import Aligned, Ring
+from braid.core.events import BatchCommitted, RunEnded
+from braid.model.simulate import simulate
+from braid_widgets.base import show as showing
+from braid_widgets.base.fold import fold
+from braid_widgets.base.launcher import Launcher
+from braid_widgets.base.live import Pump
+from braid_widgets.base.player import Player
+from braid_widgets.base.show import show
+from braid_widgets.diffusion.panel import DiffusionPanel
+from braid_widgets.psp.panel import RingPanel
+from braid_widgets.theta import timeline
+from braid_widgets.theta.panel import PLACEMENTS, WORKLOADS, Panel
+from braid_widgets.theta.stage import Stage, frame
 from unit.scripted import MIGRATION, started
-
-from toolkit.events import BatchCommitted, RunEnded
-from toolkit.placement import Aligned, Ring
-from toolkit.simulate import simulate
-from widgets import show as showing
-from widgets import timeline
-from widgets.controls import PLACEMENTS, WORKLOADS, Panel
-from widgets.diffusion import DiffusionPanel
-from widgets.fold import fold
-from widgets.launcher import Launcher
-from widgets.live import Pump
-from widgets.player import Player
-from widgets.ring_panel import RingPanel
-from widgets.show import show
-from widgets.stage import Stage, frame
 
 
 class FakeRun:
     """A run whose events the test releases; ``over`` says that its threads are gone."""
 
-    def __init__(self, events: list[Any], shown: int | None = None, error: BaseException | None = None) -> None:
+    def __init__(
+        self, events: list[Any], shown: int | None = None, error: BaseException | None = None
+    ) -> None:
         self.all, self.shown, self.error = events, len(events) if shown is None else shown, error
         self.over, self.calls = shown is None, []
 
@@ -92,7 +93,10 @@ def test_a_player_opens_on_a_recording_and_seeks():
     assert (player.slider.max, player.slider.value, player.play.max) == (2, 0, 2)
     assert player.stage.frame["title"].startswith("batch 1 of 3")
     player.slider.value = 2
-    assert player.stage.frame["title"].startswith("batch 3 of 3") and "completed" in player.progress.value
+    assert (
+        player.stage.frame["title"].startswith("batch 3 of 3")
+        and "completed" in player.progress.value
+    )
     player.seek(1)
     assert player.slider.value == 1 and player.stage.frame["grid"]["stored"] == [7, 9]
     assert "Totals (measured)" in player.totals.value
@@ -101,7 +105,7 @@ def test_a_player_opens_on_a_recording_and_seeks():
 
 
 def test_a_player_reads_a_file_and_plays_at_a_chosen_speed(tmp_path):
-    from toolkit.events import write
+    from braid.core.events import write
 
     write(tmp_path / "run.jsonl", MIGRATION)
     player = Player(tmp_path / "run.jsonl")
@@ -152,7 +156,10 @@ def test_a_run_that_fails_says_why():
 
 def test_an_error_of_the_view_itself_is_kept_and_shown():
     player, ended = Player(), threading.Event()
-    player.attach(FakeRun([*MIGRATION[:3], started(), None.__class__, MIGRATION[3].__class__]), lambda error: ended.set())
+    player.attach(
+        FakeRun([*MIGRATION[:3], started(), None.__class__, MIGRATION[3].__class__]),
+        lambda error: ended.set(),
+    )
     player.wait(10)
     assert ended.is_set()
     run = FakeRun(MIGRATION)
@@ -202,7 +209,10 @@ def test_hashing_is_offered_for_equality_only():
     panel = panel_with(None, workload="eq5", placement="hash")
     panel.inputs["workload"].value = "bnci"
     offered = [key for _, key in panel.inputs["placement"].options]
-    assert offered == [p for p in PLACEMENTS if p != "hash"] and panel.settings()["placement"] == "dynamic"
+    assert (
+        offered == [p for p in PLACEMENTS if p != "hash"]
+        and panel.settings()["placement"] == "dynamic"
+    )
     panel.inputs["workload"].value = "fluct"
     assert [key for _, key in panel.inputs["placement"].options] == list(PLACEMENTS)
 
@@ -211,7 +221,9 @@ def test_settings_are_plain_literals():
     settings = panel_with(None, hosts=64, skew=0.5, workload="eq7").settings()
     assert settings["hosts"] == 64 and settings["skew"] == 0.5 and settings["workload"] == "eq7"
     assert all(type(v) in (int, float, str) for v in settings.values())
-    with pytest.raises(ValueError, match="the panel has no control 'machines'; it has: workload, skew"):
+    with pytest.raises(
+        ValueError, match="the panel has no control 'machines'; it has: workload, skew"
+    ):
         panel_with(None, machines=3)
 
 
@@ -228,7 +240,12 @@ def test_launch_returns_at_once_and_the_run_takes_the_stage():
     assert panel.status.value == "starting Spark…" and panel.start.disabled and panel.stop.disabled
     gate.set()
     panel.wait(10)
-    assert panel.state == "running" and got[0]["hosts"] == 2 and not panel.stop.disabled and not panel.pause.disabled
+    assert (
+        panel.state == "running"
+        and got[0]["hosts"] == 2
+        and not panel.stop.disabled
+        and not panel.pause.disabled
+    )
     panel.pause.click()
     assert panel.state == "paused" and panel.pause.description == "Resume"
     panel.pause.click()
@@ -248,7 +265,9 @@ def test_a_launch_that_fails_gives_one_sentence_and_the_panel_is_ready_again():
     panel = panel_with(launch)
     panel.start.click()
     panel.wait(10)
-    assert "hosts is 0; it must be 1 or more<" in panel.message.value and isinstance(panel.error, ValueError)
+    assert "hosts is 0; it must be 1 or more<" in panel.message.value and isinstance(
+        panel.error, ValueError
+    )
     assert panel.state == "idle" and not panel.start.disabled
 
 
@@ -274,7 +293,9 @@ def modelled(placement: Any) -> list[Any]:
 
 
 PANELS = {
-    "diffusion": lambda launch: DiffusionPanel(lambda s: modelled(Aligned(3)), launch, ("ATR", "CTR")),
+    "diffusion": lambda launch: DiffusionPanel(
+        lambda s: modelled(Aligned(3)), launch, ("ATR", "CTR")
+    ),
     "ring": lambda launch: RingPanel(lambda s: modelled(Ring(3)), launch),
 }
 LIVE = {"diffusion": modelled(Aligned(5)), "ring": modelled(Ring(5))}
@@ -304,7 +325,11 @@ def test_a_panel_paints_a_run_while_it_goes_on(kind: str, monkeypatch: pytest.Mo
     painted = watched(panel, monkeypatch)
     panel.start.click()
     assert painted.acquire(timeout=10)
-    assert panel.state == "running" and panel.events == events[: run.shown] and "batch 1 of 4 (25%)" in panel.status.value
+    assert (
+        panel.state == "running"
+        and panel.events == events[: run.shown]
+        and "batch 1 of 4 (25%)" in panel.status.value
+    )
     panel.pause.click()
     assert panel.state == "paused" and panel.status.value.startswith("paused · batch 1 of 4")
     run.shown = first_batches(events, 3)
@@ -313,7 +338,12 @@ def test_a_panel_paints_a_run_while_it_goes_on(kind: str, monkeypatch: pytest.Mo
     panel.stop.click()
     panel.wait(10)
     panel.follower.wait(10)
-    assert panel.state == "idle" and "stopped" in panel.status.value and not panel.start.disabled and panel.error is None
+    assert (
+        panel.state == "idle"
+        and "stopped" in panel.status.value
+        and not panel.start.disabled
+        and panel.error is None
+    )
     assert panel.launched == panel.settings()
 
 
@@ -330,7 +360,12 @@ def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.Monk
     assert painted.acquire(timeout=10) and not panel.start.disabled
     panel.start.click()
     panel.wait(10)
-    assert "stop" in runs[0].calls and "stop" not in runs[1].calls and panel.run is runs[1] and panel.state == "running"
+    assert (
+        "stop" in runs[0].calls
+        and "stop" not in runs[1].calls
+        and panel.run is runs[1]
+        and panel.state == "running"
+    )
     panel.stop.click()
     panel.wait(10)
     panel.follower.wait(10)
@@ -338,7 +373,10 @@ def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.Monk
 
 
 def test_a_panel_says_what_was_refused_and_what_failed(kind: str):
-    answers: list[Any] = [ValueError("copies is -1; it must be 0 or more"), FakeRun(LIVE[kind][:1], error=RuntimeError("gone"))]
+    answers: list[Any] = [
+        ValueError("copies is -1; it must be 0 or more"),
+        FakeRun(LIVE[kind][:1], error=RuntimeError("gone")),
+    ]
 
     def launch(settings: dict[str, Any]) -> FakeRun:
         answer = answers.pop(0)
@@ -354,10 +392,16 @@ def test_a_panel_says_what_was_refused_and_what_failed(kind: str):
     panel.start.click()
     panel.wait(10)
     panel.follower.wait(10)
-    assert ">gone<" in panel.message.value and panel.status.value == "failed" and panel.events is before
+    assert (
+        ">gone<" in panel.message.value
+        and panel.status.value == "failed"
+        and panel.events is before
+    )
 
 
-def test_nothing_is_simulated_into_a_picture_that_is_live(kind: str, monkeypatch: pytest.MonkeyPatch):
+def test_nothing_is_simulated_into_a_picture_that_is_live(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+):
     events = LIVE[kind]
     panel = PANELS[kind](lambda settings: FakeRun(events, shown=first_batches(events, 1)))
     painted = watched(panel, monkeypatch)

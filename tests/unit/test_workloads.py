@@ -6,11 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from braid.workloads.tpch import fluctuation
+from braid.workloads.zipf import mix, remap, zipf
 from hypothesis import given
 from hypothesis import strategies as st
-
-from toolkit.workloads.tpch import fluctuation
-from toolkit.workloads.zipf import mix, remap, zipf
 
 
 @given(size=st.integers(1, 500), z=st.floats(0, 8))
@@ -41,7 +40,9 @@ def test_the_phases_alternate_and_send_everything(lines: int, orders: int, k: fl
     assert sum(n for side, n in phases if side == "o") == orders
     assert all(n > 0 for _, n in phases)
     sides = [side for side, _ in phases]
-    assert all(a != b for a, b in pairwise(sides[:-2])), "only what is left at the end may follow its own side"
+    assert all(a != b for a, b in pairwise(sides[:-2])), (
+        "only what is left at the end may follow its own side"
+    )
 
 
 def test_each_phase_ends_at_k_or_its_inverse() -> None:
@@ -50,4 +51,11 @@ def test_each_phase_ends_at_k_or_its_inverse() -> None:
     lines   141   141  2256   2256 | 36000  60175
     orders    0   564   564   9000 |  9000   9000
     """
-    assert fluctuation(60_175, 9_000, 4) == [("l", 141), ("o", 564), ("l", 2115), ("o", 8436), ("l", 33744), ("l", 24175)]
+    assert fluctuation(60_175, 9_000, 4) == [
+        ("l", 141),
+        ("o", 564),
+        ("l", 2115),
+        ("o", 8436),
+        ("l", 33744),
+        ("l", 24175),
+    ]

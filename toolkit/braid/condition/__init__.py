@@ -1,0 +1,1 @@
+"""From Spark SQL to filters, links and residuals."""

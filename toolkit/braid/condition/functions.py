@@ -1,0 +1,8 @@
+"""The functions of two vectors that a condition may use over two streams."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Function = Literal["vector_l2_distance", "vector_inner_product", "vector_cosine_similarity"]
+FUNCTIONS: tuple[str, ...] = get_args(Function)

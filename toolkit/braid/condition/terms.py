@@ -1,0 +1,187 @@
+"""Terms of a comparison: what is added up, which constants there are, in which numbers two types
+are compared.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, floor, inf
+
+from pyspark.sql import types as T
+from sqlglot import exp
+from sqlglot.optimizer.simplify import simplify
+
+_INTEGRAL = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_DIGITS = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
+_MICROS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 10**3,
+    "SECOND": 10**6,
+    "MINUTE": 60 * 10**6,
+    "HOUR": 3600 * 10**6,
+    "DAY": 86400 * 10**6,
+    "WEEK": 7 * 86400 * 10**6,
+}
+
+
+def nan_may_hold(op: type, left: int, right: int, capped: bool) -> bool | None:
+    """Whether floats that add up to NaN, the largest number, may satisfy a comparison whose sides
+    name that many streams.
+
+    None where no side names two, so that order among the keys tells all. Infinities of one sign
+    differ by NaN.
+    """
+    if left < 2 and right < 2:
+        return None
+    safe = (exp.LT, exp.LTE, exp.EQ) if left == 2 else (exp.GT, exp.GTE, exp.EQ)
+    return left + right > 2 or (op not in safe and not capped)
+
+
+def split_name(column: exp.Column) -> tuple[str, str]:
+    """The alias and the name in "alias.column"; a name may hold dots."""
+    alias, _, name = column.name.partition(".")
+    return alias, name
+
+
+def conjuncts(tree: exp.Expression) -> list[exp.Expression]:
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        return [*conjuncts(tree.this), *conjuncts(tree.expression)]
+    if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+        low, high = tree.args["low"], tree.args["high"]
+        both = [
+            exp.GTE(this=tree.this, expression=low),
+            exp.LTE(this=tree.this.copy(), expression=high),
+        ]
+        if not low.find(exp.Column) and not high.find(exp.Column):
+            both[0].meta["capped"] = True
+        return both
+    return [tree]
+
+
+def summands(node: exp.Expression, sign: int) -> list[tuple[int, exp.Expression]]:
+    """The signed summands of an expression; a difference of days is one of day numbers."""
+    node = node.unnest()
+    if isinstance(node, (exp.Add, exp.Sub)):
+        other = sign if isinstance(node, exp.Add) else -sign
+        return [*summands(node.this, sign), *summands(node.expression, other)]
+    if isinstance(node, exp.Neg):
+        return summands(node.this, -sign)
+    if isinstance(node, exp.DateDiff) and not node.args.get("unit"):
+        days = [
+            exp.func("unix_date", exp.cast(side.copy(), "date"))
+            for side in (_date(node.this), _date(node.expression))
+        ]
+        return [(sign, days[0]), (-sign, days[1])]
+    return [(sign, node)]
+
+
+def _date(node: exp.Expression) -> exp.Expression:
+    return node.this if isinstance(node, exp.TsOrDsToDate) else node
+
+
+def literal(node: exp.Expression) -> Fraction | None:
+    node = simplify(node.copy())
+    if isinstance(node, exp.Neg):
+        inner = literal(node.this)
+        return None if inner is None else -inner
+    return Fraction(node.this) if isinstance(node, exp.Literal) and node.is_number else None
+
+
+def _span(node: exp.Expression) -> Fraction | None:
+    """A literal interval in microseconds."""
+    sign = 1
+    while isinstance(node, (exp.Neg, exp.Paren)):
+        sign, node = (-sign if isinstance(node, exp.Neg) else sign), node.this
+    if not isinstance(node, exp.Interval) or node.this is None:
+        return None
+    unit = str(node.args.get("unit") or "").upper().removesuffix("S")
+    try:
+        return sign * Fraction(str(node.this.name)) * _MICROS[unit]
+    except (KeyError, ValueError):
+        return None
+
+
+def micros_of(node: exp.Expression) -> Fraction | None:
+    return _span(node)
+
+
+def days_of(node: exp.Expression) -> Fraction | None:
+    span = _span(node)
+    days = literal(node) if span is None else span / _MICROS["DAY"]
+    return days if days is not None and days.denominator == 1 else None
+
+
+def kind_of(a: T.DataType, b: T.DataType) -> str | None:
+    """In which numbers two types are compared, or None where they are not."""
+    pair = (a, b)
+    if all(isinstance(t, T.BooleanType) for t in pair):
+        return "bool"
+    if all(isinstance(t, _INTEGRAL) for t in pair):
+        return "int"
+    for cls, name in (
+        (T.DateType, "date"),
+        (T.TimestampType, "timestamp"),
+        (T.TimestampNTZType, "timestamp_ntz"),
+    ):
+        if all(isinstance(t, cls) for t in pair):
+            return name
+    if not all(isinstance(t, T.NumericType) for t in pair):
+        return None
+    if any(isinstance(t, (T.FloatType, T.DoubleType)) for t in pair):
+        return "float"
+    return "decimal" if sum(_extent(a, b)) <= 18 else None
+
+
+def hashed_as(a: T.DataType, b: T.DataType) -> str | None:
+    """The type in which values of two types are hashed to find equal ones; None where they are
+    numbers, or not equal.
+    """
+    for cls, name in ((T.StringType, "string"), (T.BinaryType, "binary")):
+        if isinstance(a, cls) and isinstance(b, cls):
+            return name
+    if kind_of(a, b) is not None or not all(
+        isinstance(t, (T.DecimalType, *_INTEGRAL)) for t in (a, b)
+    ):
+        return None
+    digits, scale = _extent(a, b)
+    return f"decimal({digits + scale}, {scale})" if digits + scale <= 38 else None
+
+
+def _extent(a: T.DataType, b: T.DataType) -> tuple[int, int]:
+    """Digits before and after the point that hold the values of two exact types."""
+    scale = max(getattr(t, "scale", 0) for t in (a, b))
+    return max(
+        _DIGITS.get(type(t), getattr(t, "precision", 0)) - getattr(t, "scale", 0) for t in (a, b)
+    ), scale
+
+
+def normal_key(kind: str, sql: str, scale: int) -> str:
+    """Spark SQL of the key: a BIGINT that keeps the order, or a DOUBLE."""
+    return {
+        "bool": f"cast(cast({sql} as int) as bigint)",
+        "int": f"cast({sql} as bigint)",
+        "date": f"cast(unix_date({sql}) as bigint)",
+        "timestamp": f"unix_micros({sql})",
+        "timestamp_ntz": f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {sql})",
+        "decimal": f"cast(cast(({sql}) as decimal(18, {scale})) * {10**scale} as bigint)",
+        "float": f"cast({sql} as double)",
+    }[kind]
+
+
+def interval_of(op: type, offset: Fraction, real: bool) -> tuple[float, float, tuple[bool, bool]]:
+    """The interval of ``left - right`` for ``left - right op offset``; integers get closed integer
+    bounds.
+    """
+    strict = op in (exp.LT, exp.GT)
+    below, above = op in (exp.LT, exp.LTE, exp.EQ), op in (exp.GT, exp.GTE, exp.EQ)
+    if real:
+        value = float(offset)
+        return (
+            value if above else -inf,
+            value if below else inf,
+            (strict and above, strict and below),
+        )
+    hi = (ceil(offset) - 1 if strict else floor(offset)) if below else inf
+    lo = (floor(offset) + 1 if strict else ceil(offset)) if above else -inf
+    return lo, hi, (False, False)

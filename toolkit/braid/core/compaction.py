@@ -1,0 +1,150 @@
+"""Upkeep of the block store, the same for every placement: expired blocks are dropped, small blocks
+merged.
+
+Merging works as in a log-structured merge tree: the blocks of one stream on the same hosts are
+grouped in tiers by size, each tier four times the one below; four of a tier whose ranges of routing
+keys touch become one. Size is rows per key, so that the pieces of a block that was cut lie in its
+tier, and grow together again. The number of blocks that a probe enters grows with the logarithm of
+the history, and each tuple is rewritten a logarithmic number of times.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
+
+from braid.core.plan import Block, Derivation, Keys, Plan
+
+FANOUT = 4
+_SMALLEST = 4096
+"""Tuples: all smaller blocks are of the lowest tier."""
+
+
+def horizon(latest: Sequence[int | None], lateness: int) -> tuple[int | None, ...]:
+    """By stream, the earliest event time still expected of the other streams, in microseconds; None
+    while one is silent.
+    """
+    times = []
+    for stream in range(len(latest)):
+        others = [t for s, t in enumerate(latest) if s != stream]
+        known = [t for t in others if t is not None]
+        times.append(min(known) - lateness if len(known) == len(others) else None)
+    return tuple(times)
+
+
+def upkeep(
+    blocks: Iterable[Block],
+    next_id: int,
+    pinned: Collection[int],
+    windows: Sequence[int | None],
+    horizon: Sequence[int | None],
+    slices: Sequence[Sequence[int]] = (),
+) -> Plan:
+    """What is due before a batch: drops of expired blocks, and merges. ``windows`` and ``horizon``
+    are in microseconds.
+
+    A block has expired when now - t_max >= W for every tuple that may still come. ``slices`` are,
+    by stream, ages across which nothing is merged, the window the last of them.
+    """
+    drops: dict[int, tuple[int, ...]] = {}
+    groups: dict[tuple[int, tuple[int, ...], int], list[Block]] = {}
+    slices = slices or tuple(() if w is None else (w,) for w in windows)
+    for b in blocks:
+        window, limit = windows[b.stream], horizon[b.stream]
+        if (
+            window is not None
+            and limit is not None
+            and b.span is not None
+            and b.span[1] + window <= limit
+        ):
+            if b.id not in pinned:
+                drops[b.id] = b.hosts
+        elif b.id not in pinned:
+            groups.setdefault((b.stream, b.hosts, reached(b, slices[b.stream], limit)), []).append(
+                b
+            )
+    derivations: list[Derivation] = []
+    for (stream, _, at), group in groups.items():
+        width = _width(slices[stream], at)
+        for few in (few for tier in _tiers(group) for few in _due(tier, width)):
+            derivations.append(_merged(few, next_id + len(derivations)))
+            drops |= {b.id: b.hosts for b in few}
+    return Plan(derivations=tuple(derivations), drops=drops)
+
+
+def reached(b: Block, ages: Sequence[int], horizon: int | None) -> int:
+    """How many of the ages (rising, microseconds) all tuples of a block have reached, for every
+    tuple that may still come.
+    """
+    return 0 if horizon is None or b.span is None else bisect_right(ages, horizon - b.span[1])
+
+
+def _width(ages: Sequence[int], at: int) -> int | None:
+    return None if at >= len(ages) else ages[at] - (ages[at - 1] if at else 0)
+
+
+def _tiers(group: list[Block]) -> list[list[Block]]:
+    """The blocks by tier. One that is not small counts with the rows that it would have if it held
+    all keys of the group.
+    """
+    lo, hi = _keys(group)
+    tiers: dict[int, list[Block]] = {}
+    for b in group:
+        whole = b.rows * (hi - lo) // (b.keys[1] - b.keys[0])
+        tiers.setdefault(_tier(whole) if _tier(b.rows) else 0, []).append(b)
+    return list(tiers.values())
+
+
+def _tier(rows: int) -> int:
+    tier = 0
+    while rows >= _SMALLEST * FANOUT ** (tier + 1):
+        tier += 1
+    return tier
+
+
+def _due(tier: list[Block], window: int | None) -> list[list[Block]]:
+    """Runs of four blocks or more to merge, oldest first, and what was born together by its
+    keys.
+    """
+    due: list[list[Block]] = []
+    runs: list[list[Block]] = []
+    for b in sorted(tier, key=lambda b: (b.batch, b.keys, b.id)):
+        run, apart = [b], []
+        for other in runs:
+            if _fit(other, run, window):
+                run = other + run
+            else:
+                apart.append(other)
+        if len(run) < FANOUT:
+            runs = [*apart, run]
+        else:
+            runs = apart
+            due.append(run)
+    return due
+
+
+def _fit(a: list[Block], b: list[Block], window: int | None) -> bool:
+    """Whether the keys of two runs touch. In a window or slice, a run spans a quarter of it at
+    most, so that it leaves in time.
+    """
+    (lo, hi), (low, high), span = _keys(a), _keys(b), _span(a + b)
+    in_time = window is None or span is None or span[1] - span[0] <= window // FANOUT
+    return in_time and lo <= high and low <= hi
+
+
+def _keys(blocks: list[Block]) -> Keys:
+    return min(b.keys[0] for b in blocks), max(b.keys[1] for b in blocks)
+
+
+def _span(blocks: list[Block]) -> tuple[int, int] | None:
+    spans = [b.span for b in blocks if b.span]
+    return (min(s[0] for s in spans), max(s[1] for s in spans)) if spans else None
+
+
+def _merged(few: list[Block], id: int) -> Derivation:
+    first = few[0]
+    rows, size = sum(b.rows for b in few), sum(b.bytes for b in few)
+    block = Block(
+        id, first.stream, _keys(few), min(b.batch for b in few), first.hosts, rows, size, _span(few)
+    )
+    return Derivation(block, tuple(b.id for b in few), {h: h for h in first.hosts})

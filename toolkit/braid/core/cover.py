@@ -1,0 +1,171 @@
+"""The cover rule, checked plan by plan: every combination of due blocks is met exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import prod
+
+from braid.core.plan import Block, Keying, Path, Plan, Route, after
+
+
+class CoverError(AssertionError):
+    """A plan that would lose a result or make one twice; the message tells the story of the block
+    it concerns.
+    """
+
+
+def meets(a: Block, b: Block, keying: Keying) -> bool:
+    """Whether two blocks of different streams can have tuples that join, as far as routing keys
+    tell.
+    """
+    return keying == "tuple" or (a.keys[0] < b.keys[1] and b.keys[0] < a.keys[1])
+
+
+@dataclass
+class CoverLedger:
+    """Checks the cover rule on every plan of a run, in order, and keeps account of what is
+    deferred.
+
+    ``owed`` holds the pairs (fresh block, other block) that some plan deferred and none has settled
+    yet; a run is complete when it is empty.
+    """
+
+    streams: int
+    keying: Keying = "tuple"
+    owed: set[tuple[int, int]] = field(default_factory=set)
+
+    def check(self, blocks: Iterable[Block], plan: Plan) -> None:
+        """Raise CoverError unless the plan, made for these live blocks, obeys the cover rule."""
+        blocks = tuple(blocks)
+        _check_derivations(blocks, plan)
+        live = {b.id: b for b in after(blocks, plan)}
+        self._check_replaced(blocks, live)
+        fresh = {r.block.id: r.block for r in plan.routes if r.fresh}
+        if clash := fresh.keys() & live.keys():
+            raise CoverError(f"fresh blocks {sorted(clash)} carry ids that are in use")
+        for route in plan.routes:
+            _check_presence(route, live | fresh, self.streams)
+            if route.fresh:
+                self._check_fresh(route, live, fresh)
+            else:
+                self._settle(route)
+
+    def _check_replaced(self, blocks: tuple[Block, ...], live: Mapping[int, Block]) -> None:
+        gone = {b.id for b in blocks} - live.keys()
+        for pair in self.owed:
+            if gone.intersection(pair):
+                raise CoverError(
+                    f"pair {pair} is owed, but block {min(gone.intersection(pair))} is dropped or "
+                    "replaced"
+                )
+
+    def _check_fresh(
+        self, route: Route, live: Mapping[int, Block], fresh: Mapping[int, Block]
+    ) -> None:
+        f = route.block
+        candidates = [*live.values(), *(g for g in fresh.values() if g.stream < f.stream)]
+        due: dict[int, set[int]] = {s: set() for s in range(self.streams) if s != f.stream}
+        for b in candidates:
+            if b.stream != f.stream and meets(f, b, self.keying):
+                due[b.stream].add(b.id)
+        if route.deferred:
+            self._defer(route, due)
+        _check_boxes(f, route.paths, due)
+
+    def _defer(self, route: Route, due: dict[int, set[int]]) -> None:
+        if self.streams != 2:
+            raise CoverError(
+                f"block {route.block.id} defers blocks, which only joins of two streams may"
+            )
+        (others,) = due.values()
+        if not others.issuperset(route.deferred):
+            raise CoverError(
+                f"block {route.block.id} defers {sorted(set(route.deferred) - others)}, which are "
+                "not due"
+            )
+        others.difference_update(route.deferred)
+        self.owed |= {(route.block.id, b) for b in route.deferred}
+
+    def _settle(self, route: Route) -> None:
+        b = route.block.id
+        for path in route.paths:
+            for other in path[0].blocks():
+                pair = (other, b) if (other, b) in self.owed else (b, other)
+                if pair not in self.owed:
+                    raise CoverError(f"block {b} settles block {other}, but owes it nothing")
+                self.owed.remove(pair)
+
+
+def _check_boxes(f: Block, paths: tuple[Path, ...], due: Mapping[int, set[int]]) -> None:
+    """Each path meets the product of its hops' blocks (a box); the boxes must tile the product of
+    the due blocks.
+    """
+    boxes = []
+    for path in paths:
+        box = {hop.stream: hop.blocks() for hop in path}
+        if twice := [s for s, ids in box.items() if len(set(ids)) < len(ids)]:
+            raise CoverError(
+                f"block {f.id} meets a block of stream {twice[0]} on two hosts of one hop"
+            )
+        if extra := [b for s, ids in box.items() for b in set(ids) - due[s]]:
+            raise CoverError(f"block {f.id} meets blocks {sorted(extra)}, which are not due")
+        boxes.append({s: set(ids) for s, ids in box.items()})
+    for a, b in combinations(boxes, 2):
+        if all(a[s] & b[s] for s in due):
+            both = [sorted(a[s] & b[s]) for s in due]
+            raise CoverError(f"block {f.id} meets blocks {both} on two paths")
+    met = sum(prod(len(ids) for ids in box.values()) for box in boxes)
+    if met != (wanted := prod(len(ids) for ids in due.values())):
+        missing = {
+            s: sorted(ids - set().union(*(box[s] for box in boxes))) for s, ids in due.items()
+        }
+        raise CoverError(
+            f"block {f.id} meets {met} of {wanted} due combinations; blocks never met, by stream: "
+            f"{missing}"
+        )
+
+
+def _check_presence(route: Route, known: Mapping[int, Block], streams: int) -> None:
+    f = route.block
+    for path in route.paths:
+        if sorted(hop.stream for hop in path) != [s for s in range(streams) if s != f.stream]:
+            raise CoverError(
+                f"a path of block {f.id} visits streams {[hop.stream for hop in path]} of {streams}"
+            )
+        if not route.fresh and not set(path[0].probes) <= set(f.hosts):
+            raise CoverError(
+                f"block {f.id} is stored on {f.hosts} but probes from {sorted(path[0].probes)}"
+            )
+        for hop in path:
+            for host, ids in hop.probes.items():
+                for b in ids:
+                    if (
+                        b not in known
+                        or host not in known[b].hosts
+                        or known[b].stream != hop.stream
+                    ):
+                        raise CoverError(
+                            f"block {f.id} probes block {b} of stream {hop.stream} on host {host}: "
+                            "not there"
+                        )
+
+
+def _check_derivations(blocks: tuple[Block, ...], plan: Plan) -> None:
+    committed = {b.id: b for b in blocks}
+    known = dict(committed)
+    for d in plan.derivations:
+        for dst, src in d.reads.items():
+            where = known if src == dst else committed
+            for s in d.sources:
+                if s not in where or src not in where[s].hosts:
+                    raise CoverError(
+                        f"block {d.block.id} on host {dst} reads block {s} of host {src}: not there"
+                    )
+        kept = set(known[d.block.id].hosts) if d.sources == (d.block.id,) else set()
+        if set(d.block.hosts) != kept | set(d.reads):
+            raise CoverError(
+                f"block {d.block.id} is said to be on {d.block.hosts} but made on {sorted(d.reads)}"
+            )
+        known[d.block.id] = d.block

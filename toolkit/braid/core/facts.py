@@ -1,0 +1,67 @@
+"""What a placement may know when it plans a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from braid.core.plan import Block
+from braid.core.query import Served
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one host did in the last committed batch, and what it holds now: counts only, so that a
+    plan repeats exactly.
+
+    ``received`` tuples; ``arrived`` intermediate results from other hosts; ``sent`` intermediate
+    results, once for each host that they went to; ``probed`` tuples and intermediate results that
+    met something here, once for each hop; ``compared`` candidate pairs; ``stored`` tuples and
+    ``stored_bytes``; ``network_bytes`` that came in: tuples, intermediate results and moved blocks.
+    """
+
+    received: int = 0
+    arrived: int = 0
+    sent: int = 0
+    probed: int = 0
+    compared: int = 0
+    stored: int = 0
+    stored_bytes: int = 0
+    network_bytes: int = 0
+
+
+Visit = tuple[tuple[int, ...], int]
+"""A step of a join order: the streams visited so far (sorted), and the next one."""
+
+Matches = dict[Visit, tuple[float, float]]
+"""By step, the pairs (intermediate result, tuple) that were considered and those that matched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that a placement may know when it plans batch number ``batch``: no tuple, no clock.
+
+    ``blocks`` are live, after upkeep; new ids start at ``next_id``; ``received`` and
+    ``received_bytes`` count, by stream, the tuples of all committed batches; ``last_received``
+    those of the last one. By stream, ``windows`` are W_i and ``latest`` the latest event times, in
+    microseconds; None stands for full history and for a stream that has been silent. ``usage`` is
+    by host and may be shorter than the hosts are many. ``matches`` measures selectivity, recent
+    batches counting most: see Matches. ``horizon`` is, by stream, the earliest event time still
+    expected of the others. A run that serves many queries tells them, and how many tuples had each
+    routing key, by stream, recent batches counting most (``lineage``).
+    """
+
+    batch: int
+    streams: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    next_id: int
+    received: tuple[int, ...]
+    received_bytes: tuple[int, ...]
+    last_received: tuple[int, ...]
+    windows: tuple[int | None, ...] = ()
+    latest: tuple[int | None, ...] = ()
+    usage: tuple[Usage, ...] = ()
+    matches: Matches = field(default_factory=dict)
+    horizon: tuple[int | None, ...] = ()
+    queries: tuple[Served, ...] = ()
+    lineage: tuple[Mapping[int, float], ...] = ()

@@ -1,0 +1,91 @@
+"""What a batch leaves behind: its plan as an event, what its hosts did as facts for the next
+plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from braid.core.events import BatchCommitted, BatchPlanned
+from braid.core.facts import Matches, Usage
+from braid.core.plan import Block, Plan, Route
+
+_KEPT = 0.75
+"""The weight of all earlier batches' matches beside those of the last one."""
+
+
+def planned(batch: int, plan: Plan) -> BatchPlanned:
+    """The event that tells the plan of a batch; see BatchPlanned for the lists."""
+    derivations = [
+        [
+            d.block.id,
+            list(d.block.keys),
+            list(d.sources),
+            {str(dst): src for dst, src in d.reads.items()},
+        ]
+        for d in plan.derivations
+    ]
+    drops = {str(block): list(hosts) for block, hosts in plan.drops.items()}
+    return BatchPlanned(batch, [_route(r) for r in plan.routes], derivations, drops)
+
+
+def _route(r: Route) -> list[Any]:
+    paths = [
+        [[hop.stream, {str(h): list(ids) for h, ids in hop.probes.items()}] for hop in path]
+        for path in r.paths
+    ]
+    b = r.block
+    return [b.id, b.stream, list(b.keys), list(b.hosts), paths, r.fresh, list(r.deferred)]
+
+
+def usage(e: BatchCommitted) -> tuple[Usage, ...]:
+    """By host, what it did in a batch and holds after it."""
+    network = map(
+        sum, zip(e.host_received_bytes, e.host_arrived_bytes, e.host_moved_bytes, strict=True)
+    )
+    counts = (
+        e.host_received,
+        e.host_arrived,
+        e.host_sent,
+        e.host_probed,
+        e.host_compared,
+        e.host_stored,
+        e.host_stored_bytes,
+    )
+    return tuple(Usage(*line) for line in zip(*counts, network, strict=True))
+
+
+def matches(earlier: Matches, batch: Matches) -> Matches:
+    """The matches of a batch added to those before it, which fade."""
+    faded = {v: (_KEPT * pairs, _KEPT * found) for v, (pairs, found) in earlier.items()}
+    return faded | {
+        v: (p + faded.get(v, (0, 0))[0], f + faded.get(v, (0, 0))[1]) for v, (p, f) in batch.items()
+    }
+
+
+def lineage(
+    earlier: Sequence[Mapping[int, float]], batch: Sequence[Mapping[int, int]]
+) -> tuple[dict[int, float], ...]:
+    """The tuples of a batch by stream and routing key, added to those before it, which fade."""
+    pairs = zip(earlier or ({},) * len(batch), batch, strict=True)
+    return tuple(
+        {k: _KEPT * old.get(k, 0) + new.get(k, 0) for k in old.keys() | new.keys()}
+        for old, new in pairs
+    )
+
+
+def discarded(blocks: Iterable[Block], plan: Plan, left: Mapping[int, Block]) -> dict[int, int]:
+    """Tuples that each host gives up under the placement's plan: what it drops less what it keeps
+    of it in narrower blocks.
+    """
+    known = {b.id: b for b in blocks}
+    count: dict[int, int] = {}
+    for id, hosts in plan.drops.items():
+        for h in hosts:
+            count[h] = count.get(h, 0) + (known[id].rows if id in known else 0)
+    for d in plan.derivations:
+        for h, source in d.reads.items():
+            if h == source and d.block.id in left and d.block.id not in d.sources:
+                count[h] = count.get(h, 0) - left[d.block.id].rows
+    return {h: n for h, n in count.items() if n > 0}

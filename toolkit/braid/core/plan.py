@@ -1,0 +1,137 @@
+"""Blocks, plans, and the one rule that makes a plan correct.
+
+A join is a plan of blocks. A *placement* looks at the facts of the live blocks and says, for one
+micro-batch, where each fresh block is stored and which other blocks it meets, on which host. A plan
+is plain data: it never sees a tuple.
+
+The *cover rule* is the whole correctness argument: over the paths of a route, every combination of
+due blocks of the other streams is met exactly once. A fresh block of stream i is due to meet every
+live block of the other streams, and of the blocks that are fresh in the same batch those of streams
+with a smaller index; so every result group is made once, by its fresh member of highest index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+Keys = tuple[int, int]
+"""Half-open range [lo, hi) of routing keys."""
+
+Keying = Literal["tuple", "join"]
+"""What the routing key is a seeded hash of: the whole tuple, or the value that an equality joins
+on.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """An immutable set of tuples of one stream that share a range of routing keys.
+
+    ``batch`` is the first micro-batch whose tuples it holds, ``hosts`` are the hosts with a replica
+    (sorted), ``rows`` and ``bytes`` count one replica (0 until the engine has reported them),
+    ``span`` is (earliest, latest) event time in microseconds.
+    """
+
+    id: int
+    stream: int
+    keys: Keys
+    batch: int
+    hosts: tuple[int, ...]
+    rows: int = 0
+    bytes: int = 0
+    span: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One step of a path: the blocks of ``stream`` to probe, by host. No block appears under two
+    hosts.
+    """
+
+    stream: int
+    probes: Mapping[int, tuple[int, ...]]
+
+    def blocks(self) -> tuple[int, ...]:
+        return tuple(b for ids in self.probes.values() for b in ids)
+
+
+Path = tuple[Hop, ...]
+"""Hops in order, one for each other stream. What one hop finds goes to all hosts of the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What happens to one block in one batch.
+
+    A *fresh* block is stored on ``block.hosts`` and sent to the hosts of the first hop of each
+    path. A block that is not fresh is already stored (it has just arrived on a new host, say) and
+    settles what it owes. ``deferred`` names the due blocks that a fresh block does not meet now; a
+    later route settles each pair.
+    """
+
+    block: Block
+    paths: tuple[Path, ...]
+    deferred: tuple[int, ...] = ()
+    fresh: bool = True
+
+    def hosts(self) -> set[int]:
+        """Every host that needs the rows of the block: those that store it and those of each first
+        hop.
+        """
+        store = set(self.block.hosts) if self.fresh else set()
+        return store.union(*(path[0].probes for path in self.paths))
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A block made from replicas that exist: ``reads`` maps each host that makes it to the host
+    whose replicas it reads.
+
+    A copy keeps the id of its only source and adds hosts; a cut narrows ``keys``; a merge has
+    several sources. A host that reads another host's replica may name only blocks that were there
+    at the last commit.
+    """
+
+    block: Block
+    sources: tuple[int, ...]
+    reads: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The plan of one micro-batch: derivations (in order), then drops, then routes.
+
+    ``drops`` maps a block to the hosts that give up their replica. ``pinned`` blocks must not be
+    merged by upkeep before the next plan. ``state`` is the placement's own state, a JSON value,
+    committed with the batch. ``events`` are what the placement has to tell.
+    """
+
+    routes: tuple[Route, ...] = ()
+    derivations: tuple[Derivation, ...] = ()
+    drops: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    pinned: frozenset[int] = frozenset()
+    state: Any = None
+    events: tuple[Any, ...] = ()
+
+
+def after(blocks: Iterable[Block], plan: Plan) -> tuple[Block, ...]:
+    """The live blocks once the derivations and drops of a plan are done, before its routes."""
+    live = {b.id: b for b in blocks}
+    live |= {d.block.id: d.block for d in plan.derivations}
+    for id, hosts in plan.drops.items():
+        left = tuple(h for h in live[id].hosts if h not in hosts)
+        if left:
+            live[id] = replace(live[id], hosts=left)
+        else:
+            del live[id]
+    return tuple(live.values())
+
+
+def joined(kept: Plan, plan: Plan) -> Plan:
+    """Upkeep and the placement's plan as one."""
+    drops = dict(kept.drops)
+    for id, hosts in plan.drops.items():
+        drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))
+    return replace(plan, derivations=kept.derivations + plan.derivations, drops=drops)

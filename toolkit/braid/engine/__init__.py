@@ -1,0 +1,1 @@
+"""Runs plans: executors, tasks, files, commits."""

@@ -1,0 +1,421 @@
+"""The batch loop's one turn: upkeep, plan, execute on Spark, commit.
+
+The driver decides from block facts, Spark moves and joins, files hold the state. Nothing here knows
+a policy, and nothing in a policy knows Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from braid.condition.predicate import windowed
+from braid.core.compaction import horizon, upkeep
+from braid.core.cover import CoverError, CoverLedger
+from braid.core.events import BatchCommitted
+from braid.core.facts import Facts, Matches
+from braid.core.history import discarded, lineage, matches, planned, usage
+from braid.core.placement import Placement
+from braid.core.plan import Block, Plan, after, joined
+from braid.core.query import Served, longest
+from braid.engine.store import Slot, State, Store
+from braid.engine.task import first_stage, next_stage, spread
+from braid.engine.wire import Batch, Query
+from braid.local.bitmaps import Audience
+
+SHIPPED = (
+    T.StructType()
+    .add("partition", T.IntegerType())
+    .add("kind", T.StringType())
+    .add("body", T.BinaryType())
+)
+
+
+@dataclass
+class Outcome:
+    """What the hosts report of one batch, merged: replicas by (block, host), counts by host, result
+    files, matches, and fresh tuples by stream and routing key.
+    """
+
+    slots: dict[tuple[int, int], list[Any]]
+    hosts: dict[int, dict[str, float]]
+    results: list[str]
+    matches: Matches
+    lineage: tuple[dict[int, int], ...] = ()
+
+
+class Engine:
+    """Runs batches of one query against one store; ``publish`` receives the events of each
+    committed batch.
+
+    ``lateness`` is in microseconds. With ``check`` every plan is held against the cover rule before
+    it runs. ``queries`` are those that a new run serves, if it serves many; ``query`` has no
+    windows then.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        placement: Placement,
+        store: Store,
+        lateness: int,
+        check: bool,
+        publish: Callable[[list[Any]], None],
+        queries: tuple[Served, ...] = (),
+    ) -> None:
+        self.alone, self.placement, self.store = query, placement, store
+        self.lateness, self.publish = lateness, publish
+        self.streams = len(query.columns)
+        self.state = store.state() or self._first(queries)
+        self.serve(self.state.queries)
+        owed = {(a, b) for a, b in self.state.owed}
+        checked = check and getattr(placement, "complete", True)
+        self.ledger = CoverLedger(self.streams, placement.keying, owed) if checked else None
+
+    def _first(self, queries: tuple[Served, ...]) -> State:
+        none = [0] * self.streams
+        policy = self.placement.start(self.streams)
+        return State(
+            -1, -1, {}, {}, 0, policy, none, none, none, [None] * self.streams, queries=queries
+        )
+
+    def serve(self, queries: tuple[Served, ...]) -> None:
+        """Join for these queries from now on: in the longest of their windows."""
+        self.query, self.audience = self.alone, None
+        if queries:
+            windows = longest(queries)
+            self.query = replace(
+                self.alone, predicate=windowed(self.alone.predicate, windows), windows=windows
+            )
+            self.audience = Audience.of(queries)
+
+    def run(
+        self, frame: DataFrame, epoch: int, seen: Callable[[], Sequence[int | None]] = tuple
+    ) -> None:
+        """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has
+        been committed before.
+
+        ``seen`` tells afterwards, by stream, the latest event time (microseconds) of all tuples
+        that came, if more came than ``frame`` has: event time goes on with those too that no query
+        selects.
+        """
+        if epoch > self.state.epoch:
+            self._turn(frame, epoch, seen)
+
+    def finish(self, frame: DataFrame, stopped: Callable[[], bool]) -> None:
+        """At the end of the input, run batches of no tuples (``frame`` is empty) until no migration
+        owes results.
+        """
+        owes = getattr(self.placement, "owes", lambda state: False)
+        while owes(self.state.policy) and not stopped():
+            self._turn(frame, self.state.epoch, tuple)
+
+    def _turn(self, frame: DataFrame, epoch: int, seen: Callable[[], Sequence[int | None]]) -> None:
+        number = self.state.batch + 1
+        began = time.perf_counter()
+        kept, plan = self._plan(number)
+        planning = time.perf_counter() - began
+        outcome = self._execute(frame, number, kept, plan)
+        executed = time.perf_counter()
+        state = self._next(number, epoch, kept, plan, outcome, seen())
+        committed = self._committed(state, kept, plan, outcome)
+        state.usage, state.matches = usage(committed), matches(self.state.matches, outcome.matches)
+        state.queries, state.lineage = (
+            self.state.queries,
+            lineage(self.state.lineage, outcome.lineage),
+        )
+        snapshot = self.store.snapshot(state)
+        seconds = {
+            "plan": planning,
+            "execute": executed - began - planning,
+            "commit": time.perf_counter() - executed,
+        }
+        seconds["total"] = sum(seconds.values())
+        happened = [
+            planned(number, joined(kept, plan)),
+            *plan.events,
+            replace(committed, seconds=seconds),
+        ]
+        self._commit(state, snapshot, outcome.results, happened)
+
+    def _commit(self, state: State, snapshot: str, results: list[str], happened: list[Any]) -> None:
+        self.store.commit(state.batch, snapshot, results, happened)
+        self.store.tidy(state, snapshot)
+        self.state = state
+        self.publish(happened)
+
+    def amend(
+        self,
+        queries: tuple[Served, ...],
+        policy: Any,
+        replicas: list[list[Any]] | None,
+        happened: list[Any],
+        began: float,
+    ) -> None:
+        """Commit a batch of no tuples after which other queries are served, or the placement's
+        state is ``policy``.
+
+        ``replicas`` tell every block's rows anew, as the hosts do (see ``_keep`` in task.py): a
+        block that they leave out is gone. None leaves all as they are. ``began`` is when that work
+        did, by ``time.perf_counter``.
+        """
+        old, none = self.state, [0] * self.streams
+        state = replace(
+            old, batch=old.batch + 1, policy=policy, queries=queries, last_received=none
+        )
+        if queries != old.queries:
+            state.lineage = ()  # a routing key is a rank among the queries' windows
+        outcome = Outcome({}, {}, [], {})
+        if replicas is not None:
+            outcome.slots = {(line[0], line[1]): line for line in replicas}
+            state.blocks = {b.id: _measured(b, outcome, {}) for b in old.blocks.values()}
+            state.blocks = {
+                id: replace(b, keys=(0, self.placement.keys))
+                for id, b in state.blocks.items()
+                if b.rows
+            }
+            state.slots = {
+                (b.id, h): self._slot(b, h, outcome) for b in state.blocks.values() for h in b.hosts
+            }
+        committed = self._committed(state, Plan(), Plan(), outcome)
+        snapshot, total = self.store.snapshot(state), time.perf_counter() - began
+        seconds = {"plan": 0.0, "execute": total, "commit": 0.0, "total": total}
+        self._commit(state, snapshot, [], [*happened, replace(committed, seconds=seconds)])
+        self.serve(queries)
+
+    def _plan(self, number: int) -> tuple[Plan, Plan]:
+        """The upkeep that is due, and the placement's plan for the blocks that it leaves."""
+        s = self.state
+        blocks = tuple(s.blocks.values())
+        expected = horizon(s.latest, self.lateness)
+        slices = getattr(self.placement, "slices", lambda state: ())(s.policy)
+        kept = upkeep(blocks, s.next_id, s.pinned, self.query.windows, expected, slices)
+        facts = Facts(
+            number,
+            self.query.predicate.aliases,
+            after(blocks, kept),
+            s.next_id + len(kept.derivations),
+            tuple(s.received),
+            tuple(s.received_bytes),
+            tuple(s.last_received),
+            self.query.windows,
+            tuple(s.latest),
+            s.usage,
+            s.matches,
+            expected,
+            s.queries,
+            s.lineage,
+        )
+        plan = self.placement.plan(facts, json.loads(json.dumps(s.policy)))
+        if self.ledger is not None:
+            _check_tiles(plan, self.streams, self.placement.keys)
+            self.ledger.check(blocks, joined(kept, plan))
+        return kept, plan
+
+    def _execute(self, frame: DataFrame, number: int, kept: Plan, plan: Plan) -> Outcome:
+        query, whole = self.query, joined(kept, plan)
+        expected = horizon(self.state.latest, self.lateness)
+        keys, slots = self.placement.keys, self.state.slots
+        batch = Batch(
+            query, number, keys, plan.routes, whole.derivations, slots, expected, self.audience
+        )
+        rows = frame.mapInArrow(spread(batch), SHIPPED)
+        for stage in (first_stage, *[next_stage] * _shuffles(plan, query.partitions)):
+            rows = rows.repartitionById(query.partitions, "partition").mapInArrow(
+                stage(batch), SHIPPED
+            )
+        return _merge([json.loads(row.body) for row in rows.collect()], self.streams)
+
+    def _next(
+        self,
+        number: int,
+        epoch: int,
+        kept: Plan,
+        plan: Plan,
+        outcome: Outcome,
+        seen: Sequence[int | None],
+    ) -> State:
+        """The state that the batch leaves: blocks with the rows that were reported, and where their
+        replicas are.
+        """
+        old = self.state
+        live = {b.id: b for b in after(after(old.blocks.values(), kept), plan)}
+        live |= {r.block.id: r.block for r in plan.routes if r.fresh}
+        derived = {d.block.id for d in (*kept.derivations, *plan.derivations)}
+        fresh = {r.block.id for r in plan.routes if r.fresh}
+        blocks, slots = {}, {}
+        for b in live.values():
+            if b.id in derived | fresh and not (b := _measured(b, outcome, old.slots)).rows:
+                continue
+            blocks[b.id] = b
+            slots |= {(b.id, h): self._slot(b, h, outcome) for h in b.hosts}
+        last = [
+            sum(blocks[id].rows for id in fresh if id in blocks and blocks[id].stream == s)
+            for s in range(self.streams)
+        ]
+        size = [
+            sum(blocks[id].bytes for id in fresh if id in blocks and blocks[id].stream == s)
+            for s in range(self.streams)
+        ]
+        known = zip(old.latest, seen or old.latest, strict=True)
+        latest = [max((t for t in times if t is not None), default=None) for times in known]
+        for b in (blocks[id] for id in fresh if id in blocks):
+            latest[b.stream] = (
+                b.span[1] if latest[b.stream] is None else max(b.span[1], latest[b.stream])
+            )
+        owed = [
+            [a, b]
+            for a, b in (self.ledger.owed if self.ledger else ())
+            if a in blocks and b in blocks
+        ]
+        if self.ledger:
+            self.ledger.owed = {(a, b) for a, b in owed}
+        ids = [
+            old.next_id - 1,
+            *live,
+            *(d.block.id for d in (*kept.derivations, *plan.derivations)),
+        ]
+        return State(
+            number,
+            epoch,
+            blocks,
+            slots,
+            max(ids) + 1,
+            plan.state,
+            [a + b for a, b in zip(old.received, last, strict=True)],
+            [a + b for a, b in zip(old.received_bytes, size, strict=True)],
+            last,
+            latest,
+            sorted(plan.pinned),
+            owed,
+        )
+
+    def _slot(self, block: Block, host: int, outcome: Outcome) -> Slot:
+        if (line := outcome.slots.get((block.id, host))) is not None:
+            return Slot(line[2], line[3], None if line[4] is None else tuple(line[4]))
+        if (slot := self.state.slots.get((block.id, host))) is not None:
+            return slot
+        raise RuntimeError(
+            f"block {block.id} of stream {block.stream} was to be stored on host {host}, which has "
+            "no replica"
+        )
+
+    def _committed(self, state: State, kept: Plan, plan: Plan, outcome: Outcome) -> BatchCommitted:
+        old, plain = self.state, state.blocks
+        touched = [1 + h for b in (*old.blocks.values(), *plain.values()) for h in b.hosts]
+        width = max([self.placement.hosts, *touched, *(1 + h for h in outcome.hosts)])
+        stored, size, given_up = [0] * width, [0] * width, [0] * width
+        for b in plain.values():
+            for h in b.hosts:
+                stored[h] += b.rows
+                size[h] += b.bytes
+        for h, rows in discarded(after(old.blocks.values(), kept), plan, plain).items():
+            given_up[h] = rows
+        changed = [b for b in plain.values() if old.blocks.get(b.id) != b]
+
+        def by_host(name: str) -> list[Any]:
+            return [outcome.hosts.get(h, {}).get(name, 0) for h in range(width)]
+
+        return BatchCommitted(
+            batch=state.batch,
+            received=state.last_received,
+            total=state.received,
+            live=[
+                sum(b.rows for b in plain.values() if b.stream == s) for s in range(self.streams)
+            ],
+            results=sum(by_host("results")),
+            seconds={},
+            blocks=[
+                [b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes]
+                for b in changed
+            ],
+            dropped=sorted(old.blocks.keys() - plain.keys()),
+            host_received=by_host("received"),
+            host_received_bytes=by_host("received_bytes"),
+            host_stored=stored,
+            host_stored_bytes=size,
+            host_moved=by_host("moved"),
+            host_moved_bytes=by_host("moved_bytes"),
+            host_discarded=given_up,
+            host_compared=by_host("compared"),
+            host_results=by_host("results"),
+            host_seconds=[round(s, 6) for s in by_host("seconds")],
+            host_probed=by_host("probed"),
+            host_sent=by_host("sent"),
+            host_arrived=by_host("arrived"),
+            host_arrived_bytes=by_host("arrived_bytes"),
+            late=sum(
+                _first_line(outcome, b)[5]
+                for b in plain.values()
+                if b.batch == state.batch and b.id not in old.blocks
+            ),
+        )
+
+
+def _check_tiles(plan: Plan, streams: int, keys: int) -> None:
+    """Raise CoverError unless the fresh blocks of every stream share out the routing keys, so that
+    each tuple is in one.
+    """
+    for s in range(streams):
+        ranges = sorted(r.block.keys for r in plan.routes if r.fresh and r.block.stream == s)
+        ends = [0, *(end for _, end in ranges)]
+        if [start for start, _ in ranges] != ends[:-1] or ends[-1] != keys:
+            raise CoverError(
+                f"the fresh blocks of stream {s} hold routing keys {ranges}; together they must "
+                f"hold [0, {keys}) once"
+            )
+
+
+def _shuffles(plan: Plan, partitions: int) -> int:
+    """How many times some path of the plan leaves its partition."""
+    most = 0
+    for route in plan.routes:
+        for path in route.paths:
+            jumps = sum(
+                len({h % partitions for h in (*a.probes, *b.probes)}) > 1 for a, b in pairwise(path)
+            )
+            most = max(most, jumps)
+    return most
+
+
+def _merge(reports: list[dict[str, Any]], streams: int) -> Outcome:
+    outcome = Outcome({}, {}, [], {}, tuple({} for _ in range(streams)))
+    for report in reports:
+        outcome.results += report["results"]
+        outcome.slots |= {(line[0], line[1]): line for line in report["slots"]}
+        for host, counts in report["hosts"].items():
+            mine = outcome.hosts.setdefault(int(host), {})
+            for name, value in counts.items():
+                mine[name] = mine.get(name, 0) + value
+        for visited, stream, pairs, found in report["matches"]:
+            earlier = outcome.matches.get((tuple(visited), stream), (0, 0))
+            outcome.matches[tuple(visited), stream] = (earlier[0] + pairs, earlier[1] + found)
+        for stream, key, n in report["lineage"]:
+            outcome.lineage[stream][key] = outcome.lineage[stream].get(key, 0) + n
+    return outcome
+
+
+def _first_line(outcome: Outcome, block: Block) -> list[Any]:
+    return next(line for h in block.hosts if (line := outcome.slots.get((block.id, h))) is not None)
+
+
+def _measured(block: Block, outcome: Outcome, old: dict[tuple[int, int], Slot]) -> Block:
+    """The block with its reported rows, bytes and time span; all replicas must agree on the
+    rows.
+    """
+    lines = [line for h in block.hosts if (line := outcome.slots.get((block.id, h))) is not None]
+    if not lines:
+        return block if any((block.id, h) in old for h in block.hosts) else replace(block, rows=0)
+    if len({line[6] for line in lines}) > 1:
+        raise RuntimeError(
+            f"replicas of block {block.id} differ: {[(line[1], line[6]) for line in lines]} (host, "
+            "rows)"
+        )
+    return replace(block, rows=lines[0][6], bytes=lines[0][7], span=(lines[0][8], lines[0][9]))

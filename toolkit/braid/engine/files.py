@@ -1,0 +1,103 @@
+"""The files that a task attempt writes, and the replicas that it reads. A name that no report
+carries does not exist.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.core.columns import QUERIES
+from braid.core.plan import Keys
+from braid.engine.store import Slot
+from braid.engine.wire import Query
+from braid.local.kernels import Partial, Rows
+
+_EMIT_ROWS = 1 << 16
+
+
+class BlockFiles:
+    """Block files written by this task attempt: one per stream, one record batch per block and
+    host.
+    """
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        self.folder, self.stem = folder, stem
+        self.writers: dict[int, Any] = {}
+        self.written: dict[int, int] = {}
+
+    def write(self, stream: int, batch: pa.RecordBatch) -> Slot:
+        name = f"{self.stem}-{stream}.arrow"
+        if stream not in self.writers:
+            self.writers[stream] = pa.ipc.new_file(str(self.folder / name), batch.schema)
+        self.writers[stream].write_batch(batch)
+        self.written[stream] = self.written.get(stream, 0) + 1
+        return Slot(name, self.written[stream] - 1)
+
+    def close(self) -> None:
+        for writer in self.writers.values():
+            writer.close()
+
+
+class ResultFile:
+    """The result file of this task attempt: one struct column per alias, and the queries served, in
+    a run that serves many.
+
+    Small pieces are gathered before they are written.
+    """
+
+    def __init__(self, query: Query, folder: Path, stem: str) -> None:
+        self.query, self.folder, self.name = query, folder, f"{stem}.parquet"
+        self.pending: list[pa.RecordBatch] = []
+        self.rows, self.writer = 0, None
+
+    def add(self, found: Partial) -> None:
+        columns = [self._struct(found, s) for s in range(len(self.query.columns))]
+        names = list(self.query.predicate.aliases)
+        if found.queries is not None:
+            columns, names = [*columns, pa.array(found.queries)], [*names, QUERIES]
+        self.pending.append(pa.record_batch(columns, names=names))
+        self.rows += len(found)
+        if self.rows >= _EMIT_ROWS:
+            self._flush()
+
+    def _struct(self, found: Partial, stream: int) -> pa.StructArray:
+        rows, at = found.parts[stream]
+        names = list(self.query.columns[stream])
+        taken = rows.batch.select(names).take(pa.array(at))
+        return pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema))
+
+    def _flush(self) -> None:
+        if not self.pending:
+            return
+        table = pa.Table.from_batches(self.pending)
+        if self.writer is None:
+            self.writer = pq.ParquetWriter(
+                str(self.folder / self.name),
+                table.schema,
+                compression="lz4",
+                use_dictionary=False,
+                write_statistics=False,
+            )
+        self.writer.write_table(table)
+        self.pending, self.rows = [], 0
+
+    def close(self) -> list[str]:
+        self._flush()
+        if self.writer is None:
+            return []
+        self.writer.close()
+        return [self.name]
+
+
+@lru_cache(maxsize=1024)
+def _open(path: str) -> Any:
+    return pa.ipc.open_file(pa.memory_map(path))
+
+
+def replica(path: str, index: int, keys: Keys | None) -> Rows:
+    return Rows(_open(path).get_batch(index), keys)

@@ -1,0 +1,89 @@
+"""How the streams of a join travel as one DataFrame: in few columns, since each costs time on the
+way from Spark to Arrow.
+
+The union of the streams has the columns ``__stream``, ``__key`` and slots ``__c0``, ``__c1``, ...
+of one type each, which the streams share: the n-th column of a type goes to the n-th slot of that
+type. What is a plain copy of another column, such as event time in microseconds or a numeric join
+key, does not travel; the receiver makes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from braid.engine.wire import Layout
+
+_COPIES = {
+    r"cast\(\(`([^`]+)`\) as bigint\)": (
+        (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
+        "int64",
+    ),
+    r"cast\(\(`([^`]+)`\) as double\)": (
+        (T.IntegerType, T.LongType, T.FloatType, T.DoubleType),
+        "float64",
+    ),
+    r"unix_micros\(\(`([^`]+)`\)\)": ((T.TimestampType,), "int64"),
+}
+"""Spark SQL that copies a column, the types of which this is true, and the Arrow type that the copy
+has.
+"""
+
+
+def layouts(
+    frames: Sequence[DataFrame], expressions: Sequence[Mapping[str, str]]
+) -> tuple[Layout, ...]:
+    """The layout of every stream. ``expressions`` are Spark SQL by column name, over the stream's
+    own columns.
+    """
+    slots: dict[str, list[str]] = {}
+    found = []
+    for frame, wanted in zip(frames, expressions, strict=True):
+        copies = [(name, *copy) for name, sql in wanted.items() if (copy := _copied(frame, sql))]
+        computed = frame.select(
+            *[
+                F.expr(sql).alias(name)
+                for name, sql in wanted.items()
+                if name not in {c[0] for c in copies}
+            ]
+        )
+        used: dict[str, int] = {}
+        mine = []
+        for field in [*frame.schema.fields, *computed.schema.fields]:
+            kind = field.dataType.simpleString()
+            n = used[kind] = used.get(kind, 0) + 1
+            if n > len(slots.setdefault(kind, [])):
+                slots[kind].append(f"__c{sum(map(len, slots.values()))}")
+            mine.append((field.name, slots[kind][n - 1]))
+        found.append(Layout(tuple(mine), tuple(copies)))
+    return tuple(found)
+
+
+def _copied(frame: DataFrame, sql: str) -> tuple[str, str] | None:
+    """The column that an expression copies, and the Arrow type of the copy; None where it does more
+    than that.
+    """
+    for pattern, (types, arrow) in _COPIES.items():
+        if same := re.fullmatch(pattern, sql):
+            field = next(f for f in frame.schema.fields if f.name.lower() == same[1].lower())
+            return (field.name, arrow) if isinstance(field.dataType, types) else None
+    return None
+
+
+def laid_out(
+    stream: int, frame: DataFrame, key: Column, wanted: Mapping[str, str], layout: Layout
+) -> DataFrame:
+    """One stream's part of the union; ``key`` is its routing key.
+
+    What is computed comes after the columns that it is computed from: Spark's optimizer doubles
+    what it knows of an expression with every column that is renamed after it.
+    """
+    slots = [
+        (F.expr(wanted[name]) if name in wanted else F.col(f"`{name}`")).alias(slot)
+        for name, slot in layout.slots
+    ]
+    return frame.select(F.lit(stream).alias("__stream"), *slots, key.alias("__key"))

@@ -1,0 +1,453 @@
+"""What a Spark task does for its hosts in one batch: derive blocks, build fresh ones, probe, ship,
+emit, report.
+
+A task serves the hosts h with ``h % partitions`` equal to its partition. Files are named by task
+attempt; only those that a report carries to the driver come into being.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from braid.core.columns import MARK, ROUTING, TIME
+from braid.core.facts import Matches
+from braid.core.plan import Derivation, Hop, Keys, Route
+from braid.engine.files import BlockFiles, ResultFile, replica
+from braid.engine.store import Slot
+from braid.engine.wire import (
+    Batch,
+    arrow_stream,
+    chosen_rows,
+    key_mask,
+    pack,
+    partitions_by_key,
+    shipment,
+    unpack,
+)
+from braid.local.kernels import Joiner, Partial, Rows, build, merge, replaced
+
+Place = tuple[int, int, int]
+"""Where partial results are in the plan: number of the route, of its path, of the hop that comes
+next.
+"""
+
+
+@dataclass
+class Counts:
+    """What one host did. ``seconds`` go to the host at which a path enters the task."""
+
+    received: int = 0
+    received_bytes: int = 0
+    moved: int = 0
+    moved_bytes: int = 0
+    compared: int = 0
+    probed: int = 0
+    sent: int = 0
+    arrived: int = 0
+    arrived_bytes: int = 0
+    results: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class _Task:
+    """One task attempt, whatever its stage."""
+
+    batch: Batch
+    partition: int
+    counts: dict[int, Counts] = field(default_factory=dict)
+    made: dict[tuple[int, int], tuple[Slot, Rows]] = field(default_factory=dict)
+    reported: list[list[Any]] = field(default_factory=list)
+    matches: Matches = field(default_factory=dict)
+    lineage: dict[int, dict[int, int]] = field(default_factory=dict)
+    pending: dict[Place, list[Partial]] = field(default_factory=dict)
+    leaving: dict[Place, list[Partial]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        query = self.batch.query
+        stem = f"{self.batch.number:06d}-{self.partition}-{uuid.uuid4().hex[:8]}"
+        folder = Path(query.folder)
+        self.blocks = BlockFiles(folder / "blocks", stem)
+        self.results = ResultFile(query, folder / "results", stem)
+        self.joiner = Joiner(
+            query.predicate, query.windows, self.batch.horizon, self.batch.audience
+        )
+        self.fresh = {r.block.id for r in self.batch.routes if r.fresh}
+
+    def mine(self, host: int) -> bool:
+        return host % self.batch.query.partitions == self.partition
+
+    def rows(self, block: int, host: int) -> Rows | None:
+        """A host's replica of a block; None when the block turned out to have no rows there."""
+        if (block, host) in self.made:
+            return self.made[block, host][1]
+        slot = self.batch.slots.get((block, host))
+        if slot is None:
+            return None
+        rows = replica(
+            str(Path(self.batch.query.folder) / "blocks" / slot.file), slot.index, slot.keys
+        )
+        self.made[block, host] = (slot, rows)
+        return rows
+
+    def derive(self) -> None:
+        """Make the derived blocks of these hosts, in the order of the plan. A dense cut of one's
+        own replica is a view.
+        """
+        for d in self.batch.derivations:
+            for host, source in d.reads.items():
+                if self.mine(host):
+                    with _clock(self._count(host)):
+                        self._derive(d, host, source)
+
+    def _derive(self, d: Derivation, host: int, source: int) -> None:
+        found = [(s, rows) for s in d.sources if (rows := self.rows(s, source)) is not None]
+        if not found:
+            return
+        parts = [Rows(r.batch, _narrow(r.keys, d.block.keys)) for _, r in found]
+        if len(parts) == 1 and host == source and _is_dense(parts[0]):
+            rows = parts[0]
+            slot = self.made[found[0][0], host][0]._replace(keys=rows.keys)
+        else:
+            rows = Rows(merge(parts, self.batch.query.predicate.indexes(d.block.stream)))
+            slot = (
+                self.blocks.write(d.block.stream, rows.batch)
+                if rows.batch.num_rows
+                else Slot("", 0)
+            )
+        if self._keep(d.block.id, host, slot, rows) and host != source:
+            count = self._count(host)
+            count.moved += self.reported[-1][6]
+            count.moved_bytes += self.reported[-1][7]
+
+    def _keep(self, block: int, host: int, slot: Slot, rows: Rows, late: int = 0) -> bool:
+        """Note a replica for the report; an empty one does not come into being."""
+        chosen = rows.chosen()
+        times = rows.numpy(TIME) if chosen is None else rows.numpy(TIME)[chosen]
+        if not len(times):
+            return False
+        size = rows.batch.nbytes * len(times) // rows.batch.num_rows
+        self.made[block, host] = (slot, rows)
+        self.reported.append(
+            [
+                block,
+                host,
+                slot.file,
+                slot.index,
+                slot.keys,
+                late,
+                len(times),
+                size,
+                int(times.min()),
+                int(times.max()),
+            ]
+        )
+        return True
+
+    def take_in(self, arrived: dict[int, list[pa.RecordBatch]]) -> dict[tuple[int, int], Rows]:
+        """Sort what was routed here into fresh blocks, by (block, host), and store those that are
+        stored here.
+        """
+        here: dict[tuple[int, int], Rows] = {}
+        for s, batches in arrived.items():
+            indexes = self.batch.query.predicate.indexes(s)
+            whole = build(pa.concat_batches(batches), indexes[:1])
+            key = whole.column(ROUTING).to_numpy()
+            routes = [r for r in self.batch.routes if r.fresh and r.block.stream == s]
+            for host in sorted(filter(self.mine, set().union(*(r.hosts() for r in routes)))):
+                with _clock(self._count(host)):
+                    wanted = [r for r in routes if host in r.hosts()]
+                    mine = chosen_rows(
+                        whole, np.flatnonzero(key_mask(wanted, self.batch.keys)[key])
+                    )
+                    self._count(host).received += mine.num_rows
+                    self._count(host).received_bytes += mine.nbytes
+                    self._split(mine, wanted, host, indexes, here)
+        return here
+
+    def _split(
+        self,
+        mine: pa.RecordBatch,
+        routes: list[Route],
+        host: int,
+        indexes: tuple[str, ...],
+        here: dict[Any, Rows],
+    ) -> None:
+        key = mine.column(ROUTING).to_numpy()
+        for route in routes:
+            part = mine
+            if len(routes) > 1:
+                low, high = route.block.keys
+                part = chosen_rows(mine, np.flatnonzero((key >= low) & (key < high)))
+            if part.num_rows:
+                rows = Rows(build(part, indexes, ordered=True))
+                here[route.block.id, host] = rows
+                if host == route.block.hosts[0] and self.batch.audience is not None:
+                    self._trace(rows, route.block.stream)
+                if host in route.block.hosts:
+                    slot = self.blocks.write(route.block.stream, rows.batch)
+                    self._keep(
+                        route.block.id, host, slot, rows, self._late(rows, route.block.stream)
+                    )
+
+    def _trace(self, rows: Rows, stream: int) -> None:
+        """Count the fresh tuples by routing key, which in a run for many queries tells how long
+        each is of use.
+        """
+        counts = self.lineage.setdefault(stream, {})
+        for key, number in enumerate(np.bincount(rows.numpy(ROUTING)).tolist()):
+            if number:
+                counts[key] = counts.get(key, 0) + number
+
+    def _late(self, rows: Rows, stream: int) -> int:
+        """Rows behind what the other streams' stored tuples were kept for: they may have missed
+        partners.
+        """
+        bounds = [
+            h
+            for s, (h, w) in enumerate(
+                zip(self.batch.horizon, self.batch.query.windows, strict=True)
+            )
+            if s != stream and h is not None and w is not None
+        ]
+        return int(np.count_nonzero(rows.numpy(TIME) < max(bounds))) if bounds else 0
+
+    def probe(self, here: dict[tuple[int, int], Rows]) -> None:
+        """Send every block of these hosts along its paths, as far as they stay in this task."""
+        for number, route in enumerate(self.batch.routes):
+            for path_number, path in enumerate(route.paths):
+                for host in filter(self.mine, path[0].probes):
+                    rows = (
+                        here.get((route.block.id, host))
+                        if route.fresh
+                        else self.rows(route.block.id, host)
+                    )
+                    if rows is not None:
+                        chosen = rows.chosen()
+                        at = (
+                            np.arange(rows.batch.num_rows)
+                            if chosen is None
+                            else np.flatnonzero(chosen)
+                        )
+                        start = Partial({route.block.stream: (rows, at)})
+                        self.follow(start, (number, path_number, 0), host)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Follow what waits, hop by hop, as far as it stays in this task; what other tasks need is
+        packed once for each.
+        """
+        while self.pending:
+            place = min(self.pending, key=lambda place: place[2])
+            partial = Partial.concat(self.pending.pop(place))
+            for host in filter(self.mine, self._hop(place).probes):
+                self.follow(partial, place, host)
+
+    def _hop(self, place: Place) -> Hop:
+        route, path, hop = place
+        return self.batch.routes[route].paths[path][hop]
+
+    def follow(self, partial: Partial, place: Place, host: int) -> None:
+        """One hop on one host; what it finds is a result, or waits for the next hop."""
+        with _clock(self._count(host)):
+            self._follow(partial, place, host)
+
+    def _follow(self, partial: Partial, place: Place, host: int) -> None:
+        route, path_number, hop = place
+        path = self.batch.routes[route].paths[path_number]
+        count = self._count(host)
+        count.probed += len(partial)
+        for block in path[hop].probes.get(host, ()):
+            rows = self.rows(block, host)
+            if rows is None:
+                continue
+            stored = block not in self.fresh and self.batch.routes[route].fresh
+            visit = (tuple(sorted(partial.parts)), path[hop].stream)
+            pairs, matched = self.matches.get(visit, (0, 0))
+            self.matches[visit] = (pairs + len(partial) * rows.batch.num_rows, matched)
+            for found in self.joiner.probe(partial, rows, path[hop].stream, stored, count):
+                self.matches[visit] = (self.matches[visit][0], self.matches[visit][1] + len(found))
+                if hop + 1 < len(path):
+                    self._onward(found, (route, path_number, hop + 1), host)
+                else:
+                    self.results.add(found)
+                    count.results += len(found)
+
+    def _onward(self, found: Partial, place: Place, source: int) -> None:
+        if not len(found):
+            return
+        for host in self._hop(place).probes:
+            if host != source:
+                self._count(source).sent += len(found)
+                self._count(host).arrived += len(found)
+                self._count(host).arrived_bytes += found.nbytes
+        if any(map(self.mine, self._hop(place).probes)):
+            self.pending.setdefault(place, []).append(found)
+        if not all(map(self.mine, self._hop(place).probes)):
+            self.leaving.setdefault(place, []).append(found)
+
+    def ship(self) -> Iterator[tuple[int, str, bytes]]:
+        """What found something here goes once to every other partition on which the next hop has
+        hosts.
+        """
+        for place, found in self.leaving.items():
+            body = pack(Partial.concat(found), place)
+            for p in sorted(
+                {h % self.batch.query.partitions for h in self._hop(place).probes}
+                - {self.partition}
+            ):
+                yield p, "partial", body
+
+    def _count(self, host: int) -> Counts:
+        return self.counts.setdefault(host, Counts())
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The rows that leave this task: its report, then its partial results."""
+        self.blocks.close()
+        report = {
+            "hosts": {h: vars(c) for h, c in self.counts.items()},
+            "slots": self.reported,
+            "results": self.results.close(),
+            "matches": [[*visit, *n] for visit, n in self.matches.items()],
+            "lineage": [
+                [stream, key, n]
+                for stream, counts in self.lineage.items()
+                for key, n in counts.items()
+            ],
+        }
+        yield shipment([(self.partition, "report", json.dumps(report).encode())])
+        for row in self.ship():
+            yield shipment([row])
+
+
+class _clock:
+    """Adds the wall-clock seconds of a with-block to a host's count."""
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+
+    def __enter__(self) -> None:
+        self.began = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.counts.seconds += time.perf_counter() - self.began
+
+
+def spread(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow`` over the streams' union, the reshuffler: tuples go to the
+    partitions that need them.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _quiet_collector()
+        need = partitions_by_key(batch)
+        for rows in batches:
+            stream = rows.column("__stream").to_numpy()
+            for s in np.unique(stream).tolist():
+                flat = batch.query.layouts[s].flatten(rows, np.flatnonzero(stream == s))
+                if batch.audience is not None:
+                    flat = replaced(
+                        flat,
+                        ROUTING,
+                        pa.array(batch.audience.rank(s, flat.column(MARK).to_numpy())),
+                    )
+                key = flat.column(ROUTING).to_numpy()
+                for p in range(batch.query.partitions):
+                    part = chosen_rows(flat, np.flatnonzero(need[s][p][key]))
+                    if part.num_rows:
+                        yield shipment([(p, f"tuples {s}", arrow_stream(part))])
+
+    return run
+
+
+def first_stage(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow`` over what ``spread`` sent: the joiners."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = _Task(batch, _partition())
+        arrived: dict[int, list[pa.RecordBatch]] = {}
+        for rows in batches:
+            for kind, body in zip(
+                rows.column("kind").to_pylist(), rows.column("body"), strict=True
+            ):
+                arrived.setdefault(int(kind.split()[1]), []).extend(
+                    pa.ipc.open_stream(body.as_buffer())
+                )
+        task.derive()
+        task.probe(task.take_in(arrived))
+        yield from task.finish()
+
+    return run
+
+
+def next_stage(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow`` over what an earlier stage shipped: reports pass through,
+    partial results go on.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = _Task(batch, _partition())
+        for row in (row for b in batches for row in b.to_pylist()):
+            if row["kind"] == "report":
+                yield shipment([(row["partition"], "report", row["body"])])
+                _learn(task, json.loads(row["body"]))
+            else:
+                partial, place = unpack(row["body"])
+                task.pending.setdefault(place, []).append(partial)
+        task.go_on()
+        yield from task.finish()
+
+    return run
+
+
+def _learn(task: _Task, report: dict[str, Any]) -> None:
+    """Know the blocks that an earlier stage made on this task's hosts."""
+    folder = Path(task.batch.query.folder) / "blocks"
+    for block, host, file, index, keys, *_ in report["slots"]:
+        if task.mine(host):
+            keys = None if keys is None else tuple(keys)
+            task.made[block, host] = (
+                Slot(file, index, keys),
+                replica(str(folder / file), index, keys),
+            )
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    _quiet_collector()
+    context = TaskContext.get()
+    assert context is not None
+    return int(context.partitionId())
+
+
+@cache
+def _quiet_collector() -> None:
+    """Once per worker: leave the objects of imported modules out of every later garbage
+    collection.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def _is_dense(view: Rows) -> bool:
+    """Whether a third of the rows in the file count, so that a half is. A probe of a view searches
+    and filters all of them.
+    """
+    chosen = view.chosen()
+    return chosen is None or 3 * np.count_nonzero(chosen) >= len(chosen)
+
+
+def _narrow(a: Keys | None, b: Keys) -> Keys:
+    return b if a is None else (max(a[0], b[0]), min(a[1], b[1]))

@@ -1,0 +1,146 @@
+"""What travels: the work that the driver gives every task, and the rows that tasks send each other.
+
+Rows between tasks have one schema, whatever the streams: (partition, kind, body). "tuples" are an
+Arrow stream of one stream's tuples on the way to a partition whose hosts need them; a "report" is
+JSON for the driver; a "partial" is an Arrow stream of partial results on the way to the next hop's
+host.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from braid.condition.predicate import Predicate
+from braid.core.columns import ROUTING
+from braid.core.plan import Derivation, Route
+from braid.engine.store import Slot
+from braid.local.bitmaps import Audience
+from braid.local.kernels import Partial, Rows
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a stream's columns are in the streams' union: ``slots`` (name, column of the union);
+    and what the receiver copies from them: ``copies`` (name, user's column, Arrow type).
+    """
+
+    slots: tuple[tuple[str, str], ...]
+    copies: tuple[tuple[str, str, str], ...]
+
+    def slot(self, name: str) -> str:
+        """The column of the union that a column comes from."""
+        return dict(self.slots)[{copy: source for copy, source, _ in self.copies}.get(name, name)]
+
+    def flatten(self, rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
+        """The chosen rows of the union, all of this stream: the routing key, and the stream's
+        columns by their names.
+        """
+        columns = {ROUTING: rows.column(ROUTING)} | {
+            name: rows.column(slot) for name, slot in self.slots
+        }
+        columns |= {
+            name: columns[source].cast(kind, safe=False) for name, source, kind in self.copies
+        }
+        return chosen_rows(pa.record_batch(list(columns.values()), names=list(columns)), at)
+
+
+@dataclass(frozen=True)
+class Query:
+    """What stays the same from batch to batch. ``columns`` are the user's column names by stream;
+    ``folder`` is the run's.
+    """
+
+    predicate: Predicate
+    columns: tuple[tuple[str, ...], ...]
+    layouts: tuple[Layout, ...]
+    windows: tuple[int | None, ...]
+    folder: str
+    partitions: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What the driver tells every task of one batch. ``keys`` is the size of the routing-key space;
+    ``audience`` says which queries results serve, in a run that serves many.
+    """
+
+    query: Query
+    number: int
+    keys: int
+    routes: tuple[Route, ...]
+    derivations: tuple[Derivation, ...]
+    slots: dict[tuple[int, int], Slot]
+    horizon: tuple[int | None, ...]
+    audience: Audience | None = None
+
+
+def partitions_by_key(batch: Batch) -> list[list[np.ndarray]]:
+    """By stream and partition, the mask of routing keys that some host of the partition needs."""
+    partitions = range(batch.query.partitions)
+    need = [[np.zeros(batch.keys, bool) for _ in partitions] for _ in batch.query.columns]
+    for route in batch.routes:
+        if route.fresh:
+            for p in {host % batch.query.partitions for host in route.hosts()}:
+                need[route.block.stream][p][slice(*route.block.keys)] = True
+    return need
+
+
+def chosen_rows(rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
+    return rows if len(at) == rows.num_rows else rows.take(pa.array(at))
+
+
+def key_mask(routes: list[Route], keys: int) -> np.ndarray:
+    """Mask of the routing keys of some routes."""
+    mask = np.zeros(keys, bool)
+    for route in routes:
+        mask[slice(*route.block.keys)] = True
+    return mask
+
+
+def arrow_stream(rows: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return sink.getvalue().to_pybytes()
+
+
+def pack(partial: Partial, place: tuple[int, int, int]) -> bytes:
+    """Partial results as one Arrow stream: a struct column for each visited stream, and where they
+    are in the plan.
+    """
+    names, columns = [], []
+    for stream, (rows, at) in partial.parts.items():
+        taken = rows.batch.take(pa.array(at))
+        names.append(str(stream))
+        columns.append(pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema)))
+    schema = pa.schema(
+        zip(names, (c.type for c in columns), strict=True), metadata={"place": json.dumps(place)}
+    )
+    return arrow_stream(pa.record_batch(columns, schema=schema))
+
+
+def unpack(body: bytes) -> tuple[Partial, tuple[int, int, int]]:
+    reader = pa.ipc.open_stream(body)
+    place = tuple(json.loads(reader.schema.metadata[b"place"]))
+    batch = reader.read_next_batch()
+    at = np.arange(batch.num_rows)
+    parts = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        parts[int(name)] = (Rows(pa.RecordBatch.from_struct_array(column)), at)
+    return Partial(parts), (place[0], place[1], place[2])
+
+
+def shipment(rows: list[tuple[int, str, bytes]]) -> pa.RecordBatch:
+    partitions, kinds, bodies = zip(*rows, strict=True)
+    return pa.record_batch(
+        [
+            pa.array(partitions, pa.int32()),
+            pa.array(kinds, pa.string()),
+            pa.array(bodies, pa.binary()),
+        ],
+        names=["partition", "kind", "body"],
+    )

@@ -1,0 +1,1 @@
+"""Two blocks meet on one host: NumPy and Arrow."""

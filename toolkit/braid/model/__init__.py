@@ -1,0 +1,1 @@
+"""A policy run without tuples; everything here is modelled."""

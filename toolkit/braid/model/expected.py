@@ -1,0 +1,210 @@
+"""What the paths of a plan would do, from counts, rates and selectivities alone: intermediate
+results, traffic, results.
+
+Expectations, not measurements. Intermediate results multiply along a path as in Gu 2007, Eq. 3; a
+pair of tuples matches with the selectivity of its two streams when both are in their windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from braid.core.facts import Matches, Visit
+from braid.core.plan import Block, Path, Route
+
+Span = tuple[int, int]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def within(new: Span, old: Span, window: int | None) -> float:
+    """The fraction of pairs (t, u), t uniform in ``new`` and u in ``old``, with t - u < W."""
+    return (
+        1.0
+        if window is None
+        else _within(new[1] + 1 - new[0], old[1] + 1 - old[0], new[0] - old[0], window)
+    )
+
+
+@lru_cache(maxsize=1 << 16)
+def _within(new: int, old: int, lag: int, window: int) -> float:
+    """The same for spans of these lengths, ``new`` beginning ``lag`` after ``old``: what pairs of
+    blocks have in common.
+    """
+
+    def half_square(x: int) -> float:
+        return max(x, 0) ** 2 / 2
+
+    edge = window - lag
+    near = (
+        half_square(edge + old)
+        - half_square(edge - new + old)
+        - half_square(edge)
+        + half_square(edge - new)
+    )
+    return near / (new * old)
+
+
+@dataclass
+class Step:
+    """Hop number k of all paths of a plan, as columns: an entry for each path and each host that it
+    visits there.
+
+    ``path`` and ``visit`` are numbers, of the path and of what it joins with what; ``rows`` are the
+    tuples there, ``matching`` how many of them match a tuple that comes. ``same`` is the entry of
+    the hop before on the same path and host, -1 for none; ``onward``, for each entry of the hop
+    before, the hosts that its results travel to.
+    """
+
+    path: Ints
+    host: Ints
+    visit: Ints
+    rows: Floats
+    matching: Floats
+    same: Ints
+    onward: Ints
+
+
+class Journeys:
+    """The paths of a plan as counts, step by step. ``rows`` tuples set out on each path."""
+
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        blocks: Mapping[int, Block],
+        sigma: np.ndarray,
+        windows: Sequence[int | None],
+    ) -> None:
+        """``blocks`` are those with rows, their spans known; ``sigma`` is m x m, the selectivity of
+        each pair of streams; ``windows`` are in microseconds."""
+        self.rows: list[int] = []
+        self.visits: dict[Visit, tuple[int, float]] = {}
+        """By what is joined with what, a number and the selectivity."""
+        self._columns: list[tuple[list[float], ...]] = []
+        for route in routes:
+            if f := blocks.get(route.block.id):
+                met = _Met(f, blocks, windows)
+                for path in route.paths:
+                    self._add(f, path, met, sigma)
+        self.steps = [_step(columns) for columns in self._columns]
+
+    def _add(self, f: Block, path: Path, met: _Met, sigma: np.ndarray) -> None:
+        visited: tuple[int, ...] = (f.stream,)
+        before: dict[int, int] = {}
+        for k, hop in enumerate(path):
+            if k == len(self._columns):
+                self._columns.append(tuple([] for _ in range(7)))
+            paths, hosts, visits, rows, matching, same, onward = self._columns[k]
+            visit, factor = self._visit(visited, hop.stream, sigma)
+            onward += [len(hop.probes) - (h in hop.probes) for h in before]
+            same += [before.get(h, -1) for h in hop.probes]
+            before = {h: len(hosts) + n for n, h in enumerate(hop.probes)}
+            for h, ids in hop.probes.items():
+                there, near = met.of(ids)
+                hosts.append(h)
+                rows.append(there)
+                matching.append(near * factor)
+            paths += [len(self.rows)] * len(hop.probes)
+            visits += [visit] * len(hop.probes)
+            visited = tuple(sorted((*visited, hop.stream)))
+        self.rows.append(f.rows)
+
+    def _visit(self, visited: tuple[int, ...], stream: int, sigma: np.ndarray) -> tuple[int, float]:
+        if (visited, stream) not in self.visits:
+            self.visits[visited, stream] = (
+                len(self.visits),
+                prod(float(sigma[v, stream]) for v in visited),
+            )
+        return self.visits[visited, stream]
+
+
+def _step(columns: tuple[list[float], ...]) -> Step:
+    path, host, visit, rows, matching, same, onward = columns
+    whole = [np.array(c, dtype=np.int64) for c in (path, host, visit, same, onward)]
+    return Step(
+        *whole[:3], np.array(rows, dtype=float), np.array(matching, dtype=float), *whole[3:]
+    )
+
+
+class _Met:
+    """What a fresh block meets in lists of blocks: how many tuples, and how many of them within the
+    windows.
+    """
+
+    def __init__(
+        self, f: Block, blocks: Mapping[int, Block], windows: Sequence[int | None]
+    ) -> None:
+        self.fresh, self.blocks, self.windows = f, blocks, windows
+        self.near: dict[int, float] = {}
+        self.lists: dict[tuple[int, ...], tuple[int, float]] = {}
+
+    def of(self, ids: tuple[int, ...]) -> tuple[int, float]:
+        if ids not in self.lists:
+            known = [b for b in ids if b in self.blocks]
+            self.lists[ids] = (
+                sum(self.blocks[b].rows for b in known),
+                sum(self._near(b) for b in known),
+            )
+        return self.lists[ids]
+
+    def _near(self, id: int) -> float:
+        if id not in self.near:
+            f, b = self.fresh, self.blocks[id]
+            assert f.span is not None and b.span is not None
+            share = (
+                within(f.span, b.span, self.windows[b.stream])
+                + within(b.span, f.span, self.windows[f.stream])
+                - 1
+            )
+            self.near[id] = b.rows * share
+        return self.near[id]
+
+
+@dataclass
+class Expected:
+    """What hosts do in one batch. ``share`` is the fraction of its probes that each host gets done.
+
+    ``stages`` has, by hop and for every host, (arrived, sent, probed, compared), as Usage names
+    them; ``results`` is by host.
+    """
+
+    journeys: Journeys
+    share: Floats
+    stages: Floats = field(init=False)
+    results: Floats = field(init=False)
+    matches: Matches = field(init=False)
+
+    def __post_init__(self) -> None:
+        steps, hosts = self.journeys.steps, len(self.share)
+        self.stages, self.results = np.zeros((max(len(steps), 1), 4, hosts)), np.zeros(hosts)
+        visits = self.journeys.visits
+        met = np.zeros((2, len(visits)))
+        entering, found = np.array(self.journeys.rows, dtype=float), np.array([])
+        for k, step in enumerate(steps):
+            if k:
+                entering = self._send(k, found)
+            n = entering[step.path] * self.share[step.host]
+            found, pairs = n * step.matching, n * step.rows
+            self.stages[k, 2] = np.bincount(step.host, n, hosts)
+            self.stages[k, 3] = np.bincount(step.host, pairs, hosts)
+            met += [np.bincount(step.visit, each, len(visits)) for each in (pairs, found)]
+        if steps:
+            self.results = np.bincount(steps[-1].host, found, hosts)
+        self.matches = dict(zip(visits, zip(*met.tolist(), strict=True), strict=True))
+
+    def _send(self, k: int, found: Floats) -> Floats:
+        """What one hop found goes to all hosts of the next, but need not travel to the host where
+        it is: the sum, by path.
+        """
+        before, step = self.journeys.steps[k - 1 : k + 1]
+        entering = np.bincount(before.path, found, len(self.journeys.rows))
+        here = np.append(found, 0.0)[step.same]
+        self.stages[k, 0] = np.bincount(step.host, entering[step.path] - here, len(self.share))
+        self.stages[k - 1, 1] = np.bincount(before.host, found * step.onward, len(self.share))
+        return entering

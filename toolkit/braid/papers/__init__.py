@@ -1,0 +1,1 @@
+"""One folder a paper: policies, cost models, reference models. On core alone."""

@@ -1,0 +1,1 @@
+"""The placements that the papers' own are compared with."""

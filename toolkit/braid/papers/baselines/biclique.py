@@ -1,0 +1,84 @@
+"""Join-biclique (BiStream): Lin, Ooi, Wang and Yu, "Scalable Distributed Stream Join Processing",
+SIGMOD 2015.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from math import lcm
+from typing import Any
+
+from braid.core.facts import Facts
+from braid.core.plan import Block, Hop, Keying, Plan, Route
+from braid.papers.theta.mapping import check_hosts
+
+
+@dataclass(frozen=True)
+class JoinBiclique:
+    """The hosts form two sides; a tuple is stored once, on its own side, and broadcast to all of
+    the other to be joined.
+
+    No tuple is stored twice, for any condition, but each is sent to 1 + |other side| hosts.
+    ``left`` is the number of hosts that store stream 0; by default half. Serves two streams. Raises
+    ValueError for fewer than two hosts or an empty side.
+    """
+
+    hosts: int
+    left: int | None = None
+
+    def __post_init__(self) -> None:
+        check_hosts(self.hosts)
+        if self.hosts < 2:
+            raise ValueError(
+                "hosts is 1; a join-biclique needs 2 or more, at least one for each stream"
+            )
+        if self.left is not None and not 0 < self.left < self.hosts:
+            raise ValueError(
+                f"left is {self.left}; it must leave a host for each stream, so be from 1 to "
+                f"{self.hosts - 1}"
+            )
+
+    @property
+    def keying(self) -> Keying:
+        return "tuple"
+
+    @property
+    def keys(self) -> int:
+        return lcm(*self._sides())
+
+    def _sides(self) -> tuple[int, int]:
+        left = self.left or self.hosts // 2
+        return left, self.hosts - left
+
+    def start(self, streams: int) -> Any:
+        if streams != 2:
+            raise ValueError(f"JoinBiclique joins two streams, one on either side; got {streams}")
+        return None
+
+    def plan(self, facts: Facts, state: Any) -> Plan:
+        ids, sides = count(facts.next_id), self._sides()
+        stored = list(facts.blocks)
+        routes = []
+        for stream in (0, 1):
+            probes: dict[int, list[int]] = {}
+            for b in stored:
+                if b.stream != stream:
+                    probes.setdefault(b.hosts[0], []).append(b.id)
+            paths = (
+                ((Hop(1 - stream, {h: tuple(ids) for h, ids in probes.items()}),),)
+                if probes
+                else ()
+            )
+            width = self.keys // sides[stream]
+            for k in range(sides[stream]):
+                block = Block(
+                    next(ids),
+                    stream,
+                    (k * width, (k + 1) * width),
+                    facts.batch,
+                    (stream * sides[0] + k,),
+                )
+                stored.append(block)
+                routes.append(Route(block, paths))
+        return Plan(tuple(routes), state=state)

@@ -1,0 +1,380 @@
+"""ATR, aligned tuple routing. Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway
+Windowed Stream Joins", ICDE 2007, section 3.
+
+One stream is the master: its segments are disjoint, each goes to one host. The other streams, the
+slaves, are sent to every host whose segment they can join with, so that each combination meets on
+one host and nothing hops. Time passes in batches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import astuple, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from braid.core.cluster import check_cluster, check_weights
+from braid.core.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
+from braid.core.facts import Facts
+from braid.core.placement import WholeBatches
+from braid.core.plan import Block, Hop, Plan, Route
+from braid.papers.diffusion.overhead import overhead
+from braid.papers.diffusion.segments import Ids, Reign, Roles, Segment
+from braid.papers.diffusion.tuning import Search
+from braid.papers.kit.balance import Balance, Cluster, Weights
+from braid.papers.kit.joinorder import Growth, Order
+from braid.papers.kit.pace import Pace
+from braid.papers.theta.mapping import check_hosts
+from braid.papers.theta.migration import Draft
+
+GAIN = 0.2
+"""The master changes when that lowers the overhead by more than this fraction."""
+MEMORY = 20
+"""Batches that the mean rates look back on."""
+ROUNDS = 4
+"""Hosts are chosen ahead for no more than this many segments per host; a slave that lives longer
+goes to every host.
+"""
+
+
+@dataclass(frozen=True)
+class Aligned(WholeBatches):
+    """ATR: the segments of a master stream are spread over the hosts, and all other streams align
+    with them.
+
+    Parameters
+    ----------
+    hosts
+        J.
+    length
+        T, the length of a master segment, in batches; where the search for the best one starts when
+        ``adaptive``.
+    adaptive
+        Whether the master is switched and the length tuned; False is the paper's ATR-unoptimized.
+    master
+        The first master stream, by index; by default the one that Eq. 2 favours when all rates are
+        equal.
+    step
+        Delta T, by which the search changes the length, in batches.
+    sample
+        Batches that each length is measured for, once all live segments have it. What is measured
+        is the load (Eq. 1) of the busiest host for each tuple, over the share of its pairs that
+        hosts got round to compare.
+    cluster
+        Memory (MB), MIPS and bandwidth (Mbit/s) of every host; by default they are equal.
+    weights
+        omega_1 to omega_3 of Eq. 1: CPU, memory, bandwidth.
+
+    Hosts of segments are chosen W_max ahead, from the event time that batches have covered so far,
+    so that a slave tuple goes to all its hosts when it arrives. Where that proves too short, blocks
+    are copied when the segment begins.
+
+    Serves any condition and two streams or more. A slave without a window goes to every host. A
+    master without a window is sound too, but all hosts end up with all slaves, it is never replaced
+    (its old tuples would have to be joined where they are for ever, so the transition would not
+    end), and its segment length is not tuned. Raises ValueError, with one sentence, for settings
+    out of range and for a master that is none of the streams.
+    """
+
+    hosts: int
+    length: int = 1
+    adaptive: bool = True
+    master: int | None = None
+    step: int = 1
+    sample: int = 20
+    cluster: Cluster = ()
+    weights: Weights = (1 / 3, 1 / 3, 1 / 3)
+
+    def __post_init__(self) -> None:
+        check_hosts(self.hosts)
+        for name in ("length", "step", "sample"):
+            if (
+                isinstance(value := getattr(self, name), bool)
+                or not isinstance(value, int)
+                or value < 1
+            ):
+                raise ValueError(
+                    f"{name} is {value!r}; it must be a whole number of batches, 1 or more"
+                )
+        check_cluster(self.cluster, self.hosts)
+        check_weights(self.weights)
+
+    def start(self, streams: int) -> Any:
+        """The reign (none yet), the segments, mean rates in tuples per batch, the search, and the
+        next id to expect.
+        """
+        if streams < 2:
+            raise ValueError(f"Aligned joins two streams or more; got {streams}")
+        if self.master is not None and self.master not in range(streams):
+            raise ValueError(
+                f"master is {self.master}; it must be the index of a stream, from 0 to "
+                f"{streams - 1}"
+            )
+        search = list(astuple(Search.at(self.length)))
+        return {"reign": None, "segments": [], "rates": None, "search": search, "next_id": 0}
+
+    def plan(self, facts: Facts, state: Any) -> Plan:
+        return _Turn(self, facts, state).plan()
+
+
+class _Turn:
+    """One batch: elect, tune, choose hosts ahead, then place and route the fresh blocks."""
+
+    def __init__(self, settings: Aligned, facts: Facts, state: Any) -> None:
+        self.settings, self.facts, self.batch = settings, facts, facts.batch
+        self.streams = range(len(facts.streams))
+        self.pace = Pace.of(facts)
+        self.rates = _mean_rates(state["rates"], facts)
+        self.search = Search(*state["search"])
+        self.segments = [Segment(*s) for s in state["segments"]]
+        self.reign = Reign(*state["reign"]) if state["reign"] else Reign(self._first_master())
+        self.committed: int = state["next_id"]
+        self.draft = Draft(facts)
+        self.events: list[Any] = []
+
+    def plan(self) -> Plan:
+        if not any(
+            b.batch < self.reign.since and b.stream in (self.reign.master, self.reign.old)
+            for b in self.facts.blocks
+        ):
+            self.reign = replace(self.reign, old=None)
+        if self.settings.adaptive and self.settings.hosts > 1 and self.reign.old is None:
+            self._elect()
+            self._tune()
+        self._forget()
+        self._look_ahead()
+        self._align()
+        routes = self._routes()
+        state = {
+            "reign": list(astuple(self.reign)),
+            "segments": [[s.start, s.length, s.host, s.chosen] for s in self.segments],
+            "rates": self.rates,
+            "search": list(astuple(self.search)),
+            "next_id": self.facts.next_id + len(routes),
+        }
+        return Plan(
+            routes,
+            tuple(self.draft.derivations),
+            self.draft.drops,
+            state=state,
+            events=tuple(self.events),
+        )
+
+    def _first_master(self) -> int:
+        """What Eq. 2 favours at equal rates: the shortest window."""
+        if self.settings.master is not None:
+            return self.settings.master
+        return min(
+            self.streams, key=lambda s: (self.pace.windows[s] is None, self.pace.windows[s] or 0)
+        )
+
+    @cached_property
+    def balance(self) -> Balance:
+        """Of the hosts, as the segments that have begun load them."""
+        begun = sum(s.start < self.batch for s in self.segments)
+        settings = self.settings
+        return Balance(
+            settings.hosts, settings.cluster, self.facts, settings.weights, self.pace.seconds, begun
+        )
+
+    def _elect(self) -> None:
+        """Master stream switching: when a segment has ended, the stream with the least overhead
+        becomes the master.
+        """
+        master, windows = self.reign.master, self.pace.in_batches()
+        windowed = [s for s in self.streams if windows[s] is not None]
+        ended = [s for s in self.segments if s.start < self.batch <= s.end][-1:]
+        if (
+            not ended
+            or ended[0].end > self.batch
+            or self.pace.micros is None
+            or master not in windowed
+        ):
+            return
+        cost = {
+            s: overhead(self.rates, windows, s, self.search.length, self.settings.hosts)
+            for s in windowed
+        }
+        best = min(windowed, key=lambda s: cost[s])
+        if cost[best] < (1 - GAIN) * cost[master]:
+            self.reign = Reign(best, self.batch, master, ended[0].host)
+            self.search = Search.at(self.search.length)
+            self.events.append(
+                MasterSwitched(self.batch, master, best, ended[0].host, [cost[master], cost[best]])
+            )
+
+    def _tune(self) -> None:
+        """Segment length adaptation, by what the hosts do while all live segments have the length
+        that is tried.
+        """
+        begun = [s for s in self.segments if s.start < self.batch]
+        done, length = self._done(), self.search.length
+        windows = self.pace.in_batches()
+        filling = self.batch - self.reign.since <= max(
+            (w for w in windows if w is not None), default=0
+        )
+        if (
+            windows[self.reign.master] is None
+            or filling
+            or not done
+            or any(s.length != length for s in begun)
+        ):
+            return
+        self.search = self.search.observe(float(self.balance.loads.max()), done)
+        if self.search.batches == self.settings.sample:
+            cost = self.search.busy / self.search.done
+            self.search = self.search.decide(self.settings.step)
+            if self.search.length != length:
+                self.events.append(SegmentLengthTuned(self.batch, length, self.search.length, cost))
+
+    def _done(self) -> float:
+        """The tuples of the last batch, times the pairs compared for each pair of a new tuple and a
+        live one.
+        """
+        new, live = self.facts.last_received, [0] * len(self.streams)
+        for b in self.facts.blocks:
+            live[b.stream] += b.rows
+        offered = sum(n * (sum(live) - live[s]) for s, n in enumerate(new))
+        return (
+            sum(new) * sum(did.compared for did in self.facts.usage) / offered if offered else 0.0
+        )
+
+    def _forget(self) -> None:
+        """Segments that have ended and have no live block."""
+        batches = {
+            b.batch for b in self.facts.blocks if b.stream in (self.reign.master, self.reign.old)
+        }
+        self.segments = [
+            s
+            for s in self.segments
+            if s.end >= self.batch or not batches.isdisjoint(range(s.start, s.end))
+        ]
+
+    def _look_ahead(self) -> None:
+        """Choose hosts until every slave tuple of this batch knows all segments that it may
+        meet.
+        """
+        most = ROUNDS * self.settings.hosts * self.search.length
+        reach = [self.pace.reach(s) for s in self.streams]
+        self.reach = [None if r is None or r > most else r for r in reach]
+        furthest = max(
+            (r for s, r in enumerate(self.reach) if r is not None and s != self.reign.master),
+            default=0,
+        )
+        chosen = Counter(s.host for s in self.segments if s.start >= self.batch)
+        end, last = (
+            (self.segments[-1].end, self.segments[-1].host) if self.segments else (self.batch, -1)
+        )
+        while end <= self.batch + furthest:
+            last = self.balance.lightest(chosen, last)
+            self.segments.append(Segment(end, self.search.length, last, self.batch))
+            end += self.search.length
+            chosen[last] += 1
+
+    def _align(self) -> None:
+        """See to it that hosts have the blocks they join, and no others; and tell when a segment
+        begins.
+        """
+        missing, needed = self._survey()
+        if any(id >= self.committed for id in missing):
+            self._prolong()
+            missing, needed = self._survey()
+        to_come = {s.host for s in self.segments if s.end > self.batch}
+        for b in self.facts.blocks:
+            if b.id in missing:
+                self.draft.copy(b, dict.fromkeys(missing[b.id], b.hosts[0]))
+            elif b.stream == self.reign.master:
+                self.draft.drop(b, set(b.hosts) - needed[b.id])
+            elif self.reach[b.stream] is not None:
+                self.draft.drop(b, set(b.hosts) - needed[b.id] - to_come)
+        here = self.roles.at(self.batch)
+        if here.start == self.batch:
+            copied = sum(b.rows * len(missing[b.id]) for b in self.facts.blocks if b.id in missing)
+            self.events.append(
+                SegmentPlaced(
+                    self.batch,
+                    self.reign.master,
+                    here.host,
+                    here.length,
+                    here.chosen < self.batch,
+                    copied,
+                )
+            )
+
+    def _survey(self) -> tuple[dict[int, list[int]], dict[int, set[int]]]:
+        """By block, the hosts that join it but lack it, and all those that join it."""
+        self.roles = Roles(len(self.streams), self.reign, self.segments)
+        for b in self.facts.blocks:
+            self.roles.add(b)
+        self.roles.begin(self.batch)
+        joining: dict[Ids, set[int]] = {}
+        for host, box in self.roles.boxes():
+            for ids in box.values():
+                joining.setdefault(ids, set()).add(host)
+        needed: dict[int, set[int]] = {b.id: set() for b in self.facts.blocks}
+        for ids, hosts in joining.items():
+            for id in ids:
+                needed[id] |= hosts
+        missing = {b.id: sorted(needed[b.id] - set(b.hosts)) for b in self.facts.blocks}
+        return {id: hosts for id, hosts in missing.items() if hosts}, needed
+
+    def _prolong(self) -> None:
+        """One more batch for the segment before, whose host has all it needs: a block that upkeep
+        has just merged can only be copied after the next commit."""
+        k = next(k for k, s in enumerate(self.segments) if s.start == self.batch)
+        before, begins = self.segments[k - 1], self.segments[k]
+        rest = replace(begins, start=self.batch + 1, length=begins.length - 1)
+        self.segments[k - 1 : k + 1] = [
+            replace(before, length=before.length + 1),
+            *([rest] if rest.length else []),
+        ]
+
+    def _routes(self) -> tuple[Route, ...]:
+        """Every fresh block on the hosts of its boxes and, of a slave, of the segments that it will
+        meet; a path for each box.
+        """
+        rows = {b.id: b.rows for b in self.facts.blocks}
+        routes = []
+        for stream in self.streams:
+            block = Block(self.facts.next_id + stream, stream, (0, 1), self.batch, ())
+            self.roles.add(block)
+            rows[block.id] = round(self.rates[stream])
+            boxes = [(host, box) for host, box in self.roles.boxes() if block.id in box[stream]]
+            hosts = {host for host, _ in boxes} | (
+                set() if stream == self.reign.master else self._ahead(stream)
+            )
+            order = self._order(stream, [box for _, box in boxes], rows)
+            paths = tuple(
+                tuple(Hop(s, {host: box[s]}) for s in order)
+                for host, box in boxes
+                if all(box.values())
+            )
+            routes.append(Route(replace(block, hosts=tuple(sorted(hosts))), paths))
+        return tuple(routes)
+
+    def _ahead(self, stream: int) -> set[int]:
+        reach = self.reach[stream]
+        if reach is None:
+            return set(range(self.settings.hosts))
+        return {
+            s.host for s in self.segments if s.start <= self.batch + reach and s.end > self.batch
+        }
+
+    def _order(self, stream: int, boxes: list[dict[int, Ids]], rows: dict[int, int]) -> Order:
+        """The order of the hops, all on one host: by the intermediate results that it is expected
+        to make there.
+        """
+        alike = [Counter(box[s] for box in boxes) for s in self.streams]
+        sizes = [
+            sum(n * sum(rows[id] for id in ids) for ids, n in times.items()) for times in alike
+        ]
+        return Growth(self.facts.matches, sizes).orders(stream, 1)[0]
+
+
+def _mean_rates(rates: list[float] | None, facts: Facts) -> list[float]:
+    """Mean arrival rates r_i in tuples per batch, the last batches counting most."""
+    weight = 1 / min(max(facts.batch, 1), MEMORY)
+    return [
+        r + weight * (n - r)
+        for r, n in zip(rates or facts.last_received, facts.last_received, strict=True)
+    ]

@@ -1,0 +1,333 @@
+"""CTR, coordinated tuple routing: every segment finds its own way to all that it must meet.
+
+Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007,
+section 4; the bound on copies answers Wang, "State-Slice", 2008, section 15.1.
+
+A segment is what arrives on one stream in ``length`` consecutive micro-batches. Its path V_1 -> ...
+-> V_{n-1} visits the other streams in some order; the hosts of hop k hold, together, all live
+blocks of the k-th. The routing table is what the facts say about blocks and hosts, so that it is
+exact after expiry, mergers and restarts, and nothing has to be kept beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from math import isqrt
+from random import Random
+from typing import Any
+
+from braid.core.cluster import check_cluster, check_weights
+from braid.core.events import PathChosen
+from braid.core.facts import Facts, Usage
+from braid.core.placement import WholeBatches
+from braid.core.plan import Block, Plan, Route
+from braid.papers.diffusion.setcover import Sets, greedy_cover, random_cover
+from braid.papers.diffusion.table import Probes, RoutingTable
+from braid.papers.kit.balance import loads, machines, together
+from braid.papers.kit.joinorder import Growth, Order
+from braid.papers.theta.mapping import check_hosts
+
+KEPT = 0.75
+"""The weight of earlier loads of a host beside that of the last batch."""
+
+
+@dataclass(frozen=True)
+class Coordinated(WholeBatches):
+    """CTR for any number of streams and hosts.
+
+    Parameters
+    ----------
+    hosts
+        J, the logical hosts.
+    length
+        T, the length of a segment in batches: it keeps where it is stored, its join order and,
+        where they suffice, its hosts.
+    optimize
+        False is CTR-unoptimized: hosts are drawn at random, to cover and to store, and one join
+        order is looked at.
+    copies
+        L, the bound on the copies of a tuple; by default ceil(sqrt(J)). None stores a segment on
+        all of V_1, as the paper does.
+    orders
+        How many join orders are compared, those with the fewest intermediate results; 6 are all of
+        them up to 4 streams.
+    warmup
+        Without a bound, how many hosts V_1 gets by load alone as long as some hosts hold nothing
+        (the paper's footnote 6).
+    cluster
+        (memory in MB, speed in MIPS, bandwidth in Mbit/s) by host; left out, all hosts are equal.
+    weights
+        omega_1 to omega_3 of Eq. 1: CPU, memory, bandwidth.
+    seed
+        Of what is drawn: ties, and all hosts of CTR-unoptimized.
+
+    Why a bound, and which. Stored on all of V_1, the placement of tuples is a by-product of covers:
+    with few copies everything may end on one host, with many the memory is multiplied. With a
+    bound, hosts form disjoint sets of L at most and a segment is stored on one whole set. Then one
+    host of each set is a cover, whichever it is: later covers have at most ceil(J/L) hosts, the
+    greedy one is exact, and every host can be spared. What a tuple costs, L copies and J/L hosts to
+    probe, is least at sqrt(J).
+
+    Raises ValueError, with one sentence, for settings out of range.
+    """
+
+    hosts: int
+    length: int = 1
+    optimize: bool = True
+    copies: int | None = 0
+    orders: int = 6
+    warmup: int = 5
+    cluster: tuple[tuple[float, float, float], ...] = ()
+    weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_hosts(self.hosts)
+        for name, least in (("length", 1), ("orders", 1), ("warmup", 0)):
+            if (value := getattr(self, name)) < least:
+                raise ValueError(f"{name} is {value}; it must be a whole number, {least} or more")
+        if self.copies == 0:
+            object.__setattr__(self, "copies", isqrt(self.hosts - 1) + 1)
+        if self.copies is not None and not 0 < self.copies <= self.hosts:
+            raise ValueError(
+                f"copies is {self.copies}; it must be from 1 to hosts, {self.hosts}, or None for "
+                "no bound"
+            )
+        check_weights(self.weights)
+        check_cluster(self.cluster, self.hosts)
+
+    def start(self, streams: int) -> Any:
+        """``loads`` by host, averaged over batches; ``latest`` event time; for each stream the
+        segment that goes on.
+        """
+        return {"loads": [0.0] * self.hosts, "latest": None, "segments": [None] * streams}
+
+    def plan(self, facts: Facts, state: Any) -> Plan:
+        return _Turn(self, facts, state).plan()
+
+
+def first_covers(
+    settings: Coordinated, facts: Facts, state: Any
+) -> list[tuple[Sets, list[float], int]]:
+    """The covers that a plan looks for at first, one for each stream that a segment of the first
+    stream may visit first.
+
+    Each is (sets, weights, wanted) as ``setcover`` takes them.
+    """
+    turn = _Turn(settings, facts, state)
+    others = range(1, len(facts.streams))
+    return [
+        (turn.table.sets[s], turn.weights, turn.table.all(s)) for s in others if turn.table.ids[s]
+    ]
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A routing path P for one join order, and what one tuple of the segment costs: |V_1| - 1
+    copies, and intermediate results.
+
+    ``eq3`` is Eq. 3 as printed: a host that is in two consecutive hops gets nothing. But it has
+    only its own share of the intermediate results; ``overhead`` counts the rest, 1 - 1/|V_{k-1}| of
+    them, which is what this engine sends. Where hops overlap wholly, as they do with a bound on
+    copies, Eq. 3 sees no difference between join orders.
+    """
+
+    overhead: float
+    eq3: float
+    order: Order
+    hops: tuple[Probes, ...]
+
+
+class _Turn:
+    """The plan of one batch. Streams go in the order of their index, so that each finds the fresh
+    blocks that it must meet.
+    """
+
+    def __init__(self, settings: Coordinated, facts: Facts, state: Any) -> None:
+        self.settings, self.facts, self.state = settings, facts, state
+        self.table = RoutingTable(len(facts.streams), facts.blocks)
+        self.growth = Growth(facts.matches, self.table.rows)
+        self.draw = Random(settings.seed * 1_000_003 + facts.batch)
+        self.machines = machines(settings.cluster, settings.hosts)
+        self.latest = max((t for t in facts.latest if t is not None), default=None)
+        self.seconds = self._seconds()
+        self.loads = self._loads()
+        tie = 1e-3 * (sum(self.loads) / len(self.loads) or 1.0)
+        self.weights = [w + tie * (1 + self.draw.random()) for w in self.loads]
+        self.events: list[PathChosen] = []
+
+    def _seconds(self) -> float:
+        """The event time that the last batch covered."""
+        before = self.state["latest"]
+        return (
+            (self.latest - before) / 1e6
+            if before is not None and self.latest is not None and self.latest > before
+            else 1.0
+        )
+
+    def _loads(self) -> list[float]:
+        """w_i (Eq. 1), averaged over batches: in one batch a segment keeps some hosts busy and
+        leaves all others idle.
+        """
+        settings = self.settings
+        now = loads(
+            together(self.facts.usage, settings.hosts),
+            self.machines,
+            settings.weights,
+            self.seconds,
+        )
+        before = self.state["loads"]
+        return [KEPT * w + (1 - KEPT) * new for w, new in zip(before, now.tolist(), strict=True)]
+
+    def plan(self) -> Plan:
+        planned = [
+            self._route(stream, segment) for stream, segment in enumerate(self.state["segments"])
+        ]
+        ends = (self.facts.batch + 1) % self.settings.length == 0
+        state = {
+            "loads": [round(w, 9) for w in self.loads],
+            "latest": self.latest,
+            "segments": [None if ends else segment for _, segment in planned],
+        }
+        return Plan(tuple(route for route, _ in planned), state=state, events=tuple(self.events))
+
+    def _route(self, stream: int, segment: Any) -> tuple[Route, Any]:
+        """The four steps of section 4: look up what must be met, choose the path, annotate it,
+        enter the segment in the table.
+
+        ``segment`` is what goes on from the batch before, None for a new one; a path that it could
+        not have yet is chosen now.
+        """
+        goes_on = segment is not None and bool(segment["order"])
+        ways = self._ways(stream, segment if goes_on else None)
+        way = min(ways, key=lambda w: w.overhead, default=_Way(0.0, 0.0, (), ()))
+        stored = (
+            tuple(segment["stored"]) if segment else self._place(way.hops[0] if way.hops else ())
+        )
+        block = Block(self.facts.next_id + stream, stream, (0, 1), self.facts.batch, stored)
+        if ways and not goes_on:
+            self._tell(block, way, ways)
+        path = tuple(
+            self.table.hop(other, probes) for other, probes in zip(way.order, way.hops, strict=True)
+        )
+        self._spend(stream, way, stored)
+        self.table.add(block, self.facts.last_received[stream])
+        used = segment["hops"] if goes_on and ways else [()] * len(way.hops)
+        hops = [sorted({*old, *new}) for old, new in zip(used, way.hops, strict=True)]
+        return Route(block, (path,) if ways else ()), {
+            "stored": list(stored),
+            "order": list(way.order),
+            "hops": hops,
+        }
+
+    def _ways(self, stream: int, segment: Any) -> list[_Way]:
+        """A path for each join order to compare, or for that of the segment; none while another
+        stream has no live block.
+        """
+        if not all(ids for other, ids in enumerate(self.table.ids) if other != stream):
+            return []
+        if segment:
+            return [self._way(stream, tuple(segment["order"]), segment["hops"], {})]
+        orders = self.growth.orders(stream, self.settings.orders if self.settings.optimize else 1)
+        known: dict[Order, Probes] = {}
+        return [self._way(stream, order, [()] * len(order), known) for order in orders]
+
+    def _way(
+        self, stream: int, order: Order, kept: Sequence[Collection[int]], known: dict[Order, Probes]
+    ) -> _Way:
+        """The path for an order; ``known`` hops are those of orders that begin alike."""
+        hops: list[Probes] = []
+        overhead = eq3 = -1.0
+        for other, chi, mine in zip(order, self.growth.chi(stream, order), kept, strict=True):
+            before = hops[-1] if hops else {}
+            begun = order[: len(hops) + 1]
+            hop = known[begun] = known.get(begun) or self._hop(other, mine, before)
+            both = len(hop.keys() & before.keys())
+            eq3 += chi * (len(hop) - both)
+            overhead += chi * (len(hop) - both / max(len(before), 1))
+            hops.append(hop)
+        return _Way(overhead, eq3, order, tuple(hops))
+
+    def _hop(self, stream: int, kept: Collection[int], before: Collection[int]) -> Probes:
+        """V_k: hosts that hold all blocks of a stream. First those that the segment has used, then
+        those of the hop before.
+
+        Of the hosts before, only as many are taken as it needs to cover what they have. Where
+        several hosts of V_k hold a block, the least loaded one is asked; for the others it is void
+        (step 3).
+        """
+        sets, wanted = self.table.sets[stream], self.table.all(stream)
+        hosts: list[int] = []
+        for near in (kept, before) if self.settings.optimize else (kept,):
+            close = {h: sets[h] for h in near if h in sets}
+            reach = 0
+            for mask in close.values():
+                reach |= mask
+            hosts += self._cover(close, wanted & reach)
+            wanted &= ~reach
+        hosts += self._cover(sets, wanted)
+        return self._assign(sets, hosts, self.table.all(stream))
+
+    def _cover(self, sets: dict[int, int], wanted: int) -> list[int]:
+        if not wanted:
+            return []
+        if self.settings.optimize:
+            return greedy_cover(sets, self.weights, wanted)
+        return random_cover(sets, self.draw, wanted)
+
+    def _assign(self, sets: dict[int, int], hosts: Collection[int], left: int) -> Probes:
+        probes = {}
+        for host in sorted(hosts, key=self.weights.__getitem__):
+            if mask := sets[host] & left:
+                probes[host] = mask
+                left &= ~mask
+        return probes
+
+    def _place(self, first: Iterable[int]) -> tuple[int, ...]:
+        """The hosts that store a new segment whose V_1 is ``first``; by load alone while some hosts
+        hold nothing (warm-up).
+        """
+        bound, hosts = self.settings.copies, self.settings.hosts
+        idle = sorted(self.table.idle(hosts), key=self.weights.__getitem__)
+        if bound is None:
+            least = min(range(hosts), key=self.weights.__getitem__)
+            filled = {*first, *idle[: self.settings.warmup]} or {least}
+        elif not self.settings.optimize:
+            filled = set(self.draw.sample(range(hosts), bound))
+        elif idle:
+            sets_to_come = -(-len(idle) // bound)
+            filled = set(idle[: -(-len(idle) // sets_to_come)])
+        else:
+            place = min(
+                self.table.places,
+                key=lambda hosts: sum(self.weights[h] for h in hosts) / len(hosts),
+            )
+            filled = set(place)
+        return tuple(sorted(filled))
+
+    def _spend(self, stream: int, way: _Way, stored: Collection[int]) -> None:
+        """Add what a segment will probably do to the loads that the next one sees: the last batch
+        tells nothing of this one.
+        """
+        tuples = self.facts.last_received[stream]
+        self._add({*stored, *(way.hops[0] if way.hops else ())}, Usage(received=tuples))
+        for k, (chi, probes) in enumerate(
+            zip(self.growth.chi(stream, way.order), way.hops, strict=False)
+        ):
+            entering = round(tuples * chi)
+            self._add(probes, Usage(arrived=entering if k else 0, probed=entering))
+
+    def _add(self, hosts: Iterable[int], will_do: Usage) -> None:
+        at = [*hosts]
+        brings = loads(will_do, self.machines[:, at], self.settings.weights, self.seconds)
+        for host, more in zip(at, ((1 - KEPT) * brings).tolist(), strict=True):
+            self.weights[host] += more
+
+    def _tell(self, block: Block, way: _Way, ways: list[_Way]) -> None:
+        orders = [
+            [list(w.order), w.overhead, w.eq3] for w in (way, *(w for w in ways if w is not way))
+        ]
+        hosts = sorted({h for hop in way.hops for h in hop})
+        loads = {str(h): self.weights[h] for h in hosts}
+        self.events.append(PathChosen(self.facts.batch, block.id, block.stream, orders, loads))

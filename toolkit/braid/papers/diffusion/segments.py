@@ -1,0 +1,103 @@
+"""Segments of the master stream, and which host joins what: the alignment of ATR as boxes of
+blocks.
+
+Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007,
+section 3.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from braid.core.plan import Block
+
+Ids = tuple[int, ...]
+Box = tuple[int, dict[int, Ids]]
+"""A host, and by stream the blocks of which it joins every combination. Boxes do not overlap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """``length`` batches from ``start`` on, whose master tuples go to ``host``; it was ``chosen``
+    in that batch, maybe earlier.
+    """
+
+    start: int
+    length: int
+    host: int
+    chosen: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Reign:
+    """``master`` is S_N, the master stream since batch ``since``, t_s. While tuples from before t_s
+    are live, ``old`` is S_M, the master until then, and ``last`` the host of its last segment."""
+
+    master: int
+    since: int = 0
+    old: int | None = None
+    last: int = 0
+
+
+class Roles:
+    """The blocks by the part they play, and what follows from it: who joins which combinations.
+
+    Without a switch, the host of a master segment joins it with all of every slave stream. In the
+    transition after a switch a combination belongs to the segment of its old-master tuple if that
+    came before t_s; else to the segment of its new-master tuple if that came since; else to the
+    last old segment. The paper's marked tuples, * and #, are the copies that the last two cases
+    need. A block that upkeep has merged counts by its earliest tuples; the hosts that it is on make
+    that no less right.
+    """
+
+    def __init__(self, streams: int, reign: Reign, segments: list[Segment]) -> None:
+        self.reign, self.segments = reign, segments
+        self.starts = [s.start for s in segments]
+        self.all: list[Ids] = [()] * streams
+        self.old: dict[int, Ids] = {}
+        self.new: dict[int, Ids] = {}
+        self.marked: list[Ids] = [()] * streams
+        """Of the old master, the blocks since t_s; of the new one, those before. Only in a
+        transition.
+        """
+
+    def add(self, b: Block) -> None:
+        reign, early = self.reign, b.batch < self.reign.since
+        self.all[b.stream] += (b.id,)
+        if b.stream == reign.master and not early:
+            self._own(self.new, b)
+        elif b.stream == reign.old and early:
+            self._own(self.old, b)
+        elif b.stream in (reign.master, reign.old):
+            self.marked[b.stream] += (b.id,)
+
+    def begin(self, batch: int) -> None:
+        """The segment of this batch joins, from now on."""
+        self.new.setdefault(self.at(batch).host, ())
+
+    def _own(self, owned: dict[int, Ids], b: Block) -> None:
+        host = self.at(b.batch).host
+        owned[host] = (*owned.get(host, ()), b.id)
+
+    def at(self, batch: int) -> Segment:
+        """The segment of a batch."""
+        return self.segments[bisect_right(self.starts, batch) - 1]
+
+    def boxes(self) -> list[Box]:
+        """What each host joins, for the blocks that are known."""
+        reign, everything = self.reign, dict(enumerate(self.all))
+        if reign.old is None:
+            return [(h, everything | {reign.master: ids}) for h, ids in self.new.items()]
+        late = self.marked[reign.old]
+        made = [(h, everything | {reign.old: ids}) for h, ids in self.old.items()]
+        made += [
+            (h, everything | {reign.old: late, reign.master: ids}) for h, ids in self.new.items()
+        ]
+        if early := self.marked[reign.master]:
+            made.append((reign.last, everything | {reign.old: late, reign.master: early}))
+        return made

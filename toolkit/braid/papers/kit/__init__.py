@@ -1,0 +1,1 @@
+"""What the policies of several papers share."""

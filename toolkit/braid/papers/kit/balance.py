@@ -1,0 +1,85 @@
+"""The least-loaded host, when several choices are made before their load can be measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import astuple
+from functools import lru_cache
+from operator import attrgetter
+
+import numpy as np
+import numpy.typing as npt
+
+from braid.core.cluster import Host, load
+from braid.core.facts import Facts, Usage
+
+Floats = npt.NDArray[np.float64]
+Cluster = tuple[tuple[float, float, float], ...]
+"""By host: memory in megabytes, speed in MIPS, bandwidth in megabits per second. Empty for equal
+hosts.
+"""
+Weights = tuple[float, float, float]
+"""omega_1 to omega_3 of Eq. 1: of CPU, memory and bandwidth."""
+
+
+_COUNTS = tuple(Usage.__dataclass_fields__)
+_counts = attrgetter(*_COUNTS)
+
+
+@lru_cache(maxsize=8)
+def machines(cluster: Cluster, hosts: int) -> Floats:
+    """Memory, speed and bandwidth of every host: 3 x J."""
+    return np.array(cluster or (astuple(Host()),) * hosts).T
+
+
+def together(usage: Sequence[Usage], hosts: int) -> Usage:
+    """What all hosts did as one Usage whose fields are columns; hosts that are not told of were
+    idle.
+    """
+    columns = np.zeros((len(_COUNTS), hosts))
+    columns[:, : len(usage)] = np.array([*map(_counts, usage[:hosts])]).reshape(-1, len(_COUNTS)).T
+    return Usage(*columns)
+
+
+def loads(did: Usage, fleet: Floats, weights: Weights, seconds: float) -> Floats:
+    """w_i (Eq. 1) of hosts that did the same, or each what its entry of the columns says."""
+    return np.asarray(load(did, Host(*fleet), weights, seconds))
+
+
+class Balance:
+    """The load of each host: as measured (``loads``), and as the choices that are still to take
+    effect will add to it.
+
+    ``segments`` is the number of segments that the measured load comes from; a new one is taken to
+    bring what these do on average. Loads are w_i (Gu 2007, Eq. 1) for batches of ``seconds``.
+    """
+
+    def __init__(
+        self,
+        hosts: int,
+        cluster: Cluster,
+        facts: Facts,
+        weights: Weights,
+        seconds: float,
+        segments: int,
+    ) -> None:
+        fleet = machines(cluster, hosts)
+        self.loads = loads(together(facts.usage, hosts), fleet, weights, seconds)
+        self.brings = loads(_share(facts.usage, max(segments, 1)), fleet, weights, seconds)
+
+    def lightest(self, chosen: Counter[int], last: int) -> int:
+        """The host that one more segment leaves with the least load, given how often each has been
+        ``chosen``; of equals, the next after ``last``. Of idle hosts that is the fastest."""
+        hosts = len(self.loads)
+        times = np.zeros(hosts, dtype=np.int64)
+        times[list(chosen)] = list(chosen.values())
+        equal = np.arange(hosts)
+        for weight in (self.loads + (times + 1) * self.brings, times, (equal - last - 1) % hosts):
+            equal = equal[weight[equal] == weight[equal].min()]
+        return int(equal[0])
+
+
+def _share(usage: tuple[Usage, ...], segments: int) -> Usage:
+    """What all hosts did, over a number of segments."""
+    return Usage(*(sum(counts) // segments for counts in zip(*map(_counts, usage), strict=True)))

@@ -1,0 +1,298 @@
+"""The cost model of the PSP ring: work, output rate, latency, the best length; and what replication
+would cost instead.
+
+Source: Wang 2008, chapter 13 (Eq. 13.1 to 13.5, Theorem 9, section 13.3), Eq. 14.1 and section
+15.1. All is modelled, nothing measured; times are in seconds, rates in tuples per second.
+
+Where the book contradicts itself, this module takes the reading under which the later equations
+hold:
+
+- Eq. 13.1 charges T_j for each *result* of a probing step; a nested loop, which the text assumes,
+  compares *pairs*. Only with pairs does Eq. 13.2 follow (with results its second term would be T_s
+  N / (lambda W S T_j)), so pairs are charged here.
+- Eq. 13.3 gives the ring 1 / L_PSP tuples per second, Eq. 13.4 N times as many. N busy nodes share
+  L_PSP, so 13.4 is taken for what a ring can put out, and 13.3 for the rate of one node that does
+  all the work of a ring.
+- Section 12.2.2 has M - 1 rounds of intermediate results, section 13.2.2 has M. Eq. 13.5 is kept as
+  printed, with M.
+- Theorem 9 sets the two parts of the latency equal, which for N_2 is not where the sum is least:
+  that is at sqrt(2 L_C / T_n), about half a node lower. ``optimal_length`` is as printed.
+- Section 16.2 expects longer rings for smaller selectivities, and calls that consistent with
+  chapter 13. By Theorem 9 the length grows with L_C, so with the selectivity.
+- Section 13.3 wants a length for each stream, but its heuristic hardly leaves equal lengths: see
+  ``initial_lengths``.
+- Eq. 14.1's new node N_j comes after the first N_k with M k / N > j; for j = M no k does. It takes
+  >= (see ``insertions``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from math import sqrt
+from operator import mul
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A windowed join of M streams, as the cost model sees it (Table 13.1). Tuples of numbers are
+    by stream.
+
+    Parameters
+    ----------
+    rates, windows
+        lambda_i in tuples per second and W_i in seconds.
+    selectivities
+        S_i: the fraction of the tuples in the window of stream i that match what comes to probe it.
+    join, send, hop
+        Seconds to join one pair (T_j), to send and receive one tuple (T_s), and for one hop of the
+        network (T_n).
+    insert, purge
+        Seconds to insert a tuple in a state (T_i) and to purge it (T_p).
+
+    Raises ValueError unless there are two streams or more, with one number for each, and all are
+    above 0 (insert and purge may be 0, and selectivities at most 1).
+    """
+
+    rates: tuple[float, ...]
+    windows: tuple[float, ...]
+    selectivities: tuple[float, ...]
+    join: float
+    send: float
+    hop: float
+    insert: float = 0.0
+    purge: float = 0.0
+
+    def __post_init__(self) -> None:
+        counts = len(self.rates), len(self.windows), len(self.selectivities)
+        if len(set(counts)) > 1 or counts[0] < 2:
+            raise ValueError(
+                f"rates, windows, selectivities have {counts} entries; each needs as many, for 2 "
+                "streams or more"
+            )
+        numbers = (*self.rates, *self.windows, *self.selectivities, self.join, self.send, self.hop)
+        if min(numbers) <= 0 or min(self.insert, self.purge) < 0 or max(self.selectivities) > 1:
+            raise ValueError(
+                f"{self}: all numbers must be above 0 (insert and purge 0 or more), and "
+                "selectivities at most 1"
+            )
+
+    @property
+    def streams(self) -> int:
+        """M."""
+        return len(self.rates)
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        """lambda_i W_i: the tuples in each window."""
+        return tuple(rate * window for rate, window in zip(self.rates, self.windows, strict=True))
+
+    @property
+    def factors(self) -> tuple[float, ...]:
+        """lambda_i W_i S_i: what one (intermediate) tuple becomes when it probes stream i."""
+        return tuple(n * s for n, s in zip(self.sizes, self.selectivities, strict=True))
+
+    def order(self, stream: int) -> tuple[int, ...]:
+        """The join order of a tuple of a stream with the fewest intermediate results: the other
+        streams by lambda_i W_i S_i.
+        """
+        factors = self.factors
+        return tuple(
+            sorted((s for s in range(self.streams) if s != stream), key=lambda s: factors[s])
+        )
+
+    def mean(self, cost: Callable[[int], float]) -> float:
+        """The mean over arriving tuples of a cost that depends on their stream."""
+        return sum(rate * cost(stream) for stream, rate in enumerate(self.rates)) / sum(self.rates)
+
+
+def entering(load: Workload, stream: int) -> list[float]:
+    """How many (intermediate) tuples enter each probing step for one tuple of a stream; last, the
+    results.
+    """
+    factors = load.factors
+    return list(accumulate((factors[s] for s in load.order(stream)), mul, initial=1.0))
+
+
+def _rounds(load: Workload, stream: int) -> list[tuple[int, float, float]]:
+    """By probing step: the stream probed, the tuples that enter, the pairs compared."""
+    steps = zip(load.order(stream), entering(load, stream)[:-1], strict=True)
+    return [(probed, n, n * load.sizes[probed]) for probed, n in steps]
+
+
+def probe_work(load: Workload) -> float:
+    """T_j times the pairs that a tuple compares, in seconds: L_C without insertion and purge, as
+    Eq. 13.5 uses it.
+    """
+    return load.join * load.mean(lambda stream: sum(pairs for _, _, pairs in _rounds(load, stream)))
+
+
+def centralized_work(load: Workload) -> float:
+    """L_C (Eq. 13.1): seconds of work that a tuple makes when one node does it all."""
+    return load.insert + load.purge + probe_work(load)
+
+
+def ring_work(load: Workload, nodes: int) -> float:
+    """L_PSP (Eq. 13.1): the same in a ring of N nodes, where the tuple and all intermediate results
+    go round once.
+    """
+    return centralized_work(load) + nodes * sends(load)
+
+
+def sends(load: Workload) -> float:
+    """Seconds that each node of a ring spends on receiving and sending for one tuple: T_s (1 +
+    intermediate results).
+    """
+    return load.send * load.mean(lambda stream: sum(n for _, n, _ in _rounds(load, stream)))
+
+
+def service_rate(load: Workload, nodes: int) -> float:
+    """mu (Eq. 13.3): tuples per second if one node did all the work of the ring."""
+    return 1 / ring_work(load, nodes)
+
+
+def output_rate(load: Workload, nodes: int) -> float:
+    """O_PSP (Eq. 13.4): results per second that N busy nodes can make. Grows with N, up to what
+    sending leaves room for.
+    """
+    return nodes * service_rate(load, nodes) * load.mean(lambda stream: entering(load, stream)[-1])
+
+
+def latency(load: Workload, lengths: Sequence[int]) -> float:
+    """tau (Eq. 13.5): mean seconds from a tuple to its results, given the length N_i of each
+    stream's ring.
+
+    With equal lengths this is the book's equation. For unequal ones each probing step is shared by
+    the nodes of the ring that it visits, and a round takes as many hops as that ring has nodes.
+    Raises ValueError unless there is one length per stream.
+    """
+    if len(lengths) != load.streams or min(lengths) < 1:
+        raise ValueError(
+            f"lengths are {tuple(lengths)}; there must be one for each of the {load.streams} "
+            "streams, each 1 or more"
+        )
+
+    def probing(stream: int) -> float:
+        return sum(
+            load.join * pairs / lengths[probed] for probed, _, pairs in _rounds(load, stream)
+        )
+
+    travel = (sum(lengths) / load.streams - 1) / 2 * load.hop
+    return travel + max(load.mean(probing) + sends(load), sum(lengths) * load.hop)
+
+
+def optimal_length(load: Workload) -> float:
+    """N = min(N_1, N_2) of Theorem 9: the length of the ring with the least latency, as a real
+    number.
+    """
+    work, sending, rounds = probe_work(load), sends(load), load.streams * load.hop
+    first = (sending + sqrt(sending**2 + 4 * rounds * work)) / (2 * rounds)
+    second = (1 + sqrt(1 + 8 * work / load.hop)) / 2
+    return min(first, second)
+
+
+def initial_lengths(load: Workload, most: int) -> tuple[int, ...]:
+    """The heuristic of section 13.3: a ring length for each stream, from 1 to ``most``.
+
+    Streams are taken by lambda_i W_i S_i, smallest first. Each gets the length with the least
+    latency, while the streams that are still to come are taken to have the same one. So the first
+    gets the best equal length, and the rest seldom gain by another.
+    """
+    known: dict[int, int] = {}
+    for stream in sorted(range(load.streams), key=lambda s: load.factors[s]):
+        trials = {n: [known.get(s, n) for s in range(load.streams)] for n in range(1, most + 1)}
+        known[stream] = min(trials, key=lambda n: latency(load, trials[n]))
+    return tuple(known[s] for s in range(load.streams))
+
+
+def spread(lengths: Sequence[int], hosts: int) -> tuple[tuple[int, ...], ...]:
+    """Rings of these lengths laid over the hosts one after another, so that hosts hold slices of
+    about equally many streams.
+
+    Raises ValueError when a ring would be longer than there are hosts.
+    """
+    if not all(1 <= n <= hosts for n in lengths):
+        raise ValueError(
+            f"lengths are {tuple(lengths)}; each must be from 1 to the number of hosts, {hosts}"
+        )
+    starts = [sum(lengths[:i]) for i in range(len(lengths))]
+    return tuple(
+        tuple((start + k) % hosts for k in range(n))
+        for start, n in zip(starts, lengths, strict=True)
+    )
+
+
+def shifts(nodes: int, added: int) -> tuple[Fraction, ...]:
+    """Delta S_i (Eq. 14.1): what the i-th of N nodes, from the head, hands to the next old node
+    when M nodes are added.
+
+    In units of a new slice, W / (N + M), and exact.
+    """
+    return tuple(Fraction(added * i, nodes) % 1 for i in range(1, nodes + 1))
+
+
+def insertions(nodes: int, added: int) -> tuple[int, ...]:
+    """For each of the M new nodes, the number k of the old node (1 = head) that it comes after
+    (section 14.2).
+
+    k is the least with M k / N >= j. The book prints >, which has no solution for j = M, not even
+    in its own example.
+    """
+    return tuple(-(-j * nodes // added) for j in range(1, added + 1))
+
+
+def memory_psp(load: Workload) -> float:
+    """Tuples held by a PSP ring of any length: each window once (section 15.1)."""
+    return sum(load.sizes)
+
+
+def memory_ctr(load: Workload, copies: int) -> float:
+    """Tuples held by CTR with L copies of each (section 15.1)."""
+    return copies * sum(load.sizes)
+
+
+def memory_atr(load: Workload, nodes: int, segment: float, master: int = 0) -> float:
+    """MEM_ATR (section 15.1): tuples held by ATR on N nodes, one segment of T seconds each, of T +
+    2 W for slave streams.
+    """
+    return nodes * sum(
+        rate * span for rate, span in zip(load.rates, _spans(load, segment, master), strict=True)
+    )
+
+
+def waste_atr(load: Workload, segment: float, master: int = 0) -> float:
+    """Duplicated tuples per tuple: 2 W / T (M - 1) / M for equal streams, whatever the number of
+    nodes (section 15.1).
+    """
+    return memory_atr(load, 1, segment, master) / (segment * sum(load.rates)) - 1
+
+
+def _spans(load: Workload, segment: float, master: int) -> list[float]:
+    return [
+        segment if s == master else segment + 2 * window for s, window in enumerate(load.windows)
+    ]
+
+
+def sent_psp(load: Workload, nodes: int) -> float:
+    """Tuples and intermediate results sent for one tuple on a ring: the factor of T_s in Eq. 13.1.
+
+    For traffic, section 15.1 prints words only (Fig. 15.1: low for ATR, middle for CTR, high for
+    PSP). This and the next two are closed forms of what the schemes send.
+    """
+    return nodes * sends(load) / load.send
+
+
+def sent_ctr(load: Workload, nodes: int, copies: int) -> float:
+    """The same for CTR: L copies to store, then what enters each step goes to a cover of N / L
+    nodes, the least there can be.
+    """
+    return copies + nodes / copies * sends(load) / load.send
+
+
+def sent_atr(load: Workload, segment: float, master: int = 0) -> float:
+    """The same for ATR: a slave tuple goes to the (T + 2 W) / T segments that hold it; there are no
+    intermediate results.
+    """
+    return waste_atr(load, segment, master) + 1

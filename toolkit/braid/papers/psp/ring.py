@@ -1,0 +1,371 @@
+"""Pipelined state partitioning (PSP): every tuple is stored once, on a ring of hosts that hold
+slices of the windows.
+
+Source: Wang 2008, Part II: chapter 12 (the ring and its three forms), 13.4 and 14 (balance,
+relocation), 15.2 (order of input).
+
+A stream's window is cut by age in slices, one for each node of the stream's ring; the head holds
+the newest. A new tuple probes the rings of all other streams, one after the other. What one ring
+finds goes to every node of the next, which makes as many sends as passing it round would, for any
+join order; the barrier at the end of a batch stands for the END tuples that tell the head that
+nothing is left in the ring (12.2.3). All of a stream's tuples of one batch use one join order, the
+one with the fewest intermediate results (11.1) by the selectivities measured so far; the book would
+let every node choose its own.
+
+A slice boundary falls on a block boundary: a slice is a whole number of micro-batches, and a block
+belongs where the middle of its event times does. So a window of fewer batches than nodes leaves
+nodes empty, and in full history, where merged blocks grow without limit, slices that stay are
+uneven. Which blocks are met never depends on any of that: a block is probed wherever it is.
+
+Semi-ordered input (15.2): streams may run ahead of one another, so a stream's state is purged by
+the slowest of the *other* streams, never by one of them alone. That is the lazy purge. The engine
+drops blocks by the same rule; its ``lateness`` keeps them that much longer, which admits input that
+is out of order within a stream too. Such tuples stay in the tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from braid.core.events import HeadMoved, Relocated, RingResized, SlicesSet, TailMoved
+from braid.core.facts import Facts
+from braid.core.placement import WholeBatches
+from braid.core.plan import Plan, Route
+from braid.papers.kit.hopping import hopping_routes
+from braid.papers.psp.slices import (
+    Move,
+    Slices,
+    StreamState,
+    aged,
+    newest,
+    oldest,
+    relocated,
+    turned,
+)
+from braid.papers.theta.mapping import check_hosts
+from braid.papers.theta.migration import Draft
+
+_CHOICES = {
+    "form": ("basic", "interleaved", "dynamic"),
+    "slicing": ("time", "count"),
+    "relocation": ("passive", "aggressive"),
+}
+
+_FADING = 0.75
+"""Weight of the earlier mean when a batch's load is added, so that a burst of a batch or two
+resizes nothing.
+"""
+
+_REST = 8
+"""Batches between two resizes by load: a frequent relocation should be avoided (14.2)."""
+
+
+@dataclass(frozen=True)
+class Ring(WholeBatches):
+    """PSP in its three forms. Serves any condition and any number of streams.
+
+    Parameters
+    ----------
+    hosts
+        N, the nodes at the start.
+    form
+        "basic": slices stay and tuples age from node to node, so each moves N - 1 times in its life
+        (12.2, 12.3). "interleaved" (PSP-I, 12.4): the same with delayed purge: a block that has
+        aged is probed where it was while its copy travels, and is deleted there one batch later, so
+        that no probe waits for a move. "dynamic" (PSP-D, 12.5): nothing moves but the head, against
+        the direction of the ring, once its slice is full; the tail follows by expiry. All tuples of
+        a batch are in flight together and nothing is purged under them, as in 12.6.
+    rings
+        By stream, its nodes in the direction of the ring, head first (Fig. 12.2: lengths and orders
+        may differ); by default all hosts in order. See ``ring_cost.initial_lengths`` and
+        ``ring_cost.spread``.
+    slicing
+        "time": slices of W / N. "count" (14.1): slices of as many tuples as W / N has at the mean
+        rate over the live window, so that bursts do not load one node; only the tail goes by time.
+        A stream in full history is sliced by counts always.
+    in_flight
+        Only for "interleaved": the state tuples that may be in transit, and so on two nodes, in one
+        batch; None is any number. A larger block travels alone. The book bounds the tuples
+        processed at once, so as to bound that duplicated state. Tuples of one batch are processed
+        at once here, and how many those are is the source's to say; what is left to bound is the
+        state.
+    resize
+        (batch, nodes) pairs: the ring has so many nodes from that batch on. Nodes are added and
+        removed at the high numbers, to or from the ring of every stream.
+    capacity
+        Candidate pairs that a node should compare in a batch. The ring gets as many nodes as the
+        measured pairs ask for, from ``hosts`` to ``max_hosts``. It takes no ``resize``.
+    max_hosts
+        The most nodes that there can be; by default the most that ``hosts`` and ``resize`` name.
+    relocation
+        "passive" (14.2): only new slices have the new length; a removed node empties by expiry (so
+        never, in full history). "aggressive": blocks move at once, new nodes go in between such
+        that little moves (Eq. 14.1). In the forms whose slices stay, new lengths purge at once in
+        either case.
+
+    Raises ValueError, with one sentence, for settings out of range.
+    """
+
+    hosts: int
+    form: Literal["basic", "interleaved", "dynamic"] = "dynamic"
+    rings: tuple[tuple[int, ...], ...] = ()
+    slicing: Literal["time", "count"] = "time"
+    in_flight: int | None = None
+    resize: tuple[tuple[int, int], ...] = ()
+    capacity: int | None = None
+    max_hosts: int = 0
+    relocation: Literal["passive", "aggressive"] = "aggressive"
+
+    def __post_init__(self) -> None:
+        check_hosts(self.hosts)
+        for name, accepted in _CHOICES.items():
+            if (value := getattr(self, name)) not in accepted:
+                raise ValueError(
+                    f"{name} is {value!r}; it must be one of {', '.join(map(repr, accepted))}"
+                )
+        if self.in_flight is not None and (self.form != "interleaved" or self.in_flight < 1):
+            raise ValueError(
+                f"in_flight is {self.in_flight} in form {self.form!r}; it takes 'interleaved', and "
+                "1 tuple or more"
+            )
+        object.__setattr__(
+            self,
+            "max_hosts",
+            self.max_hosts or max([self.hosts, *(nodes for _, nodes in self.resize)]),
+        )
+        self._check_growth()
+        self._check_rings()
+
+    def _check_growth(self) -> None:
+        batches = [batch for batch, _ in self.resize]
+        if batches != sorted(set(batches)) or any(
+            batch < 1 or not 1 <= n <= self.max_hosts for batch, n in self.resize
+        ):
+            raise ValueError(
+                f"resize is {self.resize}; it must be (batch, nodes) pairs, batches rising from 1 "
+                "or more, nodes from 1 to "
+                f"max_hosts, {self.max_hosts}"
+            )
+        if self.max_hosts < self.hosts:
+            raise ValueError(
+                f"max_hosts is {self.max_hosts}; it must be no less than hosts, {self.hosts}"
+            )
+        if self.capacity is not None and (
+            self.capacity < 1 or self.resize or self.max_hosts == self.hosts
+        ):
+            raise ValueError(
+                f"capacity is {self.capacity}, max_hosts {self.max_hosts} with {self.hosts} hosts; "
+                "it must be 1 pair or more, "
+                "max_hosts above hosts, and no resize given beside it"
+            )
+
+    def _check_rings(self) -> None:
+        fewest = min([self.hosts, *(nodes for _, nodes in self.resize)])
+        for stream, ring in enumerate(self.rings):
+            if (
+                len(set(ring)) != len(ring)
+                or not set(ring) <= set(range(self.hosts))
+                or min(ring, default=fewest) >= fewest
+            ):
+                raise ValueError(
+                    f"the ring of stream {stream} is {ring}; it must name different hosts from 0 "
+                    f"to {self.hosts - 1}, one of them "
+                    f"below {fewest}, the fewest nodes that there will be"
+                )
+
+    def start(self, streams: int) -> Any:
+        """The nodes in use and wanted, the mean load, the state slice table of every stream, and
+        the next block id.
+        """
+        if self.rings and len(self.rings) != streams:
+            raise ValueError(
+                f"rings has {len(self.rings)} rings; the join has {streams} streams, and each "
+                "needs one"
+            )
+        rings = self.rings or (tuple(range(self.hosts)),) * streams
+        tables = [Slices(ring, (None,) * len(ring)).state() for ring in rings]
+        return {
+            "nodes": self.hosts,
+            "wanted": self.hosts,
+            "load": 0.0,
+            "resized": -_REST,
+            "next": 0,
+            "slices": tables,
+        }
+
+    def plan(self, facts: Facts, state: Any) -> Plan:
+        return _Turn(self, facts, state).plan()
+
+
+class _Turn:
+    """The planning of one batch: what the ring knows, and where each block is probed (``at``)."""
+
+    def __init__(self, ring: Ring, facts: Facts, state: Any) -> None:
+        self.ring, self.facts, self.before = ring, facts, state
+        self.draft = Draft(facts)
+        self.events: list[Any] = []
+        self.streams = range(len(facts.streams))
+        self.slices = [Slices.of(s) for s in state["slices"]]
+        self.states = [self._state(s) for s in self.streams]
+        self.at = {b.id: b.hosts[0] for b in facts.blocks}
+
+    def _state(self, stream: int) -> StreamState:
+        window = self.facts.windows[stream] if self.facts.windows else None
+        latest: Sequence[int | None] = self.facts.latest or (None,) * len(self.streams)
+        others = [t for s, t in enumerate(latest) if s != stream]
+        known = [t for t in others if t is not None]
+        clock = min(known) if known and len(known) == len(others) else None
+        blocks = sorted(
+            (b for b in self.facts.blocks if b.stream == stream), key=newest, reverse=True
+        )
+        counted = window is None or self.ring.slicing == "count"
+        received, last = self.facts.received[stream], self.facts.last_received[stream]
+        return StreamState(tuple(blocks), window, latest[stream], clock, received, last, counted)
+
+    def plan(self) -> Plan:
+        before = tuple(self.slices)
+        nodes = self._resize()
+        resized = nodes != self.before["nodes"]
+        if self.ring.form == "dynamic":
+            self._turn(resized and self.ring.relocation == "aggressive")
+        else:
+            self._age()
+        routes = self._routes()
+        self._tell(before)
+        load, wanted = self._want(nodes)
+        pinned = (
+            [b.id for b in (*self.facts.blocks, *(r.block for r in routes))]
+            if wanted != nodes
+            else []
+        )
+        state = {
+            "nodes": nodes,
+            "wanted": wanted,
+            "load": load,
+            "resized": self.facts.batch if resized else self.before["resized"],
+            "next": next(self.draft.ids),
+            "slices": [s.state() for s in self.slices],
+        }
+        return Plan(
+            routes,
+            tuple(self.draft.derivations),
+            self.draft.drops,
+            frozenset(pinned),
+            state,
+            tuple(self.events),
+        )
+
+    def _want(self, nodes: int) -> tuple[float, int]:
+        """The mean load in pairs per batch, and the nodes for the next one.
+
+        A change is announced one batch ahead, so that blocks can be pinned: what upkeep has just
+        merged cannot move at once.
+        """
+        load = _FADING * self.before["load"] + (1 - _FADING) * sum(
+            u.compared for u in self.facts.usage
+        )
+        if self.ring.capacity is None:
+            return load, [
+                self.ring.hosts,
+                *(n for batch, n in self.ring.resize if batch <= self.facts.batch + 1),
+            ][-1]
+        needed = min(max(-(-int(load) // self.ring.capacity), self.ring.hosts), self.ring.max_hosts)
+        rested = self.facts.batch >= self.before["resized"] + _REST
+        return load, needed if rested and (needed > nodes or needed < 0.75 * nodes) else nodes
+
+    def _resize(self) -> int:
+        """Add or remove nodes in every stream's ring (14.2), and how many there are now."""
+        nodes, wanted = self.before["nodes"], int(self.before["wanted"])
+        if wanted != nodes:
+            aggressive = self.ring.relocation == "aggressive"
+            self.slices = [
+                s.refit(wanted, tuple(range(nodes, wanted)), aggressive) for s in self.slices
+            ]
+            reason = "scheduled" if self.ring.capacity is None else "load"
+            self.events.append(
+                RingResized(self.facts.batch, nodes, wanted, reason, self.ring.relocation)
+            )
+        return wanted
+
+    def _turn(self, relocate: bool) -> None:
+        """Dynamic head and tail."""
+        for s in self.streams:
+            if relocate:
+                self.slices[s], moves = relocated(self.slices[s], self.states[s])
+                self._move(s, moves, "resized", kept=False)
+            self.slices[s] = turned(self.slices[s], self.states[s])
+
+    def _age(self) -> None:
+        """Slices that stay: blocks that have aged go on, oldest first, as many as may be in flight.
+
+        Not those on two nodes, whose delayed purge is due now, nor those that upkeep has just
+        merged.
+        """
+        arrived = {b.id for b in self.facts.blocks if len(b.hosts) > 1}
+        due: list[Move] = []
+        for s in self.streams:
+            self._purge(s)
+            self.slices[s], moves = aged(self.slices[s], self.states[s])
+            due += [
+                m for m in moves if m.block.id not in arrived and m.block.id < self.before["next"]
+            ]
+        going: list[Move] = []
+        left = self.ring.in_flight
+        for m in sorted(due, key=lambda m: newest(m.block)):
+            if left is None or m.block.rows <= left or not going:
+                going.append(m)
+                left = None if left is None else left - m.block.rows
+        for s in self.streams:
+            self._move(
+                s,
+                [m for m in going if m.block.stream == s],
+                "aged",
+                kept=self.ring.form == "interleaved",
+            )
+
+    def _purge(self, stream: int) -> None:
+        """The delayed purge: a block on two nodes stays on the one nearer the tail."""
+        place = {n: k for k, n in enumerate(self.slices[stream].nodes)}
+        for b in self.states[stream].blocks:
+            self.at[b.id] = max(b.hosts, key=lambda h: place.get(h, -1))
+            self.draft.drop(b, set(b.hosts) - {self.at[b.id]})
+
+    def _move(self, stream: int, moves: Sequence[Move], reason: str, kept: bool) -> None:
+        """Copy blocks to other nodes. Unless the old node keeps its replica for this batch, they
+        are probed on the new one.
+        """
+        for m in moves:
+            copied = self.draft.copy(m.block, {m.target: m.source})
+            if not kept:
+                self.draft.drop(copied, (m.source,))
+                self.at[m.block.id] = m.target
+        if moves:
+            told = [[m.block.id, m.source, m.target] for m in moves]
+            self.events.append(
+                Relocated(
+                    self.facts.batch, stream, reason, told, sum(m.block.rows for m in moves), kept
+                )
+            )
+
+    def _tell(self, before: Sequence[Slices]) -> None:
+        """Events of what has changed in the tables. The tail is the node with the oldest block."""
+        batch = self.facts.batch
+        for s, (old, new, state) in enumerate(zip(before, self.slices, self.states, strict=True)):
+            if old.nodes[0] != new.nodes[0]:
+                self.events.append(HeadMoved(batch, s, old.nodes[0], new.nodes[0]))
+            tail = self.at[min(state.blocks, key=oldest).id] if state.blocks else None
+            if tail != old.tail:
+                self.events.append(TailMoved(batch, s, old.tail, tail))
+                self.slices[s] = replace(new, tail=tail)
+            if batch == 0 or (old.nodes, old.lengths) != (new.nodes, new.lengths):
+                bound = round(state.width(len(new.nodes))) if state.counted else None
+                self.events.append(SlicesSet(batch, s, list(new.nodes), list(new.lengths), bound))
+
+    def _routes(self) -> tuple[Route, ...]:
+        """One fresh block for each stream, on its head; it visits the rings of the other streams in
+        the best join order.
+        """
+        heads = [s.nodes[0] for s in self.slices]
+        return hopping_routes(self.facts, self.facts.blocks, self.at, heads, (0, 1), self.draft.ids)

@@ -1,0 +1,295 @@
+"""The placement of a shared run: state slices in a chain on one host, or in a ring of hosts, for
+many queries.
+
+Source: Wang 2008, chapters 5 and 7 (chain), 19 to 21 (ring). A stream's state is cut by age in
+slices that end where a query's window does; a merged slice spans several. Tuples age from slice to
+slice, and what no later query wants is cut off on the way: the routing key of a tuple is the rank
+of the longest window among the queries whose selection it passed (7.4), so that a cut is a range of
+keys. On several hosts each holds a stretch of every stream's ages, with about the same number of
+tuples on each (21.3).
+
+A slice is a whole number of blocks: a block goes on once all of its tuples have aged past the
+slice's end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from braid.core.compaction import reached
+from braid.core.events import ChainFilled, ChainSet
+from braid.core.facts import Facts
+from braid.core.plan import Block, Derivation, Plan
+from braid.core.query import MOST
+from braid.papers.kit.hopping import hopping_routes
+from braid.papers.slices.cuts import chain_cost, choose, cpu_chain, memory_chain
+from braid.papers.slices.statistics import deployed, seen, statistics
+from braid.papers.theta.mapping import check_hosts
+from braid.papers.theta.migration import Draft
+
+Mode = Literal["memory", "cpu", "auto", "given"]
+MODES = ("auto", "memory", "cpu")
+"""What a user may choose by name."""
+
+_REVIEW = 8
+"""Batches between two looks at the statistics."""
+_GAIN = 0.8
+"""Another chain must cost less than this share of the present one, and the age at which a host
+hands on must be this much less or more, lest noise alone rebuild the chain or move state.
+"""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """State slices for the queries of a shared run. Serves any condition and any number of streams.
+
+    Parameters
+    ----------
+    mode
+        "memory" (Mem-Opt, 7.1): a slice for each distinct window. "cpu" (CPU-Opt, 7.2): the fewest
+        comparisons by measured rates and selectivities. "auto": CPU-Opt where its state is at most
+        a tenth larger, else Mem-Opt. "given": ``ends``.
+    ends
+        For "given": by stream, the ages in microseconds at which slices end; the longest window is
+        added.
+    hosts
+        J, the nodes of the ring; 1 is a chain on one host.
+    overhead
+        C_sys: what a slice costs for every tuple that passes it, in comparisons. See
+        ``calibrate.measure``.
+    """
+
+    mode: Mode = "memory"
+    ends: tuple[tuple[int, ...], ...] = ()
+    hosts: int = 1
+    overhead: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_hosts(self.hosts)
+
+    @property
+    def keying(self) -> Literal["tuple"]:
+        return "tuple"
+
+    @property
+    def keys(self) -> int:
+        return MOST
+
+    def start(self, streams: int) -> Any:
+        """By stream, the ends of slices and, by place in the ring, the ages at which hosts hand on;
+        what they were made for.
+        """
+        return {
+            "mode": self.mode,
+            "ends": [list(e) for e in self.ends] or [[] for _ in range(streams)],
+            "nodes": [[] for _ in range(streams)],
+            "windows": [[] for _ in range(streams)],
+            "next": 0,
+            "seen": None,
+            "reason": "",
+        }
+
+    def slices(self, state: Any) -> tuple[tuple[int, ...], ...]:
+        """The ages across which upkeep merges nothing: ends of slices, and of what a host holds."""
+        ages = tuple(
+            tuple(sorted({*ends, *nodes}))
+            for ends, nodes in zip(state["ends"], state["nodes"], strict=True)
+        )
+        return ages if all(ages) else ()
+
+    def plan(self, facts: Facts, state: Any) -> Plan:
+        return _Turn(self, facts, state).plan()
+
+
+def split(state: Any, age: int, stream: int | None = None) -> Any:
+    """The state with one more end at this age (microseconds), in the chain of one stream or of all
+    that reach so far (Fig. 7.4).
+
+    Raises ValueError where there is nothing to split.
+    """
+    chosen = [
+        s
+        for s, ends in enumerate(state["ends"])
+        if stream in (None, s) and ends and age < ends[-1] and age not in ends
+    ]
+    if age <= 0 or not chosen:
+        raise ValueError(f"no slice can be split at {_seconds(age)}; slices end at {_told(state)}")
+    return _with_ends(state, {s: sorted({*state["ends"][s], age}) for s in chosen}, "split")
+
+
+def merge(state: Any, age: int, stream: int | None = None) -> Any:
+    """The state without the end at this age: the slices before and after it become one (Fig. 7.5).
+
+    Raises ValueError where no two slices meet.
+    """
+    chosen = [s for s, ends in enumerate(state["ends"]) if stream in (None, s) and age in ends[:-1]]
+    if not chosen:
+        raise ValueError(
+            f"no two slices meet at {_seconds(age)}; slices end at {_told(state)}, and the last "
+            "end stays"
+        )
+    return _with_ends(
+        state, {s: [e for e in state["ends"][s] if e != age] for s in chosen}, "merged"
+    )
+
+
+def rebalance(state: Any, mode: Mode) -> Any:
+    """The state with the chain to be chosen anew in the next batch."""
+    return state | {"mode": mode, "windows": [[] for _ in state["ends"]]}
+
+
+def _with_ends(state: Any, ends: dict[int, list[int]], reason: str) -> Any:
+    return state | {
+        "mode": "given",
+        "ends": [ends.get(s, old) for s, old in enumerate(state["ends"])],
+        "reason": reason,
+    }
+
+
+def _told(state: Any) -> str:
+    return "; ".join(
+        ", ".join(map(_seconds, ends)) or "no age before the first batch" for ends in state["ends"]
+    )
+
+
+def _seconds(age: int) -> str:
+    return f"{age / 1e6:g} s"
+
+
+class _Turn:
+    """The planning of one batch."""
+
+    def __init__(self, chain: Chain, facts: Facts, state: Any) -> None:
+        self.chain, self.facts, self.state = chain, facts, dict(state)
+        self.before = state["ends"]
+        self.draft = Draft(facts)
+        self.streams = range(len(facts.streams))
+        self.windows = [memory_chain(q.windows[s] for q in facts.queries) for s in self.streams]
+        self.changed = [list(w) for w in self.windows] != state["windows"]
+        self.reviewing = state["seen"] is None or facts.batch >= state["seen"]["batch"] + _REVIEW
+        self.events: list[Any] = []
+
+    def plan(self) -> Plan:
+        self._choose()
+        self._deploy()
+        live = [self._aged(b) for b in self.facts.blocks]
+        at = {b.id: b.hosts[0] for b in live}
+        heads = [self._host(s, 0) for s in self.streams]
+        routes = hopping_routes(self.facts, live, at, heads, (0, MOST), self.draft.ids)
+        self._tell(live)
+        state = self.state | {
+            "windows": [list(w) for w in self.windows],
+            "next": next(self.draft.ids),
+            "reason": "",
+        }
+        return Plan(
+            routes,
+            tuple(self.draft.derivations),
+            self.draft.drops,
+            state=state,
+            events=tuple(self.events),
+        )
+
+    def _choose(self) -> None:
+        """The chains: as they were given, or the best for the queries, and now and then for the
+        statistics, that there are.
+        """
+        mode, earlier = self.state["mode"], self.state["seen"]
+        ends = []
+        for s in self.streams:
+            windows, now = self.windows[s], tuple(self.state["ends"][s])
+            if mode == "given":
+                ends.append((*(e for e in now if e < windows[-1]), windows[-1]))
+            elif mode == "memory":
+                ends.append(windows)
+            else:
+                ends.append(self._best(s, windows, now) if self.reviewing or self.changed else now)
+        self.state["ends"] = [list(e) for e in ends]
+        self.state["seen"] = seen(self.facts) if self.reviewing else earlier
+
+    def _best(self, stream: int, windows: tuple[int, ...], now: tuple[int, ...]) -> Any:
+        """The best chain by what was seen; the one that is there stays unless another is a good
+        deal better.
+        """
+        known = statistics(
+            self.facts, self.state["seen"], stream, self.windows, self.chain.overhead
+        )
+        if known is None:
+            return windows if self.changed else now
+        ends = (cpu_chain if self.state["mode"] == "cpu" else choose)(windows, known)
+        better = self.changed or chain_cost(ends, windows, known) < _GAIN * chain_cost(
+            now, windows, known
+        )
+        return ends if better else now
+
+    def _deploy(self) -> None:
+        """Share out the ages of every stream among the hosts (chapter 21), anew when the chains
+        have changed or a look at the statistics tells of other shares.
+        """
+        same = not self.changed and self.state["ends"] == self.before and not self.state["reason"]
+        if same and not self.reviewing:
+            return
+        nodes = [deployed(self.facts, s, self.windows[s], self.chain.hosts) for s in self.streams]
+        if same and all(map(self._close, self.state["nodes"], nodes)):
+            return
+        self.state["nodes"] = nodes
+        reason = self.state["reason"] or self.state["mode"]
+        for s in self.streams:
+            nodes = [
+                [age, self._host(s, k)]
+                for k, age in enumerate((*self.state["nodes"][s], self.windows[s][-1]))
+            ]
+            self.events.append(ChainSet(self.facts.batch, s, reason, self.state["ends"][s], nodes))
+
+    def _close(self, old: list[int], new: list[int]) -> bool:
+        """Whether hosts would hand tuples on at about the same ages."""
+        return all(min(a, b) >= _GAIN * max(a, b) for a, b in zip(old, new, strict=True))
+
+    def _host(self, stream: int, place: int) -> int:
+        """The host of a stretch of ages. Streams begin on different hosts, so that new tuples do
+        not all come to one.
+        """
+        return (stream * self.chain.hosts // len(self.streams) + place) % self.chain.hosts
+
+    def _aged(self, b: Block) -> Block:
+        """The block on the host of its age, without the tuples that only shorter windows than that
+        wanted.
+
+        What upkeep has just merged is not on disk yet for another host to read: it goes a batch
+        later.
+        """
+        limit, ends = self.facts.horizon[b.stream], self.state["ends"][b.stream]
+        place = min(reached(b, self.state["nodes"][b.stream], limit), self.chain.hosts - 1)
+        target = self._host(b.stream, place) if b.id < self.state["next"] else b.hosts[0]
+        past = reached(b, ends, limit)
+        first = bisect_right(self.windows[b.stream], ends[past - 1]) if past else 0
+        if first > max(b.keys[0], self._floor(b.stream)):
+            return self._cut(b, first, target)
+        if target != b.hosts[0]:
+            self.draft.drop(copied := self.draft.copy(b, {target: b.hosts[0]}), b.hosts)
+            return replace(copied, hosts=(target,))
+        return b
+
+    def _floor(self, stream: int) -> int:
+        """The lowest rank that a tuple can have: that of the longest window without a selection."""
+        free = [q.windows[stream] for q in self.facts.queries if q.where[stream] is None]
+        return self.windows[stream].index(max(free)) if free else 0
+
+    def _cut(self, b: Block, first: int, target: int) -> Block:
+        piece = replace(
+            b, id=next(self.draft.ids), keys=(first, b.keys[1]), hosts=(target,), rows=0, bytes=0
+        )
+        self.draft.derivations.append(Derivation(piece, (b.id,), {target: b.hosts[0]}))
+        self.draft.drop(b, b.hosts)
+        return piece
+
+    def _tell(self, live: list[Block]) -> None:
+        for s in self.streams:
+            held: list[list[int]] = [[] for _ in self.state["ends"][s]]
+            for b in (b for b in live if b.stream == s):
+                held[
+                    min(reached(b, self.state["ends"][s], self.facts.horizon[s]), len(held) - 1)
+                ].append(b.id)
+            self.events.append(ChainFilled(self.facts.batch, s, held))

@@ -1,0 +1,240 @@
+"""What sharing costs, strategy by strategy, in closed form: state in tuples, work in comparisons
+per unit of time. All modelled.
+
+Source: Wang 2008, Eq. 4.1 (selection pull-up), 4.2 (stream partition), 5.1 (state-slice chain), 5.2
+(savings), 21.1 and 21.2 (shared rings). The equations are for two queries. Here any number share
+two streams, of lambda tuples each: the first ones take all tuples, the others those tuples of A
+that pass sigma, as in section 8.2; with none of the others it is the setting of section 8.3. With
+two queries the functions are the equations. What the book does not print for more is said where it
+is taken.
+
+Eq. 5.2 leaves out every term that is linear in lambda. With them the chain does not always win: it
+has 7 lambda such comparisons, pull-up 2 lambda and partition 4 lambda, so below a few tuples per
+second the chain costs more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+
+from braid.papers.psp import cost as ring_cost
+from braid.papers.slices.cuts import Chain
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Queries over the same join (Table 4.1).
+
+    Parameters
+    ----------
+    rate
+        lambda of each of the two streams, tuples per unit of time.
+    windows
+        W_1 < W_2 < .., one for each query, in the same unit.
+    sigma
+        S_sigma: the fraction of A's tuples that pass the selection.
+    join
+        S_join: the fraction of compared pairs that match.
+    plain
+        How many queries, those with the shortest windows, have no selection.
+
+    Raises ValueError, with one sentence, for settings out of range.
+    """
+
+    rate: float
+    windows: tuple[float, ...]
+    sigma: float = 1.0
+    join: float = 0.1
+    plain: int = 1
+
+    def __post_init__(self) -> None:
+        if (
+            self.rate <= 0
+            or not self.windows
+            or any(a >= b for a, b in pairwise((0.0, *self.windows)))
+        ):
+            raise ValueError(
+                f"rate is {self.rate}, windows are {self.windows}; the rate is above 0, and "
+                "windows rise from above 0"
+            )
+        if (
+            not 0 <= self.sigma <= 1
+            or not 0 <= self.join <= 1
+            or not 1 <= self.plain <= len(self.windows)
+        ):
+            raise ValueError(
+                f"sigma is {self.sigma}, join {self.join}, plain {self.plain}; the first two are "
+                "from 0 to 1, plain from 1 to the "
+                f"number of queries, {len(self.windows)}"
+            )
+
+    @property
+    def selective(self) -> bool:
+        """Whether some query has the selection."""
+        return self.plain < len(self.windows)
+
+    @property
+    def reach(self) -> float:
+        """The longest window of the queries without selection."""
+        return self.windows[self.plain - 1]
+
+    def pairs(self, window: float, fraction: float = 1.0) -> float:
+        """Pairs compared per unit of time in a window of both streams, for a fraction of A."""
+        return 2 * fraction * self.rate * self.rate * window
+
+
+@dataclass(frozen=True)
+class Cost:
+    """State in tuples (C_m / M_t), and comparisons per unit of time by what they are for (C_p)."""
+
+    memory: float
+    probe: float
+    purge: float
+    route: float = 0.0
+    filter: float = 0.0
+    split: float = 0.0
+    union: float = 0.0
+
+    @property
+    def cpu(self) -> float:
+        """C_p."""
+        return float(sum(getattr(self, f.name) for f in fields(self) if f.name != "memory"))
+
+
+def isolated(q: Shared) -> Cost:
+    """Each query with a join of its own, and its selection before that. Not an equation of the book
+    (but see Fig. 4.1).
+    """
+    fractions = [1.0 if k < q.plain else q.sigma for k in range(len(q.windows))]
+    both = list(zip(q.windows, fractions, strict=True))
+    return Cost(
+        memory=sum((1 + s) * q.rate * w for w, s in both),
+        probe=sum(q.pairs(w, s) for w, s in both),
+        purge=sum((1 + s) * q.rate for s in fractions),
+        filter=(len(q.windows) - q.plain) * q.rate,
+    )
+
+
+def pull_up(q: Shared) -> Cost:
+    """Eq. 4.1: one join with the longest window, then a router and the selection.
+
+    The router compares a result with every window but the longest, its fan-out less one, as in the
+    routing term of section 7.2; the selection is evaluated once for a result.
+    """
+    last = q.windows[-1]
+    results = q.pairs(last) * q.join
+    return Cost(
+        memory=2 * q.rate * last,
+        probe=q.pairs(last),
+        purge=2 * q.rate,
+        route=results * (len(q.windows) - 1),
+        filter=results if q.selective else 0.0,
+    )
+
+
+def partition(q: Shared) -> Cost:
+    """Eq. 4.2: A is split by sigma; what fails joins in the longest window without selection, what
+    passes in the longest of all.
+
+    Either join routes as ``pull_up`` does, among the queries that it serves; every query without
+    selection merges both. Raises ValueError when no query has a selection, for then there is
+    nothing to split by.
+    """
+    if not q.selective:
+        raise ValueError("no query has a selection; a stream is partitioned by one")
+    last, rest = q.windows[-1], 1 - q.sigma
+    return Cost(
+        memory=(1 + rest) * q.rate * q.reach + (1 + q.sigma) * q.rate * last,
+        probe=q.pairs(q.reach, rest) + q.pairs(last, q.sigma),
+        purge=3 * q.rate,
+        route=q.join
+        * (q.pairs(last, q.sigma) * (len(q.windows) - 1) + q.pairs(q.reach, rest) * (q.plain - 1)),
+        split=q.rate,
+        union=sum(q.pairs(w) * q.join for w in q.windows[: q.plain]),
+    )
+
+
+def state_slice(q: Shared, chain: Chain = ()) -> Cost:
+    """Eq. 5.1: a chain of slices, by default Mem-Opt, with sigma pushed before the first slice that
+    only needs what passes.
+
+    Purging costs each tuple one comparison in each slice (as printed, also for tuples of A that
+    fail sigma), a union operator one for each of its punctuations, for all queries but the first
+    (section 7.1). A result of a slice before sigma is filtered once. A slice in which several
+    queries end routes its results among them (section 7.2). Raises ValueError for a chain that does
+    not rise through windows of the queries to the last.
+    """
+    chain = tuple(chain) or q.windows
+    if chain[-1] != q.windows[-1] or any(
+        a >= b or b not in q.windows for a, b in pairwise((0.0, *chain))
+    ):
+        raise ValueError(
+            f"a chain cut at {chain} does not rise through some of the windows {q.windows} to the "
+            "last"
+        )
+    slices = [(a, b, q.sigma if a >= q.reach else 1.0) for a, b in pairwise((0.0, *chain))]
+    return Cost(
+        memory=sum((1 + s) * q.rate * (b - a) for a, b, s in slices),
+        probe=sum(q.pairs(b - a, s) for a, b, s in slices),
+        purge=2 * q.rate * len(slices),
+        route=sum(
+            q.join * q.pairs(b - a, s) * sum(a < w < b for w in q.windows) for a, b, s in slices
+        ),
+        filter=q.rate + sum(q.join * q.pairs(b - a) for a, b, _ in slices if a < q.reach)
+        if q.selective
+        else 0.0,
+        union=2 * q.rate * (len(q.windows) - 1),
+    )
+
+
+@dataclass(frozen=True)
+class Savings:
+    """What the chain saves, as a fraction of what the other strategy needs (Eq. 5.2)."""
+
+    memory_pull_up: float
+    memory_partition: float
+    cpu_pull_up: float
+    cpu_partition: float
+
+
+def savings(rho: float, sigma: float, join: float) -> Savings:
+    """Eq. 5.2: two queries, rho = W_1 / W_2, without terms linear in lambda. Raises ValueError
+    unless 0 < rho < 1.
+    """
+    if not 0 < rho < 1:
+        raise ValueError(f"rho is {rho}; the ratio of the windows lies between 0 and 1")
+    return Savings(
+        memory_pull_up=(1 - rho) * (1 - sigma) / 2,
+        memory_partition=rho / (1 + 2 * rho + (1 - rho) * sigma),
+        cpu_pull_up=((1 - rho) * (1 - sigma) + (2 - rho) * join) / (1 + 2 * join),
+        cpu_partition=sigma * join / (rho * (1 - sigma) + sigma + sigma * join + rho * join),
+    )
+
+
+def shared_ring(load: ring_cost.Workload, passing: tuple[float, ...]) -> ring_cost.Workload:
+    """The workload of a ring with selections pushed in, for L_C^share and L_PSP^share (Eq. 21.1).
+
+    ``passing`` has for each stream S_sigma, the fraction of the tuples of its longest window that
+    are held. A state shrinks by it, so ``ring_cost.centralized_work`` and ``ring_work`` of what is
+    returned are Eq. 21.1; pairs are charged as there, for Eq. 13.1 and 21.1 are the same but for
+    S_sigma. Raises ValueError unless there is one fraction above 0 and up to 1 for each stream.
+    """
+    if len(passing) != load.streams or not all(0 < s <= 1 for s in passing):
+        raise ValueError(
+            f"passing is {passing}; there must be a fraction above 0 and up to 1 for each of "
+            f"{load.streams} streams"
+        )
+    return replace(load, windows=tuple(w * s for w, s in zip(load.windows, passing, strict=True)))
+
+
+def node_latency(load: ring_cost.Workload, nodes: int, node: int) -> float:
+    """tau_i (Eq. 21.2): seconds from a tuple to its results at the i-th of N nodes, i from 1.
+
+    Raises ValueError for a node that is not in the ring.
+    """
+    if not 1 <= node <= nodes:
+        raise ValueError(f"node is {node}; a ring of {nodes} has nodes 1 to {nodes}")
+    return (node - 1) * load.hop + max(
+        ring_cost.ring_work(load, nodes) / nodes, load.streams * nodes * load.hop
+    )

@@ -1,0 +1,98 @@
+"""What a shared run has seen of its streams: the statistics that chains are optimised with, and how
+state is shared out by them.
+
+Source: Wang 2008, sections 7.2, 7.4 and 21.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from braid.core.facts import Facts
+from braid.papers.slices.cuts import Statistics
+
+Windows = Sequence[tuple[int, ...]]
+
+
+def seen(facts: Facts) -> dict[str, Any]:
+    """Where the streams are: the batch, tuples received and latest event times, by stream; a JSON
+    value.
+    """
+    return {"batch": facts.batch, "received": list(facts.received), "latest": list(facts.latest)}
+
+
+def statistics(
+    facts: Facts, before: Any, stream: int, windows: Windows, overhead: float
+) -> Statistics | None:
+    """What the chain of one stream costs by; None while too little is known. Unit of time: a
+    microsecond.
+
+    Rates are those since ``before`` (see ``seen``), the join selectivity is that of all steps to
+    the stream.
+    """
+    rates = [_rate(facts, before, s) for s in range(len(facts.streams))]
+    pairs = sum(considered for (_, s), (considered, _) in facts.matches.items() if s == stream)
+    found = sum(matched for (_, s), (_, matched) in facts.matches.items() if s == stream)
+    if not all(rates) or not pairs:
+        return None
+    probing = sum(rate for s, rate in enumerate(rates) if s != stream)
+    ends = tuple(sum(q.windows[stream] == w for q in facts.queries) for w in windows[stream])
+    fractions = surviving(facts, stream, windows[stream]), _probing(facts, stream, windows, rates)
+    return Statistics((rates[stream], probing), min(1.0, found / pairs), fractions, overhead, ends)
+
+
+def surviving(facts: Facts, stream: int, windows: Sequence[int]) -> tuple[float, ...]:
+    """By distinct window, the fraction of the tuples that came which some query with that window or
+    a longer one wants.
+    """
+    counts = facts.lineage[stream] if facts.lineage else {}
+    total = sum(counts.values())
+    return tuple(
+        sum(n for key, n in counts.items() if key >= k) / total if total else 1.0
+        for k in range(len(windows))
+    )
+
+
+def deployed(facts: Facts, stream: int, windows: Sequence[int], hosts: int) -> list[int]:
+    """The ages at which each host but the last hands tuples on, so that each holds about as many
+    (21.3). Microseconds, rising.
+    """
+    widths = [b - a for a, b in zip((0, *windows), windows, strict=False)]
+    held = [
+        fraction * width
+        for fraction, width in zip(surviving(facts, stream, windows), widths, strict=True)
+    ]
+    sums = np.concatenate([[0.0], np.cumsum(held)])
+    ages = np.interp(np.arange(1, hosts) / hosts * sums[-1], sums, (0, *windows))
+    return [int(age) for age in ages]
+
+
+def _rate(facts: Facts, before: Any, stream: int) -> float:
+    now = facts.latest[stream]
+    then = before["latest"][stream] if before else None
+    if now is None or then is None or now <= then:
+        return 0.0
+    return (facts.received[stream] - before["received"][stream]) / (now - then)
+
+
+def _probing(
+    facts: Facts, stream: int, windows: Windows, rates: Sequence[float]
+) -> tuple[float, ...]:
+    """Of the tuples that probe a stream, the fraction that serves a query with this window or a
+    longer one.
+
+    What is known of a tuple is its rank on its own stream. Where queries rank otherwise there, all
+    probe.
+    """
+    order = [[windows[s].index(q.windows[s]) for q in facts.queries] for s in range(len(windows))]
+    if any(ranks != order[stream] for ranks in order):
+        return (1.0,) * len(windows[stream])
+    shares = {s: surviving(facts, s, windows[s]) for s in range(len(windows)) if s != stream}
+    total = sum(rates[s] for s in shares)
+    return tuple(
+        sum(rates[s] * share[k] for s, share in shares.items()) / total
+        for k in range(len(windows[stream]))
+    )

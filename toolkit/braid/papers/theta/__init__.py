@@ -1,0 +1,1 @@
+"""Elseidy et al., Scalable and Adaptive Online Joins, PVLDB 7(6), 2014."""

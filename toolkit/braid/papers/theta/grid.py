@@ -1,0 +1,256 @@
+"""Grid placements: the adaptive one (DYNAMIC) and the static ones it is compared with (StaticMid,
+StaticOpt).
+
+Source: Elseidy et al., "Scalable and Adaptive Online Joins", PVLDB 7(6), 2014. R is stream 0, S is
+stream 1. The routing key is a hash of the whole tuple, so partitions R_i and S_j are random and
+skew does no harm. A pair of tuples meets at the one host of cell (i, j), which stores both
+partitions. When J is no power of two, every group of hosts is a grid of its own that stores its
+share of the tuples, and a fresh block also visits one row (or column) of every other group, to
+probe there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from braid.core.facts import Facts
+from braid.core.plan import Keying, Plan
+from braid.papers.theta.controller import Team, Turn
+from braid.papers.theta.groups import Group, by_group, changed, divide
+from braid.papers.theta.mapping import (
+    Decision,
+    check_hosts,
+    decompose,
+    ilf,
+    optimal_ilf,
+    optimal_mapping,
+    pad,
+    square,
+)
+from braid.papers.theta.routes import routes
+
+FINENESS = 16
+"""Routing keys for each host of an adaptive grid, so that what migrates can be cut into pieces of
+one host's share.
+"""
+
+__all__ = [
+    "AdaptiveGrid",
+    "Decision",
+    "StaticGrid",
+    "StaticOpt",
+    "decompose",
+    "ilf",
+    "optimal_ilf",
+    "optimal_mapping",
+    "pad",
+]
+
+
+@dataclass(frozen=True)
+class StaticGrid:
+    """A grid whose mapping stays: (sqrt J, sqrt J), the paper's StaticMid, or any given (n, m) with
+    n * m = J.
+
+    Without a given mapping and when J is no power of two, each group of hosts has the middle
+    mapping of its size. Raises ValueError for hosts < 1 and for a mapping that does not have J
+    cells; serves two streams.
+    """
+
+    hosts: int
+    n: int | None = None
+    m: int | None = None
+
+    def __post_init__(self) -> None:
+        check_hosts(self.hosts)
+        n, m = self.n or 0, self.m or 0
+        if (self.n, self.m) != (None, None) and (n < 1 or m < 1 or n * m != self.hosts):
+            raise ValueError(
+                f"the mapping is ({self.n}, {self.m}); n * m must be the number of hosts, "
+                f"{self.hosts}"
+            )
+
+    @property
+    def keying(self) -> Keying:
+        return "tuple"
+
+    @property
+    def keys(self) -> int:
+        return self.hosts
+
+    def groups(self) -> list[Group]:
+        """The hosts as grids."""
+        if self.n is not None and self.m is not None:
+            return [Group((0, self.hosts), (self.n, self.m), tuple(range(self.hosts)))]
+        return divide(self.hosts, [square(j) for j in decompose(self.hosts)])
+
+    def start(self, streams: int) -> Any:
+        _check_streams(self, streams)
+        return {"told": False}
+
+    def plan(self, facts: Facts, state: Any) -> Plan:
+        groups = self.groups()
+        events = (
+            ()
+            if state["told"]
+            else tuple(changed(facts.batch, k, g, g, (0, 0)) for k, g in enumerate(groups))
+        )
+        made = routes(facts.batch, facts.next_id, groups, by_group(groups, facts.blocks))
+        return Plan(tuple(made), state={"told": True}, events=events)
+
+
+@dataclass(frozen=True)
+class StaticOpt(StaticGrid):
+    """The oracle: the mapping that is optimal for the ``sizes`` that R and S will have in the end,
+    in unit tuples.
+
+    When J is no power of two, each group of hosts has the optimum of its size. Takes no (n, m).
+    """
+
+    sizes: tuple[float, float] = (1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_sizes(self.sizes, zero=True)
+        if self.n is not None:
+            raise ValueError(
+                f"the mapping ({self.n}, {self.m}) was given to StaticOpt, which finds it from the "
+                "sizes"
+            )
+
+    def groups(self) -> list[Group]:
+        r, s = self.sizes
+        return divide(
+            self.hosts, [optimal_mapping(*pad(r, s, j), j) for j in decompose(self.hosts)]
+        )
+
+
+@dataclass(frozen=True)
+class AdaptiveGrid:
+    """DYNAMIC: a grid that changes its mapping as the sizes of the streams change, while tuples go
+    on being joined.
+
+    Parameters
+    ----------
+    hosts
+        J, the logical hosts at the start.
+    epsilon
+        Trigger of Algorithm 2, in (0, 1]: a checkpoint comes when a stream has grown by this factor
+        since the last one.
+    n, m
+        The first mapping, powers of two with n * m = J; by default (sqrt J, sqrt J). Only when J is
+        a power of two.
+    statistics
+        "sample": the controller, one host per group, scales what it has itself (Algorithm 1).
+        "exact": it counts all.
+    sizes
+        (tau_R, tau_S), the size of a tuple of either stream; by default the measured mean bytes.
+    warmup
+        Tuples, of both streams together, before adapting begins.
+    capacity
+        C, tuples that a host may store. At a checkpoint and after a migration, when a host stores
+        more than C/2, every host is split in four (section 4.2.2), as long as there are no more
+        than ``max_hosts``.
+    max_hosts
+        J times a power of four; by default J.
+
+    Serves two streams. Raises ValueError, with one sentence, for settings out of range.
+    """
+
+    hosts: int
+    epsilon: float = 1.0
+    n: int | None = None
+    m: int | None = None
+    statistics: Literal["sample", "exact"] = "sample"
+    sizes: tuple[float, float] | None = None
+    warmup: int = 0
+    capacity: int | None = None
+    max_hosts: int = 0
+
+    def __post_init__(self) -> None:
+        check_hosts(self.hosts)
+        if not 0 < self.epsilon <= 1:
+            raise ValueError(f"epsilon is {self.epsilon}; it must be more than 0 and at most 1")
+        if self.statistics not in ("sample", "exact"):
+            raise ValueError(f"statistics is {self.statistics!r}; it must be 'sample' or 'exact'")
+        if self.sizes is not None:
+            _check_sizes(self.sizes)
+        if self.warmup < 0:
+            raise ValueError(f"warmup is {self.warmup}; it must be a number of tuples, 0 or more")
+        object.__setattr__(self, "max_hosts", self.max_hosts or self.hosts)
+        self._check_growth()
+        self._check_mapping()
+
+    def _check_growth(self) -> None:
+        if self.max_hosts not in (self.hosts * 4**e for e in range(16)):
+            raise ValueError(
+                f"max_hosts is {self.max_hosts}; it must be hosts, {self.hosts}, times a power of "
+                "four"
+            )
+        if self.capacity is not None and self.capacity < 1:
+            raise ValueError(
+                f"capacity is {self.capacity}; it must be a number of tuples per host, 1 or more"
+            )
+        if (self.capacity is None) != (self.max_hosts == self.hosts):
+            raise ValueError(
+                f"capacity is {self.capacity} and max_hosts is {self.max_hosts} with {self.hosts} "
+                "hosts; growth needs both, "
+                "a capacity and more hosts to grow to"
+            )
+
+    def _check_mapping(self) -> None:
+        mappings = [(1 << k, self.hosts >> k) for k in range(self.hosts.bit_length())]
+        odd = len(decompose(self.hosts)) > 1
+        if (self.n, self.m) != (None, None) and (odd or (self.n, self.m) not in mappings):
+            raise ValueError(
+                f"the mapping is ({self.n}, {self.m}) with {self.hosts} hosts; both must be powers "
+                "of two and n * m = hosts"
+            )
+
+    @property
+    def keying(self) -> Keying:
+        return "tuple"
+
+    @property
+    def keys(self) -> int:
+        return self.max_hosts * FINENESS
+
+    def start(self, streams: int) -> Any:
+        """The controller's state: for each group its mapping, hosts, counts of Algorithm 2, and the
+        migration that runs.
+        """
+        _check_streams(self, streams)
+        given = [(self.n, self.m)] if self.n is not None and self.m is not None else None
+        mappings = given or [square(j) for j in decompose(self.hosts)]
+        groups = divide(self.hosts, mappings, self.keys // self.hosts)
+        return {
+            "told": False,
+            "check": False,
+            "groups": [Team(k, g).state() for k, g in enumerate(groups)],
+        }
+
+    def owes(self, state: Any) -> bool:
+        """Whether a migration runs, so that results may be due that further batches, even empty
+        ones, must still make.
+        """
+        return any(group["migration"] is not None for group in state["groups"])
+
+    def plan(self, facts: Facts, state: Any) -> Plan:
+        return Turn(self, facts, state).plan()
+
+
+def _check_streams(grid: object, streams: int) -> None:
+    if streams != 2:
+        raise ValueError(
+            f"{type(grid).__name__} joins two streams, the rows and the columns of its grid; got "
+            f"{streams}"
+        )
+
+
+def _check_sizes(sizes: tuple[float, float], zero: bool = False) -> None:
+    if len(sizes) != 2 or any(x < 0 or (x == 0 and not zero) for x in sizes):
+        raise ValueError(
+            f"sizes is {sizes}; it must be two numbers {'of 0 or more' if zero else 'above 0'}, "
+            "for R and S"
+        )

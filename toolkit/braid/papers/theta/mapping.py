@@ -1,0 +1,138 @@
+"""The (n, m)-mapping of the join matrix: its input-load factor, its optimum, and when to change it.
+
+Source: Elseidy et al., "Scalable and Adaptive Online Joins", PVLDB 7(6), 2014, sections 3.3, 4.1
+and 4.2. R is stream 0, S is stream 1. Sizes are in unit tuples (tuples times tau, the size of one),
+floats or integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+Mapping = tuple[int, int]
+"""(n, m): R is split in n partitions, S in m; n * m hosts, one for each pair."""
+
+
+def check_hosts(hosts: int) -> None:
+    """Raises ValueError unless the number of hosts is a whole number, 1 or more."""
+    if isinstance(hosts, bool) or not isinstance(hosts, int) or hosts < 1:
+        raise ValueError(f"hosts is {hosts!r}; it must be a whole number, 1 or more")
+
+
+def decompose(hosts: int) -> tuple[int, ...]:
+    """J as its unique sum of powers of two, largest first: the sizes J_1..J_G of the groups
+    (section 4.2.2).
+
+    >>> decompose(20)
+    (16, 4)
+    """
+    check_hosts(hosts)
+    return tuple(1 << bit for bit in range(hosts.bit_length() - 1, -1, -1) if hosts >> bit & 1)
+
+
+def square(hosts: int) -> Mapping:
+    """(sqrt J, sqrt J), the mapping of StaticMid; for an odd power of two n is the smaller. J is a
+    power of two.
+    """
+    n = 1 << (_exponent(hosts) // 2)
+    return n, hosts // n
+
+
+def ilf(r: float, s: float, n: int, m: int) -> float:
+    """The input-load factor |R|/n + |S|/m: what each host of an (n, m)-mapping receives and stores
+    (section 3.3).
+    """
+    return r / n + s / m
+
+
+def optimal_mapping(r: float, s: float, hosts: int, current: Mapping | None = None) -> Mapping:
+    """The mapping (n, m), n * m = J, with the least ILF; ``current`` is kept when no other is
+    better.
+
+    Raises ValueError unless J is a power of two.
+    """
+    exponent = _exponent(hosts)
+    best = min(
+        ((1 << k, hosts >> k) for k in range(exponent + 1)), key=lambda mapping: ilf(r, s, *mapping)
+    )
+    if current is not None and ilf(r, s, *current) <= ilf(r, s, *best) * (1 + 1e-12):
+        return current
+    return best
+
+
+def optimal_ilf(r: float, s: float, hosts: int) -> float:
+    """ILF*: the mean over hosts of what each stores under the best mapping of each group, for any
+    J.
+
+    A group of J_g hosts stores the share J_g/J of both streams, so its hosts hold J_g/J * (|R|/n_g
+    + |S|/m_g). For a power of two that is the optimum of the one grid.
+    """
+    shares = [(j / hosts, optimal_mapping(r, s, j)) for j in decompose(hosts)]
+    return sum(share * share * ilf(r, s, *mapping) for share, mapping in shares)
+
+
+def pad(r: float, s: float, hosts: int) -> tuple[float, float]:
+    """The smaller stream padded with dummy tuples, so that the sizes are no more than a factor J
+    apart (section 4.2.2).
+    """
+    return max(r, s / hosts), max(s, r / hosts)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Algorithm 2 as a value: what a controller knows of one group, and the mapping in force.
+
+    ``r`` and ``s`` are |R| and |S| at the last checkpoint, ``dr`` and ``ds`` are |Delta R| and
+    |Delta S| since, all in tuples. ``sizes`` are tau_R and tau_S. ``epsilon`` in (0, 1] trades
+    competitiveness against migrations; 1 is the paper's algorithm. Feed it tuple by tuple with
+    ``observe``, or count batches and decide apart.
+    """
+
+    hosts: int
+    mapping: Mapping
+    epsilon: float = 1.0
+    sizes: tuple[float, float] = (1.0, 1.0)
+    r: float = 0.0
+    s: float = 0.0
+    dr: float = 0.0
+    ds: float = 0.0
+
+    def count(self, r: float, s: float) -> Decision:
+        """Algorithm 1, lines 2 and 3: new tuples of either stream, already scaled to the whole."""
+        return replace(self, dr=self.dr + r, ds=self.ds + s)
+
+    def due(self) -> bool:
+        """Line 2: whether either stream, padded, has grown by epsilon of what it was at the last
+        checkpoint.
+        """
+        then, now = self.units(self.r, self.s), self.units(self.r + self.dr, self.s + self.ds)
+        grown = any(b - a >= self.epsilon * a for a, b in zip(then, now, strict=True))
+        return self.dr + self.ds > 0 and grown
+
+    def decide(self, r: float, s: float) -> Decision:
+        """Lines 3 to 6: a checkpoint at |R| = r and |S| = s tuples. On a tie the mapping stays."""
+        mapping = optimal_mapping(*self.units(r, s), self.hosts, self.mapping)
+        return replace(self, mapping=mapping, r=r, s=s, dr=0.0, ds=0.0)
+
+    def observe(self, r: float, s: float) -> Decision:
+        """Count, then decide when a checkpoint is due."""
+        counted = self.count(r, s)
+        return (
+            counted.decide(counted.r + counted.dr, counted.s + counted.ds)
+            if counted.due()
+            else counted
+        )
+
+    def units(self, r: float, s: float) -> tuple[float, float]:
+        """Tuples as padded unit tuples."""
+        return pad(r * self.sizes[0], s * self.sizes[1], self.hosts)
+
+
+def _exponent(hosts: int) -> int:
+    check_hosts(hosts)
+    if hosts & (hosts - 1):
+        raise ValueError(
+            f"a mapping of {hosts} hosts was asked for; one grid needs a power of two, see "
+            "decompose"
+        )
+    return hosts.bit_length() - 1

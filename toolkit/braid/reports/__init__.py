@@ -1,0 +1,1 @@
+"""Notebooks as reports, and the console command."""

@@ -1,0 +1,122 @@
+"""The console command ``braid``: notebooks as reports, headless."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from braid.reports import notebook as headless
+from braid.reports.notebook import NotebookError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Returns 0, or 1 when a notebook fails; wrong usage leaves with 2 (argparse's
+    SystemExit too).
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except KeyboardInterrupt:
+        print("braid: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="braid", description="Stream joins you can watch, on Apache Spark."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    report = commands.add_parser(
+        "report", help="run a notebook headless and write one self-contained HTML file"
+    )
+    report.add_argument("name", metavar="NAME", help="a notebook, as `braid list` names it")
+    report.add_argument(
+        "-p",
+        dest="parameters",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="set a parameter",
+    )
+    report.add_argument(
+        "-o",
+        dest="output",
+        metavar="FILE",
+        type=Path,
+        help="the HTML file (default: runs/NAME.html)",
+    )
+    report.add_argument(
+        "-f", "--force", action="store_true", help="replace the HTML file if it exists"
+    )
+    report.set_defaults(command=_report)
+    listing = commands.add_parser("list", help="list the notebooks and their parameters")
+    listing.set_defaults(command=_list)
+    for command in (report, listing):
+        command.add_argument(
+            "--notebooks",
+            metavar="FOLDER",
+            type=Path,
+            default=headless.NOTEBOOKS,
+            help="where they are",
+        )
+    return parser
+
+
+def _list(options: argparse.Namespace) -> int:
+    for name in headless.names(options.notebooks):
+        print(name)
+        for parameter in headless.parameters(headless.find(name, options.notebooks)).values():
+            print(f"  {parameter}")
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    output = options.output or Path("runs") / f"{options.name}.html"
+    try:
+        notebook = headless.find(options.name, options.notebooks)
+        values = headless.parse(_settings(options.parameters), headless.parameters(notebook))
+        if output.exists() and not options.force:
+            raise NotebookError(f"{output} exists; -f replaces it")
+    except NotebookError as error:
+        print(f"braid: {error}", file=sys.stderr)
+        return 2
+    try:
+        executed = headless.run(notebook, values, _say)
+        html = headless.page(executed, options.name, notebook.parent)
+    except NotebookError as error:
+        print(f"braid: {options.name}: {error}", file=sys.stderr)
+        return 1
+    _write(output, html)
+    print(f"wrote {output} ({len(html.encode()) / 1e6:.1f} MB)")
+    return 0
+
+
+def _settings(texts: Sequence[str]) -> dict[str, str]:
+    for text in texts:
+        if "=" not in text:
+            raise NotebookError(f"-p takes KEY=VALUE, such as skew=1.0; found {text!r}")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _write(output: Path, html: str) -> None:
+    """Write whole or not at all: a page that is being served is never half there."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=output.parent, suffix=".part", delete=False
+    ) as file:
+        file.write(html)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,257 @@
+"""JoinRun: a running join, what it has found and what happened."""
+
+from __future__ import annotations
+
+import threading
+import time as clock
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+from pyspark.sql.streaming.query import StreamingQuery
+
+from braid.core import events
+from braid.engine.engine import Engine
+from braid.engine.store import Store
+from braid.engine.wire import Query
+
+if TYPE_CHECKING:
+    from braid.join import StreamJoin
+
+
+class JoinRun:
+    """A running (or ended) join: what Spark's StreamingQuery is for a query, plus results, events
+    and metrics.
+
+    It ends by itself when its input is known to be finite. All methods may be called from any
+    thread.
+    """
+
+    def __init__(
+        self,
+        join: StreamJoin,
+        store: Store,
+        query: Mapping[str, Any],
+        pace: float,
+        trigger: Mapping[str, Any],
+    ) -> None:
+        self.join, self.store, self._settings = join, store, query
+        self._events: list[Any] = [*self._opening(), *store.history()]
+        self._known = len(self._events)
+        events.write(store.path / "events.jsonl", self._events)
+        self._gate, self._turn = threading.Event(), threading.Lock()
+        self._gate.set()
+        self._stopping = threading.Event()
+        self._error: BaseException | None = None
+        self._over = False
+        self._pace, self._next_turn = pace, 0.0
+        self._began = clock.monotonic()
+        sources = join.sources(store)
+        columns = tuple(tuple(f.columns) for f in sources.values())
+        frame, where = join.union(sources)
+        settings = Query(
+            join.predicate, columns, where, tuple(join._micros), str(store.path), join.partitions
+        )
+        self._schema = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
+        self._engine = Engine(
+            settings, join.placement, store, join._lateness, join.check, self._publish, join.queries
+        )
+        self._done_before = self._engine.state.epoch + 1
+        self._spark_query = self._launch(frame, trigger)
+        self._watcher = threading.Thread(target=self._watch, name="braid-run", daemon=True)
+        self._watcher.start()
+
+    def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
+        writer = frame.writeStream.foreachBatch(self._turn_batch).option(
+            "checkpointLocation", str(self.store.path / "checkpoint")
+        )
+        trigger = dict(trigger) or (
+            {"availableNow": True} if self._settings["batches"] is not None else {}
+        )
+        return (writer.trigger(**trigger) if trigger else writer).start()
+
+    def _opening(self) -> list[Any]:
+        """The events that come before those of the first batch."""
+        j = self.join
+        started = events.RunStarted(
+            tuple(j.streams),
+            j.on,
+            j.windows,
+            type(j.placement).__name__,
+            self._settings["settings"],
+            j.placement.hosts,
+            j.placement.keys,
+            self._settings["batches"],
+        )
+        return [started]
+
+    def _run(self, frame: DataFrame, number: int) -> None:
+        self._engine.run(frame, number)
+
+    def _turn_batch(self, frame: DataFrame, number: int) -> None:
+        """Spark calls this for every micro-batch. An exception must reach Spark, or it would take
+        the batch for done.
+        """
+        self._gate.wait()
+        self._stopping.wait(max(0.0, self._next_turn - clock.monotonic()))
+        self._next_turn = clock.monotonic() + self._pace
+        with self._turn:
+            if self._stopping.is_set():
+                raise RuntimeError("the run was stopped before this batch")
+            try:
+                frame.sparkSession.conf.set(
+                    "spark.sql.adaptive.enabled", "false"
+                )  # the query's own session: two plain stages
+                self._run(frame, number)
+            except Exception as error:
+                self._error = error
+                raise
+            except (
+                BaseException
+            ) as error:  # an interrupt: only an Exception finds its way back to Spark
+                self._error = error
+                raise RuntimeError(f"the batch was broken off by {type(error).__name__}") from error
+
+    def _nothing(self) -> DataFrame:
+        spark = self.join.spark
+        empty = {f.name: spark.createDataFrame([], f.dataType) for f in self._schema.fields}  # type: ignore[type-var]
+        return self.join.union(empty)[0]
+
+    def _publish(self, happened: list[Any]) -> None:
+        events.write(self.store.path / "events.jsonl", happened, append=True)
+        self._events.extend(happened)
+
+    def _watch(self) -> None:
+        """Wait for the end, whatever its reason, and tell it as the last event."""
+        try:
+            self._spark_query.awaitTermination()
+            self._engine.finish(self._nothing(), self._stopping.is_set)
+        except Exception as error:
+            self._error = self._error or error
+        with self._turn:
+            reason = (
+                "stopped"
+                if self._stopping.is_set()
+                else "failed"
+                if self.exception() is not None
+                else "completed"
+            )
+            failure = self.exception()
+            ended = events.RunEnded(
+                self._engine.state.batch, reason, _sentence(failure) if failure is not None else ""
+            )
+            self._over = True
+            self.store.release()
+        self._publish([ended])
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 (Spark's name)
+        """Wait for the end, at most ``timeout`` seconds; raises what made the run fail. Returns
+        whether it has ended.
+        """
+        self._watcher.join(timeout)
+        if not self._watcher.is_alive() and (error := self.exception()) is not None:
+            raise error
+        return not self._watcher.is_alive()
+
+    def stop(self) -> None:
+        """Stop within one batch. A batch in the middle is given up and done again when the run is
+        resumed.
+        """
+        if not self.isActive:
+            return
+        self._stopping.set()
+        self._gate.set()
+        self._spark_query.stop()
+        self._watcher.join()
+
+    def pause(self) -> None:
+        """Hold the run before its next batch."""
+        self._gate.clear()
+
+    def unpause(self) -> None:
+        self._gate.set()
+
+    @property
+    def query(self) -> StreamingQuery:
+        """Spark's own handle of the query."""
+        return self._spark_query
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 (Spark's name)
+        return self._watcher.is_alive()
+
+    def exception(self) -> BaseException | None:
+        """What made the run fail, with its cause; None while it runs and when it ended well or was
+        stopped.
+        """
+        if self._stopping.is_set():
+            return None
+        return self._error or self._spark_query.exception()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """State, batches done and in all (None: unknown), tuples so far, tuples/s and seconds left
+        (None: unknown).
+        """
+        done, seconds = self._engine.state.epoch + 1, clock.monotonic() - self._began
+        here, total = done - self._done_before, self._settings["batches"]
+        last = self._events[-1]
+        state = (
+            last.reason
+            if isinstance(last, events.RunEnded)
+            else "running"
+            if self._gate.is_set()
+            else "paused"
+        )
+        fresh = [e for e in self._events[self._known :] if isinstance(e, events.BatchCommitted)]
+        tuples = sum(sum(e.received) for e in fresh)
+        return {
+            "state": state,
+            "batch": done,
+            "batches": total,
+            "tuples": sum(self._engine.state.received),
+            "tuples_per_second": tuples / seconds if seconds else 0.0,
+            "seconds_left": seconds / here * (total - done)
+            if total is not None and here > 0
+            else None,
+        }
+
+    def results(self) -> DataFrame:
+        """The committed results: one struct column per alias, so that "l.l_orderkey" selects."""
+        files = self.store.result_files()
+        spark = self.join.spark
+        return (
+            spark.read.schema(self._schema).parquet(*files)
+            if files
+            else spark.createDataFrame([], self._schema)
+        )
+
+    def events(self, since: int = 0) -> list[Any]:
+        """What happened, typed and in order, from event number ``since`` on."""
+        return self._events[since:]
+
+    def metrics(self) -> pd.DataFrame:
+        """One row per batch and host: tuples received, stored, moved, discarded, compared, results,
+        bytes and seconds.
+        """
+        rows = []
+        for e in self._events:
+            if isinstance(e, events.BatchCommitted):
+                lists = {
+                    k.removeprefix("host_"): v
+                    for k, v in asdict(e).items()
+                    if k.startswith("host_")
+                }
+                rows.append(
+                    pd.DataFrame({"batch": e.batch, "host": range(len(e.host_stored)), **lists})
+                )
+        return (
+            pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=["batch", "host"])
+        )
+
+
+def _sentence(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

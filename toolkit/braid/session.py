@@ -1,0 +1,54 @@
+"""A SparkSession tuned for short micro-batches on one machine, or the one that is there."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+
+from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "FATAL",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # A query stopped in the middle of a batch overflows the default stack in a recursive regular
+    # expression.
+    "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
+    "spark.driver.memory": "4g",
+    # Local files without checksum files beside them: a micro-batch writes several small logs, and
+    # each file costs a process.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
+
+
+def session(name: str = "braid", cores: int | None = None, **settings: str) -> SparkSession:
+    """Start Spark in this process, or return the session that runs.
+
+    ``cores`` worker threads (default: all); a failed task is tried four times. ``settings`` are
+    Spark's, with ``_`` for ``.``. Temporary files go to one folder of the system's temporary
+    directory.
+    """
+    logging.getLogger("SQLQueryContextLogger").setLevel(
+        logging.CRITICAL
+    )  # refused conditions are told once, by us
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName(name).master(f"local[{cores or os.cpu_count()},4]")
+    scratch = os.path.join(tempfile.gettempdir(), "braid-spark")
+    conf = {
+        "spark.local.dir": scratch,
+        "spark.sql.warehouse.dir": os.path.join(scratch, "warehouse"),
+        **SETTINGS,
+    }
+    conf |= {key.replace("_", "."): value for key, value in settings.items()}
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

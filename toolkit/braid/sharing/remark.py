@@ -1,0 +1,181 @@
+"""Stored tuples get marks for new queries: Spark reads the blocks, evaluates the selections, and
+writes the blocks anew.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlglot
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from sqlglot import exp
+
+from braid.condition.predicate import Predicate
+from braid.core.compaction import horizon
+from braid.engine.engine import Engine
+from braid.engine.files import BlockFiles, replica
+from braid.engine.store import Slot
+from braid.engine.wire import chosen_rows
+from braid.local.bitmaps import Audience
+from braid.local.kernels import Rows
+from braid.sharing.changes import Queries, bits, remarked, selections
+from braid.sharing.marks import marks
+
+Replica = tuple[int, int]
+"""(block, host)."""
+_WHERE = (
+    T.StructType()
+    .add("partition", T.IntegerType())
+    .add("__block", T.LongType())
+    .add("__host", T.IntegerType())
+)
+_NUMBERS = ("block", "host", "place", "rows", "bytes", "first", "last")
+_REPORT = T.StructType(
+    [T.StructField("file", T.StringType()), *(T.StructField(n, T.LongType()) for n in _NUMBERS)]
+)
+
+
+@dataclass(frozen=True)
+class Remarking:
+    """What the driver tells every task: where replicas are, the marks that stay, and the queries
+    that there will be.
+    """
+
+    folder: str
+    number: int
+    predicate: Predicate
+    slots: Mapping[Replica, Slot]
+    streams: Mapping[int, int]
+    kept: int
+    audience: Audience
+    horizon: tuple[int | None, ...]
+
+    def rows(self, block: int, host: int) -> Rows:
+        slot = self.slots[block, host]
+        return replica(str(Path(self.folder) / slot.file), slot.index, slot.keys)
+
+
+def work(engine: Engine, queries: Queries) -> Remarking:
+    """The work of changing to other queries."""
+    state, streams = engine.state, {b.id: b.stream for b in engine.state.blocks.values()}
+    return Remarking(
+        str(engine.store.blocks),
+        state.batch + 1,
+        engine.query.predicate,
+        state.slots,
+        streams,
+        bits(q for q in state.queries if q in queries),
+        Audience.of(queries),
+        horizon(state.latest, engine.lateness),
+    )
+
+
+def remark(
+    spark: SparkSession, job: Remarking, schemas: list[T.StructType], new: Queries, partitions: int
+) -> list[list[Any]]:
+    """Write every replica anew, with marks for ``new`` queries, and tell the replicas as hosts do
+    (see ``Engine.amend``).
+    """
+    if not job.slots:
+        return []
+    parts = []
+    for stream, schema in enumerate(schemas):
+        mine = [
+            (host % partitions, block, host)
+            for block, host in job.slots
+            if job.streams[block] == stream
+        ]
+        where = spark.createDataFrame(mine, _WHERE).repartitionById(partitions, "partition")
+        wanted = selections(new, stream)
+        trees = [sqlglot.parse_one(sql, read="spark") for sql in wanted if sql]
+        used = {
+            column.parts[0].name.lower() for tree in trees for column in tree.find_all(exp.Column)
+        }
+        named = T.StructType([f for f in schema.fields if f.name.lower() in used])
+        read = where.mapInArrow(
+            reader(job, named.names), T.StructType([*_WHERE.fields[1:], *named.fields])
+        )
+        parts.append(read.select("__block", "__host", marks(wanted).alias("fresh")))
+    whole = reduce(DataFrame.union, parts).mapInArrow(writer(job), _REPORT)
+    return [
+        [r.block, r.host, r.file, r.place, None, 0, r.rows, r.bytes, r.first, r.last]
+        for r in whole.collect()
+    ]
+
+
+def reader(
+    job: Remarking, columns: list[str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow`` that makes rows of replicas: the tuples that count there, in
+    order.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for block, host in _replicas(batches):
+            rows = job.rows(block, host)
+            chosen = rows.chosen()
+            at = np.arange(rows.batch.num_rows) if chosen is None else np.flatnonzero(chosen)
+            taken = chosen_rows(rows.batch.select(columns), at) if columns else None
+            where = [pa.array(np.full(len(at), block)), pa.array(np.full(len(at), host, np.int32))]
+            yield pa.record_batch(
+                [*where, *(taken.columns if taken else ())], names=["__block", "__host", *columns]
+            )
+
+    return run
+
+
+def writer(job: Remarking) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow`` that takes (__block, __host, fresh bits), rows as they were
+    read, and writes the replicas.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        fresh: dict[Replica, list[np.ndarray]] = {}
+        for batch in batches:
+            block, host = (batch.column(n).to_numpy() for n in ("__block", "__host"))
+            ends = (
+                np.flatnonzero(np.append((np.diff(block) != 0) | (np.diff(host) != 0), True)) + 1
+                if len(block)
+                else []
+            )
+            for a, b in zip([0, *ends], ends, strict=False):
+                fresh.setdefault((int(block[a]), int(host[a])), []).append(
+                    batch.column("fresh").to_numpy()[a:b]
+                )
+        files = BlockFiles(Path(job.folder), f"{job.number:06d}-{uuid.uuid4().hex[:8]}")
+        for (block, host), found in fresh.items():
+            if (line := _written(job, files, block, host, np.concatenate(found))) is not None:
+                yield pa.record_batch([pa.array([value]) for value in line], names=_REPORT.names)
+        files.close()
+
+    return run
+
+
+def _replicas(batches: Iterable[pa.RecordBatch]) -> Iterator[Replica]:
+    for batch in batches:
+        yield from zip(
+            batch.column("__block").to_pylist(), batch.column("__host").to_pylist(), strict=True
+        )
+
+
+def _written(
+    job: Remarking, files: BlockFiles, block: int, host: int, fresh: np.ndarray
+) -> tuple[str | int, ...] | None:
+    """A line of the report; None when nothing is left of the block."""
+    stream = job.streams[block]
+    indexes = job.predicate.indexes(stream)
+    batch = remarked(
+        job.rows(block, host), fresh, job.kept, job.audience, stream, job.horizon[stream], indexes
+    )
+    if batch is None:
+        return None
+    slot, (first, last) = files.write(stream, batch), Rows(batch).span()
+    return slot.file, block, host, slot.index, batch.num_rows, batch.nbytes, first, last

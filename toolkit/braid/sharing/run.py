@@ -1,0 +1,198 @@
+"""SharedRun: a running shared join, whose queries and slices change between two batches."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from braid.core.columns import QUERIES
+from braid.core.compaction import horizon
+from braid.core.events import QueryAdded, QueryRemoved
+from braid.core.query import Served
+from braid.join import micros
+from braid.papers.slices import chain as chains
+from braid.papers.slices.chain import MODES
+from braid.run import JoinRun
+from braid.sharing.changes import Queries, entered, left
+from braid.sharing.marks import latest, marked
+from braid.sharing.remark import remark, work
+
+if TYPE_CHECKING:
+    from braid.sharing.join import SharedJoin
+
+
+class SharedRun(JoinRun):
+    """A running shared join: a JoinRun whose queries and slices change between two batches. What
+    has been changed is committed when a method returns, and is there after a restart.
+    """
+
+    join: SharedJoin
+
+    def _opening(self) -> list[Any]:
+        return [*super()._opening(), *(self._told(q, -1) for q in self.join.queries)]
+
+    def _told(self, q: Served, batch: int) -> QueryAdded:
+        windows, where, since = (
+            dict(zip(self.join.streams, each, strict=True))
+            for each in (q.windows, q.where, q.complete)
+        )
+        return QueryAdded(batch, q.name, q.bit, windows, where, since)
+
+    def _run(self, frame: DataFrame, number: int) -> None:
+        layouts = self._engine.query.layouts
+        seen = Observation()
+        whole = frame.observe(seen, *latest(layouts))
+        self._engine.run(
+            marked(whole, layouts, self.queries),
+            number,
+            lambda: [seen.get[str(s)] for s in range(len(layouts))],
+        )
+
+    @property
+    def queries(self) -> tuple[Served, ...]:
+        """The queries that are served now."""
+        return self._engine.state.queries
+
+    def results(self, name: str, ordered: bool = False) -> DataFrame:  # type: ignore[override]
+        """The committed results of one query, as JoinRun.results; of one that was removed, those it
+        got.
+
+        ``ordered``: by the latest event time of their members. The commit of a batch is the
+        punctuation of Fig. 5.7: what comes after it is of later batches, so results are ordered
+        within batches, and all of a batch stand before those of the next.
+
+        Raises ValueError for a name that no query has had.
+        """
+        spans = self._spans(name)
+        if not spans:
+            known = dict.fromkeys(e.name for e in self.events() if isinstance(e, QueryAdded))
+            raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}")
+        spark, schema = (
+            self.join.spark,
+            T.StructType([*self._schema.fields, T.StructField(QUERIES, T.LongType())]),
+        )
+        parts = [spark.createDataFrame([], self._schema)]
+        for bit, first, last in spans:
+            if files := self.store.result_files(first, last):
+                mine = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
+                found = spark.read.schema(schema).parquet(*files).where(mine)
+                parts.append((found.orderBy(*self._order()) if ordered else found).drop(QUERIES))
+        return reduce(DataFrame.union, parts[1:] or parts)
+
+    def _order(self) -> list[Column]:
+        batch = F.regexp_extract(F.col("_metadata.file_name"), r"^(\d+)", 1).cast("int")
+        return [batch, F.greatest(*(F.col(f"{a}.{self.join.time}") for a in self.join.streams))]
+
+    def _spans(self, name: str) -> list[tuple[int, int, int | None]]:
+        """When a query was served: its bit, the first batch, and the batch that was no longer its
+        own.
+        """
+        spans: list[tuple[int, int, int | None]] = []
+        for e in self.events():
+            if isinstance(e, QueryAdded) and e.name == name:
+                spans.append((e.bit, e.batch + 1, None))
+            elif isinstance(e, QueryRemoved) and e.name == name:
+                spans[-1] = (*spans[-1][:2], e.batch)
+        return spans
+
+    def add(
+        self,
+        name: str,
+        windows: str | Mapping[str, str],
+        where: Mapping[str, str] | None = None,
+        on: str | None = None,
+        streams: Sequence[str] | None = None,
+    ) -> None:
+        """Serve one more query from the next batch on.
+
+        Parameters
+        ----------
+        windows
+            One span, as "10 minutes", for all streams, or one for each by alias.
+        where
+            By alias, a condition over that stream's columns, as in ``{"a": "a.value > 30"}``.
+        on, streams
+            What the query joins, where it should be held against what this run joins.
+
+        It gets the results of tuples that come from now on with the tuples that the state still
+        has. Its answers are complete from the start when some query keeps the tuples of every
+        stream as long, with no selection there or the same one. Otherwise those results are certain
+        whose members on that stream are no older than the moment of entering less the longest
+        window of such a query (the event QueryAdded tells the event times), so all are at the
+        latest once event time has gone on by the query's own windows. Takes one pass over the
+        state.
+
+        Raises ValueError, with one sentence, for a query that this run cannot serve; nothing has
+        changed then.
+        """
+        with self._turn:
+            state, new = self._engine.state, self.join.query(name, windows, where, on, streams)
+            queries = entered(
+                state.queries, new, horizon(state.latest, self._engine.lateness), state.latest
+            )
+            self._change(queries, [self._told(queries[-1], state.batch + 1)])
+
+    def remove(self, name: str) -> None:
+        """Serve a query no longer, and drop what only it had use for. Raises ValueError when it is
+        not there, or the only one.
+        """
+        with self._turn:
+            queries = left(self.queries, name)
+            if not queries:
+                raise ValueError(f"{name!r} is the only query; stop the run instead of removing it")
+            self._change(queries, [QueryRemoved(self._engine.state.batch + 1, name)])
+
+    def split(self, age: str, stream: str | None = None) -> None:
+        """Split the slice that spans an age, as "10 minutes", in the chain of one stream or of all
+        (Fig. 7.4). From then on chains are as they are given. Raises ValueError where there is
+        nothing to split.
+        """
+        with self._turn:
+            self._slice(
+                chains.split(self._engine.state.policy, micros(age, "age"), self._index(stream))
+            )
+
+    def merge(self, age: str, stream: str | None = None) -> None:
+        """Merge the slices that meet at an age (Fig. 7.5); otherwise as ``split``."""
+        with self._turn:
+            self._slice(
+                chains.merge(self._engine.state.policy, micros(age, "age"), self._index(stream))
+            )
+
+    def rebalance(self, chain: str) -> None:
+        """Choose the chain anew, as "memory", "cpu" or "auto" do, and keep to that from now on."""
+        if chain not in MODES:
+            raise ValueError(f"chain is {chain!r}; it must be one of {', '.join(MODES)}")
+        with self._turn:
+            self._slice(chains.rebalance(self._engine.state.policy, chain))  # type: ignore[arg-type]
+
+    def _index(self, stream: str | None) -> int | None:
+        if stream is not None and stream not in self.join.streams:
+            raise ValueError(
+                f"no stream is named {stream!r}; there are: {', '.join(self.join.streams)}"
+            )
+        return None if stream is None else list(self.join.streams).index(stream)
+
+    def _slice(self, policy: Any) -> None:
+        self._check_active()
+        self._engine.amend(self.queries, policy, None, [], clock.perf_counter())
+
+    def _change(self, queries: Queries, happened: list[Any]) -> None:
+        self._check_active()
+        began, engine = clock.perf_counter(), self._engine
+        new = tuple(q for q in queries if q not in engine.state.queries)
+        schemas = [f.dataType for f in self._schema.fields]
+        lines = remark(
+            self.join.spark, work(engine, queries), schemas, new, engine.query.partitions
+        )  # type: ignore[arg-type]
+        engine.amend(queries, engine.state.policy, lines, happened, began)
+
+    def _check_active(self) -> None:
+        if not self.isActive or self._over:
+            raise RuntimeError("the run has ended; resume it to change what it serves")

@@ -1,0 +1,255 @@
+"""The experiments on the shared ring: Wang 2008, chapters 19 to 21.
+
+The book prints no figures for Part III, so what is held against runs here are its theorems: what is
+stored and compared, that every query gets its own results, and how state is shared out among hosts.
+
+Columns that end in ``_modelled`` are closed forms. All others are numbers of tuples and pairs,
+counted by a run on Spark or, for ``truth`` and ``of_use``, in the data by DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import SparkSession
+
+from braid.core.events import BatchCommitted, ChainSet
+from braid.papers.psp import cost as ring_cost
+from braid.papers.slices.cost import node_latency, shared_ring
+from braid.sharing.join import SharedJoin
+from braid.sharing.run import SharedRun
+from braid.studies.psp import Setting
+from braid.workloads.arrivals import MODULUS, Arrivals
+from braid.workloads.dashboards import Dashboard, Shared
+
+Ids = Counter[tuple[int, ...]]
+
+
+def start(shared: Shared, path: str | Path, hosts: int, pace: float = 0.0) -> SharedRun:
+    """One run for all the queries, with the slices of Mem-Opt, on a ring of that many hosts (1: a
+    chain).
+    """
+    join = SharedJoin(
+        shared.join.streams, shared.join.on, shared.join.time or "ts", chain="memory", hosts=hosts
+    )
+    for q in shared.queries:
+        join.add(q.name, q.windows, q.where)
+    return join.start(path, batches=shared.join.batch or 20, pace=pace)
+
+
+def found(run: SharedRun, name: str) -> Ids:
+    """The results that a query got, as the ids of their members."""
+    columns = [f"{alias}.id AS {alias}" for alias in run.join.streams]
+    rows = run.results(name).selectExpr(*columns).toArrow()
+    return Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+class Oracle:
+    """The data of a join, asked by DuckDB for each query alone."""
+
+    def __init__(self, shared: Shared) -> None:
+        import duckdb
+
+        self.shared = shared
+        self.connection = duckdb.connect(config={"threads": 1})
+        self.connection.execute("SET TimeZone = 'UTC'")
+        for alias, frame in shared.join.streams.items():
+            self.connection.register(alias, frame.toArrow())
+
+    def truth(self, query: Dashboard) -> Ids:
+        """The results that the query must get: by its windows and selections, and the join's
+        condition.
+        """
+        aliases = list(self.shared.join.streams)
+        now = f"greatest({', '.join(f'{a}.ts' for a in aliases)})"
+        live = [f"{now} - {a}.ts < INTERVAL '{window}'" for a, window in query.windows.items()]
+        where = " AND ".join(
+            f"({term})" for term in (self.shared.join.on, *query.where.values(), *live)
+        )
+        ids = ", ".join(f"{a}.id" for a in aliases)
+        return Counter(
+            self.connection.sql(f"SELECT {ids} FROM {', '.join(aliases)} WHERE {where}").fetchall()
+        )
+
+    def of_use(self, queries: Sequence[Dashboard]) -> pd.Series:
+        """By batch, the tuples that some query has use for when all that has come is as old as the
+        latest tuple of its batch.
+        """
+        batch = self.shared.join.batch
+        ends = " UNION ALL ".join(
+            f"SELECT ts, {batch} AS n FROM {a}" for a in self.shared.join.streams
+        )
+        counts = []
+        for a in self.shared.join.streams:
+            wanted = " OR ".join(
+                f"({q.where.get(a, 'true')} AND e.now - {a}.ts < INTERVAL '{q.windows[a]}')"
+                for q in queries
+            )
+            counts.append(
+                f"SELECT e.n, count(*) AS rows FROM e JOIN {a} ON {a}.{batch} <= e.n WHERE "
+                f"{wanted} GROUP BY e.n"
+            )
+        ended = (
+            f"WITH e AS (SELECT n, max(max(ts)) OVER (ORDER BY n) AS now FROM ({ends}) GROUP BY n) "
+        )
+        table = self.connection.sql(
+            f"{ended} SELECT n, sum(rows) FROM ({' UNION ALL '.join(counts)}) GROUP BY n ORDER BY n"
+        ).df()
+        return pd.Series(
+            table.iloc[:, 1].astype(int).to_numpy(), table.iloc[:, 0].astype(int), name="of_use"
+        )
+
+
+def counted(events: Sequence[Any]) -> dict[str, float]:
+    """Of a run: pairs compared, probes, results, and tuples held, at most and at the mean."""
+    commits = [e for e in events if isinstance(e, BatchCommitted)]
+    live = [sum(e.live) for e in commits]
+    return {
+        "compared": sum(sum(e.host_compared) for e in commits),
+        "probed": sum(sum(e.host_probed) for e in commits),
+        "results": sum(e.results for e in commits),
+        "held_most": max(live),
+        "held_mean": float(np.mean(live)),
+    }
+
+
+WINDOWS = (4.0, 12.0, 32.0)
+"""Seconds: the queries of the deployment."""
+PASSING = 0.2
+"""The fraction of both streams that the query with the longest window selects; the others take all
+tuples.
+"""
+
+
+def stationary(spark: SparkSession, batches: int = 40, rate: float = 20.0, seed: int = 0) -> Shared:
+    """Two Poisson streams of equal rates, a second of event time in a batch, and three queries, of
+    which the last one selects.
+
+    On steady streams the share of state that falls to a stretch of ages does not depend on the time
+    of day.
+    """
+    given = Arrivals((rate, rate), float(batches), 1.0, sigma=0.02, seed=seed)
+    few = {"r": f"r.u_s < {round(PASSING * MODULUS)}", "s": f"s.u_r < {round(PASSING * MODULUS)}"}
+    queries = [
+        Dashboard(
+            f"{w:g} s",
+            dict.fromkeys(given.streams, f"{w} seconds"),
+            few if w == WINDOWS[-1] else {},
+        )
+        for w in WINDOWS
+    ]
+    return Shared(given.workload(spark), tuple(queries))
+
+
+def balance(events: Sequence[Any]) -> pd.DataFrame:
+    """By batch: batch, deployment (how often ages have been shared out), held (tuples), and ratio,
+    the busiest host's share of a stream's state against an equal share, at the mean of the streams.
+    """
+    streams, rows, at = _held(events), [], 0
+    shared = sorted({e.batch for e in events if isinstance(e, ChainSet)})
+    for batch, held in streams.items():
+        at = sum(b <= batch for b in shared)
+        ratios = [max(by) / (sum(by) / len(by)) for by in held if sum(by)]
+        rows.append((batch, at, sum(map(sum, held)), float(np.mean(ratios))))
+    return pd.DataFrame(rows, columns=["batch", "deployment", "held", "ratio"])
+
+
+def evenly(events: Sequence[Any]) -> pd.DataFrame:
+    """``balance`` of the same tuples, had ages been shared out in equal stretches: batch, ratio.
+
+    For runs of ``stationary``: a batch is a second, and a block is as old as its first batch.
+    """
+    blocks: dict[int, tuple[int, int, int]] = {}
+    rows = []
+    for e in (e for e in events if isinstance(e, BatchCommitted)):
+        for id in e.dropped:
+            blocks.pop(id, None)
+        blocks |= {id: (stream, batch, count) for id, stream, _, batch, _, count, _ in e.blocks}
+        hosts = len(e.host_stored)
+        held = np.zeros((len(e.live), hosts))
+        for stream, batch, count in blocks.values():
+            held[stream, min(int((e.batch - batch) * hosts / WINDOWS[-1]), hosts - 1)] += count
+        rows.append((e.batch, float(np.mean([by.max() / by.mean() for by in held if by.any()]))))
+    return pd.DataFrame(rows, columns=["batch", "ratio"])
+
+
+def _held(events: Sequence[Any]) -> dict[int, list[list[int]]]:
+    """By batch, the tuples held by stream and host."""
+    blocks: dict[int, tuple[int, int, int]] = {}
+    found = {}
+    for e in (e for e in events if isinstance(e, BatchCommitted)):
+        for id in e.dropped:
+            blocks.pop(id, None)
+        blocks |= {id: (stream, hosts[0], rows) for id, stream, _, _, hosts, rows, _ in e.blocks}
+        held = [[0] * len(e.host_stored) for _ in e.live]
+        for stream, host, rows in blocks.values():
+            held[stream][host] += rows
+        found[e.batch] = held
+    return found
+
+
+def shares(events: Sequence[Any], batches: Mapping[str, range], rate: float = 20.0) -> pd.DataFrame:
+    """By deployment (a name for each range of batches), stream and place in the ring, youngest
+    first: ages (seconds), tuples held at the mean of those batches, and what the rate, the windows
+    and PASSING say of these ages (tuples_modelled).
+    """
+    held, rows = _held(events), []
+    for name, few in batches.items():
+        chains = {e.stream: e for e in events if isinstance(e, ChainSet) and e.batch <= few[0]}
+        for stream, chain in chains.items():
+            first = 0.0
+            for place, (age, host) in enumerate(chain.nodes):
+                last = age / 1e6
+                mean = float(np.mean([held[b][stream][host] for b in few if b in held]))
+                rows.append(
+                    (
+                        name,
+                        "rs"[stream],
+                        place,
+                        f"{first:.1f} to {last:.1f} s",
+                        mean,
+                        rate * _dense(first, last),
+                    )
+                )
+                first = last
+    return pd.DataFrame(
+        rows, columns=["deployment", "stream", "place", "ages", "held", "tuples_modelled"]
+    )
+
+
+def _dense(first: float, last: float) -> float:
+    """Seconds' worth of tuples that are held between two ages: all of them as long as a query
+    without selection wants them.
+    """
+    return max(0.0, min(last, WINDOWS[-2]) - first) + PASSING * (
+        last - max(first, min(last, WINDOWS[-2]))
+    )
+
+
+LOAD = replace(Setting(sigma=0.02).load(), windows=(WINDOWS[-1],) * 3)
+"""A three-way join of 50 tuples/s and stream, with the longest of WINDOWS, and psp's prices of work
+and network.
+"""
+
+
+def lengths(nodes: Sequence[int] = tuple(range(1, 25))) -> pd.DataFrame:
+    """Eq. 21.1 and 21.2 by ring length: nodes, selections ("pulled up" or "pushed in"),
+    work_modelled (L_PSP of one tuple, in seconds), share_modelled (the part of a node),
+    latency_modelled (tau of the last node, seconds).
+    """
+    held = (WINDOWS[-2] + PASSING * (WINDOWS[-1] - WINDOWS[-2])) / WINDOWS[-1]
+    rows = []
+    for name, passing in (("pulled up", 1.0), ("pushed in", held)):
+        load = shared_ring(LOAD, (passing,) * 3)
+        for n in nodes:
+            work = ring_cost.ring_work(load, n)
+            rows.append((n, name, work, work / n, node_latency(load, n, n)))
+    return pd.DataFrame(
+        rows, columns=["nodes", "selections", "work_modelled", "share_modelled", "latency_modelled"]
+    )

@@ -1,0 +1,475 @@
+"""The experiments on state slices: Wang 2008, Fig. 5.8 to 5.10, 6.4 to 6.7, 8.1 to 8.3. Counted or
+modelled, nothing is measured.
+
+Columns that end in ``_modelled`` are closed forms of ``braid.papers.slices``. Those that end in
+``_counted`` are numbers of tuples and comparisons of a run over Poisson arrivals of two streams
+(``counted.Run``), where pairs match by a seeded draw, as in section 8.1.
+
+The book measures a service rate, results per second of a machine. Here it is results per 1000
+comparisons, each result counted once for every query that it is for; where running one more slice
+costs something, C_sys, it is part of the comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+
+import pandas as pd
+
+from braid.papers.slices import cost as costs
+from braid.papers.slices import cost_tree as tree_costs
+from braid.papers.slices import cuts as slices
+from braid.papers.slices.cost import Shared
+from braid.papers.slices.cuts import Chain
+from braid.studies.counted import Run, plan
+
+WINDOWS = {
+    "mostly small": (5.0, 10.0, 30.0),
+    "uniform": (10.0, 20.0, 30.0),
+    "mostly large": (20.0, 25.0, 30.0),
+}
+"""Table 8.1: windows of three queries, in seconds."""
+
+SIGMAS = (0.2, 0.5, 0.8)
+"""Table 8.1: selectivities of the selection."""
+
+JOINS = (0.025, 0.1, 0.4)
+"""Table 8.1: selectivities of the join."""
+
+RATES = (20.0, 40.0, 60.0, 80.0)
+"""Tuples per second and stream, as in all of chapter 8."""
+
+GRID = tuple(round(0.05 * k, 2) for k in range(1, 20))
+"""Ratios and selectivities of the surfaces."""
+
+
+SPREADS = {
+    "uniform": ((0, 30, 12),),
+    "mostly small": ((0, 10, 10), (10, 30, 2)),
+    "small large": ((0, 6, 6), (24, 30, 6)),
+}
+"""Table 8.2: ranges of windows, (from, to, how many of 12 queries), in seconds."""
+
+
+def spread(distribution: str, queries: int = 12) -> Chain:
+    """Table 8.2: windows in seconds, for any multiple of 12 queries; for more than 12 the same
+    ranges are cut finer.
+
+    Raises ValueError for another distribution or number.
+    """
+    if distribution not in SPREADS or queries < 12 or queries % 12:
+        known = ", ".join(SPREADS)
+        raise ValueError(
+            f"{distribution!r} for {queries} queries; there are {known}, for 12 queries or a "
+            "multiple of it"
+        )
+    more = queries // 12
+    steps = [(low, (high - low) / (n * more), n * more) for low, high, n in SPREADS[distribution]]
+    return tuple(low + k * step for low, step, n in steps for k in range(1, n + 1))
+
+
+def memory_savings(grid: Sequence[float] = GRID) -> pd.DataFrame:
+    """Fig. 5.8: rho, sigma, against, saved_modelled (a fraction of what the other strategy holds,
+    Eq. 5.2).
+    """
+    rows = []
+    for rho, sigma in product(grid, repeat=2):
+        s = costs.savings(rho, sigma, 0.1)
+        rows += [
+            (rho, sigma, "pull-up", s.memory_pull_up),
+            (rho, sigma, "partition", s.memory_partition),
+        ]
+    return pd.DataFrame(rows, columns=["rho", "sigma", "against", "saved_modelled"])
+
+
+def cpu_savings(grid: Sequence[float] = GRID, joins: Sequence[float] = JOINS) -> pd.DataFrame:
+    """Fig. 5.9 and 5.10: rho, sigma, join, against, saved_modelled (a fraction of the other
+    strategy's comparisons, Eq. 5.2).
+    """
+    rows = []
+    for rho, sigma, join in product(grid, grid, joins):
+        s = costs.savings(rho, sigma, join)
+        rows += [
+            (rho, sigma, join, "pull-up", s.cpu_pull_up),
+            (rho, sigma, join, "partition", s.cpu_partition),
+        ]
+    return pd.DataFrame(rows, columns=["rho", "sigma", "join", "against", "saved_modelled"])
+
+
+def tree_ratios(grid: Sequence[float] = GRID) -> pd.DataFrame:
+    """Fig. 6.4 to 6.7: m, n, resource, against, ratio_modelled, printed_modelled, what the chains
+    need of what the other does.
+
+    ``printed`` is Eq. 6.4 and 6.8 as printed; for CPU they differ (``tree_costs``).
+    """
+    rows = []
+    for m, n in product(grid, repeat=2):
+        memory, work, printed = (
+            tree_costs.memory_ratios(m, n),
+            tree_costs.cpu_ratios(m, n),
+            tree_costs.printed_cpu_ratios(m, n),
+        )
+        for k, against in enumerate(("isolated", "pull-up")):
+            rows += [
+                (m, n, "memory", against, memory[k], memory[k]),
+                (m, n, "CPU", against, work[k], printed[k]),
+            ]
+    return pd.DataFrame(
+        rows, columns=["m", "n", "resource", "against", "ratio_modelled", "printed_modelled"]
+    )
+
+
+STRATEGIES = {
+    "state-slice": costs.state_slice,
+    "pull-up": costs.pull_up,
+    "partition": costs.partition,
+}
+
+
+def strategies(
+    windows: Iterable[str] = tuple(WINDOWS),
+    sigmas: Sequence[float] = SIGMAS,
+    joins: Sequence[float] = JOINS,
+    rates: Sequence[float] = RATES,
+    seconds: float = 90.0,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Fig. 8.1 and 8.2, all 27 settings of Table 8.1: windows, sigma, join, rate, strategy,
+    state_counted and state_modelled (tuples, when the longest window is full), service_counted and
+    service_modelled (results per 1000 comparisons).
+
+    The first query has no selection, the second and third have one. The modelled rate is that of
+    full windows, the counted one is of a run that starts with empty states, as in the book.
+    """
+    rows = []
+    for name, sigma, join, rate in product(windows, sigmas, joins, rates):
+        q = Shared(rate, WINDOWS[name], sigma, join)
+        run = Run(q, seconds, seed)
+        for strategy, model in STRATEGIES.items():
+            cost, state = model(q), run.stored(plan(q, strategy))
+            served = 1e3 * run.delivered / run.compared(strategy), 1e3 * _throughput(q) / cost.cpu
+            rows.append((name, sigma, join, rate, strategy, state, cost.memory, *served))
+    names = [
+        "windows",
+        "sigma",
+        "join",
+        "rate",
+        "strategy",
+        "state_counted",
+        "state_modelled",
+        "service_counted",
+        "service_modelled",
+    ]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _throughput(q: Shared) -> float:
+    """Results per unit of time over all queries."""
+    return q.join * sum(q.pairs(w, 1 if k < q.plain else q.sigma) for k, w in enumerate(q.windows))
+
+
+def chains(
+    queries: Sequence[int] = (12, 24, 36),
+    rates: Sequence[float] = RATES,
+    overhead: float = 60.0,
+    join: float = 0.025,
+    seconds: float = 90.0,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Fig. 8.3: windows, queries, rate, chain, slices, compared_counted, service_modelled (results
+    per 1000 comparisons).
+
+    The service rate has ``overhead``, C_sys, comparisons added for each tuple and slice, which are
+    modelled; all else is counted. The book does not print its C_sys. With 60 two slices are best
+    for "small large" at 20 tuples/s, as it says; ``overheads`` has the range for each of its
+    chains.
+    """
+    rows = []
+    for name, n, rate in product(SPREADS, queries, rates):
+        windows = spread(name, n)
+        q = Shared(rate, windows, join=join, plain=n)
+        run = Run(q, seconds, seed)
+        best = slices.cpu_chain(windows, slices.unfiltered((rate, rate), join, overhead, n))
+        for label, chain in (("Mem-Opt", windows), ("CPU-Opt", best)):
+            compared, passed = (
+                run.compared("state-slice", chain),
+                run.passed(plan(q, "state-slice", chain)),
+            )
+            service = 1e3 * run.delivered / (compared + overhead * passed)
+            rows.append((name, n, rate, label, len(chain), compared, service))
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "windows",
+            "queries",
+            "rate",
+            "chain",
+            "slices",
+            "compared_counted",
+            "service_modelled",
+        ],
+    )
+
+
+def said(distribution: str, queries: int = 12) -> dict[str, Chain]:
+    """What section 8.3 says of the CPU-Opt chain, as chains: one, or for the mostly small windows
+    two readings of it.
+
+    Raises ValueError as ``spread`` does.
+    """
+    windows = spread(distribution, queries)
+    if distribution == "uniform":
+        return {"every window": windows}
+    if distribution == "small large":
+        return {"two slices": (windows[queries // 2 - 1], windows[-1])}
+    large = windows[10 * queries // 12 - 1 :]
+    return {"small ones merged": large, "small ones merged, large ones too": (large[0], large[-1])}
+
+
+def overheads(
+    queries: Sequence[int] = (12, 24, 36), rates: Sequence[float] = RATES, join: float = 0.025
+) -> pd.DataFrame:
+    """The C_sys with which section 8.3's chains are CPU-Opt: windows, queries, rate, said,
+    low_modelled, high_modelled, exists.
+
+    Where there is no such C_sys, ``exists`` is False, and high is below low or below 0.
+    """
+    rows = []
+    for name, n, rate in product(SPREADS, queries, rates):
+        for what, chain in said(name, n).items():
+            low, high = overhead_range(spread(name, n), chain, rate, join)
+            rows.append((name, n, rate, what, low, high, low <= high))
+    return pd.DataFrame(
+        rows,
+        columns=["windows", "queries", "rate", "said", "low_modelled", "high_modelled", "exists"],
+    )
+
+
+def overhead_range(windows: Chain, chain: Chain, rate: float, join: float) -> tuple[float, float]:
+    """From which to which C_sys no chain is cheaper than this one; the first is the greater when
+    there is no such C_sys.
+
+    With k slices the least cost is R_k + k C_sys lambda, so each other k bounds C_sys from one
+    side; the own one must be R_k.
+    """
+    s = slices.unfiltered((rate, rate), join, 0.0, len(windows))
+    least, own = _least_by_slices(windows, s), slices.chain_cost(chain, windows, s)
+    k = len(chain)
+    if own > least[k] * (1 + 1e-9):
+        return float("inf"), float("-inf")
+    low = max(((own - least[j]) / (j - k) for j in least if j > k), default=0.0)
+    high = min(((least[j] - own) / (k - j) for j in least if j < k), default=float("inf"))
+    return max(low / rate, 0.0), high / rate
+
+
+def _least_by_slices(windows: Chain, s: slices.Statistics) -> dict[int, float]:
+    """By number of slices, the cost of the cheapest chain with so many."""
+    n = len(windows)
+    length = {(i, j): cost for i, j, cost in slices.merge_graph(windows, s)}
+    best = {0: {0: 0.0}}
+    for k in range(1, n + 1):
+        before = best[k - 1]
+        best[k] = {
+            j: min(before[i] + length[i, j] for i in before if i < j) for j in range(k, n + 1)
+        }
+    return {k: best[k][n] for k in range(1, n + 1)}
+
+
+Claim = tuple[str, str, str, bool]
+
+
+def claims(seconds: float = 90.0, seed: int = 0) -> pd.DataFrame:
+    """What the book says of its figures, and what is found here: figure, claim, found, holds. Runs
+    all the studies.
+    """
+    rows = [
+        *_surfaces(),
+        *_trees(),
+        *_three_queries(strategies(seconds=seconds, seed=seed)),
+        *_many_queries(seconds, seed),
+    ]
+    return pd.DataFrame(rows, columns=["figure", "claim", "found", "holds"])
+
+
+def _percent(low: float, high: float) -> str:
+    return f"{low:.1%} to {high:.1%}"
+
+
+def _surfaces() -> list[Claim]:
+    memory, cpu = (
+        memory_savings().groupby("against")["saved_modelled"],
+        cpu_savings().groupby("against")["saved_modelled"],
+    )
+    rows = []
+    for figure, by, what, low, high in (
+        ("5.8", memory, "memory", 0.2, 0.3),
+        ("5.9, 5.10", cpu, "CPU", 0.1, 0.4),
+    ):
+        least, mean = by.min().min(), by.mean()
+        rows.append(
+            (figure, f"all {what} savings are positive", f"{least:.2%} and more", bool(least > 0))
+        )
+        rows.append(
+            (
+                figure,
+                f"{low:.0%} to {high:.0%} of {what} saved on average",
+                _named(mean),
+                bool(mean.between(low, high).all()),
+            )
+        )
+    most = costs.savings(0.001, 0.001, 0.4)
+    rows.append(
+        (
+            "5.8",
+            "memory savings reach about 50%",
+            f"{most.memory_pull_up:.1%}",
+            most.memory_pull_up > 0.45,
+        )
+    )
+    rows.append(
+        ("5.9", "CPU savings reach about 100%", f"{most.cpu_pull_up:.1%}", most.cpu_pull_up > 0.95)
+    )
+    return rows
+
+
+def _named(values: pd.Series) -> str:
+    return ", ".join(f"{v:.1%} against {k}" for k, v in values.items())
+
+
+def _trees() -> list[Claim]:
+    ratios = tree_ratios()
+    by = ratios.groupby(["resource", "against"])
+    mean, most = 1 - by["ratio_modelled"].mean(), by["ratio_modelled"].max()
+    share = ratios["ratio_modelled"].lt(1).groupby([ratios["resource"], ratios["against"]]).mean()
+    printed = (
+        ratios["printed_modelled"].lt(1).groupby([ratios["resource"], ratios["against"]]).mean()
+    )
+    told = f"{_named(share['CPU'])}; as printed {_named(printed['CPU'])}"
+    return [
+        (
+            "6.4, 6.5",
+            "the chains hold least for all m, n",
+            f"at most {most['memory'].max():.1%}",
+            bool(most["memory"].max() <= 1),
+        ),
+        (
+            "6.4, 6.5",
+            "20% to 30% of memory saved on average",
+            _named(mean["memory"]),
+            bool(mean["memory"].between(0.2, 0.3).all()),
+        ),
+        ("6.6, 6.7", "the chains compare less for most m, n", told, bool(share["CPU"].min() > 0.5)),
+    ]
+
+
+def _three_queries(found: pd.DataFrame) -> list[Claim]:
+    keys = ["windows", "sigma", "join", "rate"]
+    state, service = (
+        found.pivot(index=keys, columns="strategy", values=f"{v}_counted")
+        for v in ("state", "service")
+    )
+    rivals = ["pull-up", "partition"]
+    saved = 1 - state["state-slice"] / state[rivals].min(axis=1)
+    gain = service["state-slice"] / service[rivals].max(axis=1) - 1
+    by_rate, by_join = gain.unstack("rate"), state["state-slice"].unstack("join")
+    more, apart = (
+        by_rate[max(by_rate)] - by_rate[min(by_rate)],
+        (by_join.max(axis=1) - by_join.min(axis=1)).max(),
+    )
+    return [
+        (
+            "8.1",
+            "the chain always holds least",
+            f"{saved.min():.1%} less and more",
+            bool(saved.min() > 0),
+        ),
+        (
+            "8.1",
+            "20% to 30% less than the next best",
+            _percent(saved.min(), saved.max()),
+            bool(saved.between(0.2, 0.3).all()),
+        ),
+        (
+            "8.1",
+            "S_join has no effect on the state",
+            f"differs by {apart:.0f} tuples",
+            bool(apart == 0),
+        ),
+        (
+            "8.2",
+            "the chain always has the highest service rate",
+            f"{gain.min():.1%} more and better",
+            bool(gain.min() > 0),
+        ),
+        (
+            "8.2",
+            "its gain grows with the rates",
+            f"in {more.gt(0).mean():.0%} of 27 settings",
+            bool(more.gt(0).all()),
+        ),
+        ("8.2", "its gain reaches 40%", f"{gain.max():.1%}", bool(gain.max() >= 0.4)),
+    ]
+
+
+def _many_queries(seconds: float, seed: int) -> list[Claim]:
+    served = chains(seconds=seconds, seed=seed).pivot(
+        index=["windows", "queries", "rate"], columns="chain", values="service_modelled"
+    )
+    gain = (served["CPU-Opt"] / served["Mem-Opt"] - 1).unstack("queries")
+    grows = bool((gain.diff(axis=1).iloc[:, 1:] > 0).all(axis=None))
+    told = "; ".join(f"{n}: {_percent(gain[n].min(), gain[n].max())}" for n in gain)
+    return [
+        *_said(),
+        _skewed(),
+        ("8.3(d), (e)", "the gain of CPU-Opt grows with the number of queries", told, grows),
+    ]
+
+
+def _said() -> list[Claim]:
+    rows = []
+    for figure, (what, r) in zip(
+        ("8.3(a)", "8.3(b)", "8.3(b)", "8.3(c)"),
+        overheads((12,)).groupby("said", sort=False),
+        strict=True,
+    ):
+        each = ", ".join(
+            f"{lo:.3g} to {hi:.3g}"
+            for lo, hi in zip(r["low_modelled"], r["high_modelled"], strict=True)
+        )
+        told = (
+            f"for C_sys {each} at {', '.join(f'{x:.0f}' for x in r['rate'])} tuples/s"
+            if r["exists"].any()
+            else "for no C_sys"
+        )
+        holds = r["low_modelled"].max() <= r["high_modelled"].min()
+        rows.append(
+            (
+                figure,
+                f"CPU-Opt has {what} for 12 queries, with one C_sys at all rates",
+                told,
+                bool(holds),
+            )
+        )
+    return rows
+
+
+def _skewed(queries: int = 12, join: float = 0.025) -> Claim:
+    """With a C_sys half-way to where CPU-Opt starts to merge uniform windows."""
+    told, holds = [], True
+    for rate in RATES:
+        overhead = (
+            overhead_range(spread("uniform", queries), spread("uniform", queries), rate, join)[1]
+            / 2
+        )
+        s = slices.unfiltered((rate, rate), join, overhead, queries)
+        cuts = {name: len(slices.cpu_chain(spread(name, queries), s)) for name in SPREADS}
+        told.append(
+            f"{', '.join(map(str, cuts.values()))} at {rate:.0f} tuples/s (C_sys {overhead:.3g})"
+        )
+        holds &= cuts.pop("uniform") == queries and max(cuts.values()) < queries
+    what = (
+        f"slices of CPU-Opt for {queries} queries: all of them for uniform, fewer for skewed "
+        f"windows ({', '.join(SPREADS)})"
+    )
+    return "8.3", what, "; ".join(told), holds

@@ -1,0 +1,99 @@
+"""Twelve dashboards over New York's flights and weather of 2013: one join, many windows and
+selections.
+
+Every dashboard asks for departures, the arrivals elsewhere of the same aircraft before, and the
+weather hour by hour at the airport of departure; it says how far back each stream counts for it and
+which tuples it selects. Streams and columns are those of ``flights``. The windows rank the
+dashboards differently on each stream, so that what a slice of one stream serves is not what a slice
+of another does (Wang 2008, section 19.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from braid.workloads.flights import flights
+from braid.workloads.tpch import Workload
+
+CONDITIONS = {
+    ("a", "d"): "a.tailnum = d.tailnum AND a.ts < d.ts",
+    ("d", "w"): "d.origin = w.origin",
+}
+"""What pairs of streams join on: an aircraft's departure after it arrived elsewhere; an airport's
+weather. Arrivals and weather join through departures only."""
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """A query: its name, and by alias its windows and its selections (Spark SQL; DuckDB reads the
+    same).
+    """
+
+    name: str
+    windows: Mapping[str, str]
+    where: Mapping[str, str] = field(default_factory=dict)
+
+    def over(self, streams: Sequence[str]) -> Dashboard:
+        """The same of some streams only."""
+        windows, where = (
+            {a: part[a] for a in streams if a in part} for part in (self.windows, self.where)
+        )
+        return Dashboard(self.name, windows, where)
+
+
+def _of(name: str, a: int, d: int, w: int, /, **where: str) -> Dashboard:
+    hours = {"a": a, "d": d, "w": w}
+    return Dashboard(name, {alias: f"{n} hour{'s' * (n > 1)}" for alias, n in hours.items()}, where)
+
+
+DASHBOARDS = (
+    _of("now", 3, 1, 1),
+    _of("turnarounds", 6, 2, 1),
+    _of("late in, late out", 8, 1, 2, a="a.delay >= 15", d="d.delay >= 15"),
+    _of("wind", 4, 2, 3, w="w.wind >= 20"),
+    _of("poor sight", 4, 1, 4, w="w.visib < 5"),
+    _of("rain", 6, 3, 2, d="d.delay >= 15", w="w.precip > 0"),
+    _of("Kennedy", 5, 2, 2, d="d.origin = 'JFK'", w="w.origin = 'JFK'"),
+    _of("JetBlue in gusts", 8, 2, 6, d="d.carrier = 'B6'", w="w.gust >= 25"),
+    _of("long delays", 12, 4, 8, d="d.delay >= 60"),
+    _of("after the wind", 12, 12, 3, d="d.delay >= 30", w="w.wind >= 20"),
+    _of("cold", 24, 6, 12, a="a.delay >= 30", w="w.temp < 32"),
+    _of("the whole day", 24, 24, 24, a="a.delay >= 60", d="d.delay >= 60"),
+)
+"""The dashboards, by and large from short windows to long ones; the longer, the more selective."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A join and the queries that share it."""
+
+    join: Workload
+    queries: tuple[Dashboard, ...]
+
+
+def dashboards(
+    spark: SparkSession,
+    streams: Sequence[str] = ("a", "d", "w"),
+    month: int = 1,
+    days: int = 3,
+    batches: int = 12,
+) -> Shared:
+    """The dashboards over the first days of a month, cut in batches of equal event time; of all
+    three streams, or of two.
+
+    ``streams`` are ``d`` (departures) with ``a`` (arrivals), ``w`` (weather) or both. Raises
+    ValueError for other streams and as ``flights`` does.
+    """
+    if "d" not in streams or len(set(streams)) < 2 or not set(streams) <= {"a", "d", "w"}:
+        raise ValueError(
+            f"streams are {', '.join(streams) or 'none'}; they must be d with a, w or both"
+        )
+    whole = flights(spark, month, days, batches)
+    on = " AND ".join(text for pair, text in CONDITIONS.items() if set(pair) <= set(streams))
+    frames = {alias: whole.streams[alias] for alias in streams}
+    return Shared(
+        Workload("Dashboards", frames, on, whole.time), tuple(q.over(streams) for q in DASHBOARDS)
+    )

@@ -1,0 +1,40 @@
+"""Zipf skew: keys drawn anew from a Zipf distribution, by a hash of each row."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def zipf(size: int, z: float) -> npt.NDArray[np.float64]:
+    """Probabilities of ranks 1 to ``size``: P(rank) proportional to 1 / rank**z; uniform for z = 0.
+
+    Raises ValueError when z is negative or not finite.
+    """
+    if not 0 <= z < np.inf:
+        raise ValueError(f"skew z is {z}; it must be a number of at least 0")
+    weights: npt.NDArray[np.float64] = np.arange(1, size + 1, dtype=float) ** -z
+    return weights / np.sum(weights)
+
+
+def remap(
+    keys: npt.NDArray[np.int64], rows: npt.NDArray[np.uint64], z: float, seed: int
+) -> npt.NDArray[np.int64]:
+    """For each row hash a key: Zipf ranks, dealt to ``keys`` by a seeded permutation.
+
+    ``rows`` are uniform 64-bit hashes; equal hashes get equal keys.
+    """
+    edges = np.cumsum(zipf(len(keys), z))
+    dealt = np.random.default_rng(seed).permutation(keys)
+    ranks = np.searchsorted(edges, (rows >> np.uint64(11)) * 2.0**-53, side="right")
+    return dealt[np.minimum(ranks, len(keys) - 1)]
+
+
+def mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of splitmix64 (Steele, Lea and Flood 2014): a bijection that makes counters
+    look random.
+    """
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

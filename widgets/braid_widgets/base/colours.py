@@ -1,0 +1,55 @@
+"""The colours that all views share."""
+
+from __future__ import annotations
+
+from colorsys import hls_to_rgb
+from functools import cache
+
+STREAMS = ("#2f6fde", "#d9480f", "#2b8a3e", "#862e9c")
+"""One for each stream, in order: R, S, then the others."""
+
+RATIO, SIDES, BOUND = "#2f6fde", "#868e96", "#c92a2a"
+MIGRATION, THROUGHPUT, RESULTS = "#f08c00", "#1098ad", "#5c940d"
+
+GOLDEN_ANGLE = 137.507764
+LIGHTNESS = (0.62, 0.74, 0.50)
+
+
+@cache
+def host(number: int) -> str:
+    """The colour of a host as #rrggbb.
+
+    Hues step by the golden angle and lightness cycles through three levels, so that neighbours in a
+    grid (whose numbers differ by 1 or by a power of two) never look alike.
+    """
+    rgb = hls_to_rgb(number * GOLDEN_ANGLE % 360 / 360, LIGHTNESS[number % 3], 0.62)
+    return "#" + "".join(f"{round(255 * c):02x}" for c in rgb)
+
+
+def stream(index: int) -> str:
+    return STREAMS[index % len(STREAMS)]
+
+
+def ink(colour: str) -> str:
+    """Black or white, whichever reads better on the colour (WCAG relative luminance)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return (
+        "#111111"
+        if 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] > 0.22
+        else "#ffffff"
+    )
+
+
+def palette(hosts: int) -> dict[str, object]:
+    """All of it, for the stage."""
+    return {
+        "hosts": [host(h) for h in range(hosts)],
+        "streams": list(STREAMS),
+        "ratio": RATIO,
+        "sides": SIDES,
+        "bound": BOUND,
+        "migration": MIGRATION,
+        "throughput": THROUGHPUT,
+        "results": RESULTS,
+    }

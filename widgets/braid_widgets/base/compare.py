@@ -1,0 +1,112 @@
+"""Several runs side by side: the same input under several placements, say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+from braid.core.events import BatchCommitted
+from plotly.subplots import make_subplots
+
+from braid_widgets.base import colours
+from braid_widgets.base.charts import TEMPLATE, Chart
+from braid_widgets.base.fold import fold
+
+
+def table(runs: Mapping[str, Iterable[Any]]) -> pd.DataFrame:
+    """One row per run. Loads are tuples per host at the end; ``ILF*`` is the oracle's. Raises
+    ValueError without runs.
+
+    ``median batch (s)`` is NaN for a modelled run, and ``max ILF/ILF*`` for a placement without a
+    grid.
+    """
+    if not runs:
+        raise ValueError("nothing to compare: pass at least one run, as name -> events")
+    return pd.DataFrame([_row(name, list(events)) for name, events in runs.items()]).set_index(
+        "run"
+    )
+
+
+def _row(name: str, events: list[Any]) -> dict[str, Any]:
+    scene = fold(events)
+    t, now = scene.totals, scene.points[-1] if scene.points else None
+    seconds = [
+        e.seconds["total"] for e in events if isinstance(e, BatchCommitted) and "total" in e.seconds
+    ]
+    nan = float("nan")
+    return {
+        "run": name,
+        "placement": scene.start.placement if scene.start else "",
+        "clock": scene.start.clock if scene.start else "",
+        "hosts": now.hosts if now else (scene.start.hosts if scene.start else 0),
+        "tuples in": sum(t.received),
+        "results": float("nan") if scene.modelled else t.results,
+        "mean stored per host": now.ilf if now else nan,
+        "most stored on a host": now.ilf_max if now else 0,
+        "ILF* (oracle)": now.ilf_optimal if now else nan,
+        "max ILF/ILF*": t.ratio_max,
+        "tuples sent": t.sent,
+        "MB sent": t.sent_bytes / 1e6,
+        "tuples moved": t.moved,
+        "MB moved": t.moved_bytes / 1e6,
+        "migrations": t.migrations,
+        "median batch (s)": median(seconds) if seconds and not scene.modelled else nan,
+    }
+
+
+def html(runs: Mapping[str, Iterable[Any]]) -> str:
+    """The table as HTML; what all runs have in common stands above it, once."""
+    data = table(runs).dropna(axis="columns", how="all").rename_axis(index=None)
+    kinds = " and ".join(sorted(set(data.pop("clock")) - {""}))
+    common = data.columns[data.nunique(dropna=False) == 1] if len(data) > 1 else []
+    alike = "".join(f" · {name}: {_text(data[name].iloc[0])}" for name in common)
+    styled = data.drop(columns=common).to_html(
+        formatters=dict.fromkeys(data, _text), na_rep="–", border=0
+    )
+    title = (
+        f'<div style="padding:4px 10px"><b>Runs compared ({kinds})</b>; loads in '
+        f"tuples{alike}</div>"
+    )
+    return f'<div style="font:13px system-ui,sans-serif;overflow-x:auto">{title}{styled}</div>'
+
+
+def _text(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.3g}"
+
+
+def figure(runs: Mapping[str, Iterable[Any]]) -> Chart:
+    """Counted loads (mean and most stored), tuples sent and moved, and measured batch times where
+    there are any.
+    """
+    data = table(runs)
+    timed = bool(data["median batch (s)"].notna().any())
+    titles = ["Stored per host at the end", "Sent and moved in all", "Median batch"][: 2 + timed]
+    plot = make_subplots(1, len(titles), subplot_titles=titles)
+    bars = [
+        ("mean stored per host", colours.RATIO, 1),
+        ("most stored on a host", colours.BOUND, 1),
+        ("tuples sent", colours.THROUGHPUT, 2),
+        ("tuples moved", colours.MIGRATION, 2),
+        ("median batch (s)", colours.RESULTS, 3),
+    ]
+    for column, colour, place in bars[: 4 + timed]:
+        bar = go.Bar(x=list(data.index), y=data[column].tolist(), name=column, marker_color=colour)
+        plot.add_trace(bar, row=1, col=place)
+    for place, unit in enumerate(("tuples", "tuples", "seconds")[: len(titles)], 1):
+        plot.update_yaxes(title=unit, row=1, col=place)
+    kinds = " and ".join(sorted(set(data["clock"]) - {""}))
+    plot.update_layout(
+        template=TEMPLATE,
+        title=dict(text=f"Runs compared ({kinds})", y=0.97, yanchor="top"),
+        height=480,
+    )
+    plot.update_xaxes(tickangle=-45)
+    plot.update_layout(
+        legend=dict(orientation="h", y=1.12, yanchor="bottom"), margin=dict(t=140, b=90)
+    )
+    return Chart("compare", plot, data.reset_index())

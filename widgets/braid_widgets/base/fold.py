@@ -1,0 +1,232 @@
+"""The fold of a run's events into what there is to see after the last of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    MappingChanged,
+    MigrationAdvanced,
+    MigrationEnded,
+    MigrationStarted,
+    RunEnded,
+    RunStarted,
+)
+from braid.core.plan import Block
+
+from braid_widgets.base.joined import JoinMatrix
+from braid_widgets.base.metrics import Grid, Point, Totals, point
+
+HISTORY = 400
+"""Batches that a time line keeps; older ones are forgotten, so that a run without end needs no more
+memory.
+"""
+
+
+@dataclass
+class Scene:
+    """What is to be seen of a run: fold events into it, in order, with ``apply``.
+
+    ``blocks`` are live. ``grids`` and ``migrating`` (tuples that wait) are by group. ``copies``
+    lists [block, from, to] of the last batch, and ``moving`` holds those blocks. ``owed`` are pairs
+    (block, block) that came due and are not joined yet. ``last`` is the last committed batch,
+    ``planned`` a plan that is not committed yet. ``changes`` counts the batches without a plan or
+    tuples: those in which queries or slices changed.
+    """
+
+    start: RunStarted | None = None
+    last: BatchCommitted | None = None
+    end: RunEnded | None = None
+    blocks: dict[int, Block] = field(default_factory=dict)
+    joined: JoinMatrix = field(default_factory=JoinMatrix)
+    grids: dict[int, Grid] = field(default_factory=dict)
+    migrating: dict[int, int] = field(default_factory=dict)
+    copies: list[list[int]] = field(default_factory=list)
+    moving: dict[int, Block] = field(default_factory=dict)
+    owed: set[tuple[int, int]] = field(default_factory=set)
+    points: deque[Point] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    totals: Totals = field(default_factory=Totals)
+    planned: BatchPlanned | None = None
+    changes: int = 0
+
+    @property
+    def modelled(self) -> bool:
+        return self.start is not None and self.start.clock == "modelled"
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return self.start.streams if self.start else ()
+
+    def apply(self, event: Any) -> None:
+        """Fold one event in. Kinds that have nothing to show are passed over."""
+        if (handler := _HANDLERS.get(type(event))) is not None:
+            handler(self, event)
+
+    def copy(self) -> Scene:
+        """A scene that goes its own way from here."""
+        return replace(
+            self,
+            blocks=dict(self.blocks),
+            joined=self.joined.copy(),
+            grids=dict(self.grids),
+            migrating=dict(self.migrating),
+            copies=list(self.copies),
+            moving=dict(self.moving),
+            owed=set(self.owed),
+            points=self.points.copy(),
+        )
+
+    def _start(self, event: RunStarted) -> None:
+        self.start, self.end = event, None
+        for axis in (0, 1):
+            self.joined.cut(axis, (0, event.keys))
+
+    def _plan(self, event: BatchPlanned) -> None:
+        self.planned, self.copies, self.moving = event, [], {}
+
+    def _mapping(self, event: MappingChanged) -> None:
+        cells = {h: (row, column) for h, row, column in event.cells}
+        known = self.grids.get(event.group)
+        before = event.before if event.before != event.after else None
+        epoch = (known.epoch if known else 0) + (before is not None)
+        self.grids[event.group] = Grid(event.after, cells, epoch, before)
+
+    def _migration(self, event: MigrationStarted) -> None:
+        self.migrating[event.group] = event.tuples
+        self.totals = replace(self.totals, migrations=self.totals.migrations + 1)
+
+    def _advance(self, event: MigrationAdvanced) -> None:
+        self.migrating[event.group] = event.left
+        self.copies += [list(copy) for copy in event.copies]
+        self.moving |= {c[0]: self.blocks[c[0]] for c in event.copies if c[0] in self.blocks}
+
+    def _settled(self, event: MigrationEnded) -> None:
+        self.migrating.pop(event.group, None)
+
+    def _commit(self, event: BatchCommitted) -> None:
+        for id in event.dropped:
+            self.blocks.pop(id, None)
+        for id, stream, keys, batch, hosts, rows, size in event.blocks:
+            self.blocks[id] = Block(id, stream, (keys[0], keys[1]), batch, tuple(hosts), rows, size)
+        for axis in (0, 1):
+            self.joined.cut(
+                axis, {key for block in event.blocks if block[1] == axis for key in block[2]}
+            )
+        self.moving |= {c[0]: self.blocks[c[0]] for c in self.copies if c[0] in self.blocks}
+        if self.planned is not None and self.planned.batch == event.batch:
+            self._meet(self.planned)
+        self.changes += self.planned is None and not any(event.received)
+        hosts = self.start.hosts if self.start else len(event.host_stored)
+        migrating = bool(self.migrating or self.copies)
+        now = point(
+            event,
+            self.grids,
+            max(hosts, len(event.host_stored)),
+            migrating,
+            self.modelled,
+            self._sizes(),
+        )
+        self.points.append(now)
+        self.totals = self.totals.plus(event, now)
+        self.last, self.planned = event, None
+
+    def _sizes(self) -> tuple[float, float]:
+        """Sizes of a tuple of streams 0 and 1: those that the placement was told, else the mean
+        bytes of live tuples.
+        """
+        told = (
+            self.start.settings.get("sizes")
+            if self.start and self.start.placement == "AdaptiveGrid"
+            else None
+        )
+        if told:
+            return float(told[0]), float(told[1])
+        rows, size = [0, 0], [0, 0]
+        for b in self.blocks.values():
+            if b.stream < 2:
+                rows[b.stream] += b.rows
+                size[b.stream] += b.bytes
+        return (size[0] / rows[0], size[1] / rows[1]) if all(rows) and all(size) else (1.0, 1.0)
+
+    def _meet(self, plan: BatchPlanned) -> None:
+        """Add the pairs of streams 0 and 1 that the plan's routes meet, and keep account of those
+        that they defer.
+        """
+        mine, other, hosts = [], [], []
+        for id, stream, _, _, paths, fresh, deferred in plan.routes:
+            for path in paths:
+                for hop_stream, probes in path:
+                    if stream + hop_stream != 1:
+                        continue
+                    for host, ids in probes.items():
+                        mine += [id] * len(ids)
+                        other += ids
+                        hosts += [int(host)] * len(ids)
+                        if not fresh:
+                            self.owed.difference_update((b, id) for b in ids)
+                            self.owed.difference_update((id, b) for b in ids)
+            self.owed.update((id, b) for b in deferred)
+        self.owed = {
+            pair for pair in self.owed if pair[0] in self.blocks and pair[1] in self.blocks
+        }
+        pairs, boxes, rows = self._boxes(mine, other)
+        self.joined.meet(boxes, rows, np.array(hosts, dtype=np.int64)[pairs])
+
+    def _boxes(
+        self, first: list[int], second: list[int]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which pairs of blocks are of streams 0 and 1 and live, their key boxes [r0, r1, s0, s1)
+        and their row pairs.
+        """
+        ids = np.array(sorted(self.blocks), dtype=np.int64)
+        facts = np.array(
+            [(b.stream, *b.keys, b.rows) for b in map(self.blocks.__getitem__, ids.tolist())],
+            dtype=np.int64,
+        )
+        a, b = np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
+        if not len(ids) or not len(a):
+            return np.zeros(0, dtype=np.int64), np.zeros((0, 4), dtype=np.int64), np.zeros(0)
+        live = np.nonzero(np.isin(a, ids) & np.isin(b, ids))[0]
+        x, y = facts[np.searchsorted(ids, a[live])], facts[np.searchsorted(ids, b[live])]
+        flip = x[:, 0] == 1
+        x[flip], y[flip] = y[flip], x[flip]
+        kept = (x[:, 0] == 0) & (y[:, 0] == 1)
+        x, y = x[kept], y[kept]
+        return live[kept], np.hstack([x[:, 1:3], y[:, 1:3]]), (x[:, 3] * y[:, 3]).astype(float)
+
+    def owing(self) -> np.ndarray:
+        """Row pairs owed per unit of key area, by cell of the join matrix."""
+        pairs = list(self.owed)
+        _, boxes, rows = self._boxes([a for a, _ in pairs], [b for _, b in pairs])
+        return self.joined.density(boxes, rows)
+
+    def _end(self, event: RunEnded) -> None:
+        self.end = event
+
+
+_HANDLERS: dict[type, Callable[[Scene, Any], None]] = {
+    RunStarted: Scene._start,
+    BatchPlanned: Scene._plan,
+    MappingChanged: Scene._mapping,
+    MigrationStarted: Scene._migration,
+    MigrationAdvanced: Scene._advance,
+    MigrationEnded: Scene._settled,
+    BatchCommitted: Scene._commit,
+    RunEnded: Scene._end,
+}
+
+
+def fold(events: Iterable[Any], scene: Scene | None = None) -> Scene:
+    """The scene after these events, from an empty one or going on from ``scene`` (which
+    changes).
+    """
+    scene = Scene() if scene is None else scene
+    for event in events:
+        scene.apply(event)
+    return scene

@@ -1,0 +1,47 @@
+"""Wait for a run: its progress in one line that is written over and over, in a notebook and on a
+console alike.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from IPython import get_ipython
+
+from braid_widgets.base.fold import Scene, fold
+from braid_widgets.base.progress import line
+from braid_widgets.base.show import headless
+
+
+class Awaited(Protocol):
+    def events(self, since: int = 0) -> list[Any]: ...
+
+    def awaitTermination(self, timeout: float | None = None) -> bool: ...  # noqa: N802 (Spark's name)
+
+
+def console(text: str) -> None:
+    """Over the line before: under the cell in a notebook, else to stderr, which a report does not
+    keep.
+    """
+    live = get_ipython() is not None and not headless()  # type: ignore[no-untyped-call]
+    end = "\n" if text.endswith("\n") else ""
+    print(f"\r{text.rstrip():<79}", end=end, file=sys.stdout if live else sys.stderr, flush=True)
+
+
+def follow(run: Awaited, say: Callable[[str], Any] = console, interval: float = 0.5) -> list[Any]:
+    """The events of a run, once it has ended; tells ``say`` how far it is. Raises what made the run
+    fail.
+    """
+    scene, seen, told, ended = Scene(), 0, "", False
+    while not ended:
+        ended = run.awaitTermination(interval)
+        new = run.events(since=seen)
+        seen += len(new)
+        now = line(fold(new, scene))
+        if now != told:
+            say(now)
+            told = now
+    say(f"{told}\n")
+    return run.events()

@@ -1,0 +1,106 @@
+"""Which host joined which part of the join matrix, accumulated over a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+
+class JoinMatrix:
+    """The join matrix (Elseidy 2014, section 3.1) over the routing keys of two streams.
+
+    Both axes are cut wherever some block's key range begins or ends; ``met`` (cells) holds the
+    pairs met so far per unit of key area, so that a finer cut only repeats cells; ``host`` is the
+    host that joined a cell last, -1 for none. Memory is the product of the distinct cuts of the two
+    streams, whatever the length of the run.
+    """
+
+    def __init__(self) -> None:
+        self.cuts: tuple[list[int], list[int]] = ([], [])
+        self.met = np.zeros((0, 0))
+        self.host = np.full((0, 0), -1)
+
+    def copy(self) -> JoinMatrix:
+        twin = JoinMatrix()
+        twin.cuts = (list(self.cuts[0]), list(self.cuts[1]))
+        twin.met, twin.host = self.met.copy(), self.host.copy()
+        return twin
+
+    def cut(self, axis: int, bounds: Iterable[int]) -> None:
+        """Cut an axis at more keys (in any order; those that are known change nothing)."""
+        old = self.cuts[axis]
+        new = sorted(set(old).union(bounds))
+        if len(new) == len(old):
+            return
+        source = np.searchsorted(old, new[:-1], "right") - 1
+        source[(source >= len(old) - 1)] = -1
+        self.met = _take(self.met, source, axis, 0.0)
+        self.host = _take(self.host, source, axis, -1)
+        self.cuts[axis][:] = new
+
+    def meet(self, boxes: np.ndarray, pairs: np.ndarray, hosts: np.ndarray) -> None:
+        """Add met pairs: ``boxes`` (k, 4) of keys [r0, r1, s0, s1), ``pairs`` (k,) row pairs in
+        each, ``hosts`` (k,).
+        """
+        if not len(boxes):
+            return
+        self.met += self.density(boxes, pairs)
+        columns = [*self._index(boxes).T, hosts]
+        sides = [1 + int(c.max()) for c in columns]
+        places, which = np.unique(np.ravel_multi_index(columns, sides), return_inverse=True)
+        order = np.argsort(np.bincount(which.ravel(), pairs, len(places)), kind="stable")
+        self._paint(*np.unravel_index(places[order], sides))
+
+    def _paint(
+        self, r0: np.ndarray, r1: np.ndarray, s0: np.ndarray, s1: np.ndarray, hosts: np.ndarray
+    ) -> None:
+        """Set the host of the cells of each box; where boxes overlap the last one stays."""
+        area = (r1 - r0) * (s1 - s0)
+        box = np.repeat(np.arange(len(area)), area)
+        place = np.arange(len(box)) - np.repeat(area.cumsum() - area, area)
+        rows, columns = np.divmod(place, (s1 - s0)[box])
+        self.host[r0[box] + rows, s0[box] + columns] = hosts[box]
+
+    def density(self, boxes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+        """Row pairs per unit of key area and cell, of boxes whose pairs are spread evenly. The
+        bounds must have been cut.
+        """
+        steps = np.zeros((len(self.cuts[0]), len(self.cuts[1])))
+        if not len(boxes):
+            return steps[:-1, :-1]
+        r0, r1, s0, s1 = self._index(boxes).T
+        share = pairs / ((boxes[:, 1] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 2]))
+        flat, wide = steps.ravel(), steps.shape[1]
+        for rows, columns, sign in ((r0, s0, 1), (r1, s1, 1), (r0, s1, -1), (r1, s0, -1)):
+            flat += sign * np.bincount(rows * wide + columns, share, flat.size)
+        return steps.cumsum(0).cumsum(1)[:-1, :-1]
+
+    def _index(self, boxes: np.ndarray) -> np.ndarray:
+        rows, columns = (np.searchsorted(self.cuts[a], boxes[:, 2 * a : 2 * a + 2]) for a in (0, 1))
+        return np.hstack([rows, columns])
+
+
+def _take(cells: np.ndarray, source: np.ndarray, axis: int, empty: float) -> np.ndarray:
+    """Cells by index along an axis; -1 takes empty ones."""
+    margin = [(0, 0), (0, 0)]
+    margin[axis] = (0, 1)
+    return np.pad(cells, margin, constant_values=empty).take(source, axis)
+
+
+def rectangles(cells: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """Maximal rectangles [r0, r1, c0, c1) of equal cells, row by row, that tile a matrix of
+    integers; -1 is left out.
+    """
+    done = cells < 0
+    found = []
+    for r, c in zip(*np.nonzero(~done), strict=True):
+        if done[r, c]:
+            continue
+        same = (cells[r, c:] != cells[r, c]) | done[r, c:]
+        c1 = c + (int(same.argmax()) if same.any() else len(same))
+        below = ((cells[r:, c:c1] != cells[r, c]) | done[r:, c:c1]).any(1)
+        r1 = r + (int(below.argmax()) if below.any() else len(below))
+        done[r:r1, c:c1] = True
+        found.append((int(r), int(r1), int(c), int(c1)))
+    return found

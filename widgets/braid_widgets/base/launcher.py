@@ -1,0 +1,194 @@
+"""Launch, Pause and Stop of a run on Spark: what the panels of all notebooks have in common."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+import ipywidgets as W
+
+from braid_widgets.base.fold import Scene
+from braid_widgets.base.live import Follower, Run, problem
+from braid_widgets.base.progress import line
+from braid_widgets.theta.stage import WIDTH
+
+State = Literal["idle", "simulating", "starting", "running", "paused", "stopping"]
+
+BETWEEN = ("simulating", "starting", "stopping")
+"""States in which no button can be pressed."""
+
+
+class Launched(Run, Protocol):
+    """A run that can be held and stopped; JoinRun is one."""
+
+    def pause(self) -> None: ...
+
+    def unpause(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+Launch = Callable[[dict[str, Any]], Launched]
+
+
+class Launcher(W.VBox):
+    """Controls of a live run, and its Launch, Pause and Stop. A subclass has ``show`` for the run,
+    or a ``follow`` of its own.
+
+    ``launch`` gets the settings and returns the run; it is called in a thread of its own. A launch
+    while a run goes on stops that run first. ``inputs`` are the controls by name, at least
+    ``width`` pixels wide each, and ``defaults`` set them. ``run`` is the run launched last,
+    ``launched`` its settings, ``follower`` what follows it; ``error`` keeps what went wrong.
+    ``lock`` is held by whoever changes the widgets. Raises ValueError for a default that is of no
+    control.
+    """
+
+    show: Callable[[list[Any]], None]
+    """Shows a run as far as it is; there is a committed batch at least."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        inputs: dict[str, Any],
+        defaults: dict[str, Any],
+        label: str = "Launch on Spark",
+        width: int = 300,
+    ) -> None:
+        self.launch, self.inputs, self.lock = launch, inputs, threading.RLock()
+        self.run: Launched | None = None
+        self.launched: dict[str, Any] = {}
+        self.error: BaseException | None = None
+        self._progress = ""
+        self._worker: threading.Thread | None = None
+        self.follower: Follower | None = None
+        self._default(defaults)
+        self.start = W.Button(description=label, button_style="primary", icon="play")
+        self.pause = W.Button(description="Pause", icon="pause")
+        self.stop = W.Button(description="Stop", icon="stop")
+        self.status, self.message = W.Label(), W.HTML()
+        for button, action in (
+            (self.start, self._launch),
+            (self.pause, self._pause),
+            (self.stop, self._stop),
+        ):
+            button.on_click(action)
+        columns = W.Layout(
+            grid_template_columns=f"repeat(auto-fit, minmax({width}px, 1fr))", grid_gap="0 16px"
+        )
+        grid = W.GridBox(list(self.inputs.values()), layout=columns)
+        self.bar = W.HBox([self.start, self.pause, self.stop, self.status])
+        super().__init__([grid, self.bar, self.message], layout=W.Layout(max_width=WIDTH))
+        self.become("idle")
+
+    def follow(self, run: Launched) -> Follower:
+        """Show the run while it goes on, and call ``over`` when it has ended."""
+        return Follower(run, lambda scene: self._live(scene, run), self._ended)
+
+    def settings(self) -> dict[str, Any]:
+        """The controls' values by name: plain literals."""
+        return {name: control.value for name, control in self.inputs.items()}
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until what a button began (a launch, a stop) is done; a run goes on after its
+        launch.
+        """
+        if self._worker is not None:
+            self._worker.join(timeout)
+
+    def become(self, state: State, text: str | None = None) -> None:
+        """Enter a state, and tell it, or this text."""
+        with self.lock:
+            self.state = state
+            self.status.value = text or self._told()
+            self.start.disabled = state in BETWEEN
+            self.pause.disabled = self.stop.disabled = state not in ("running", "paused")
+            self.pause.description, self.pause.icon = (
+                ("Resume", "play") if state == "paused" else ("Pause", "pause")
+            )
+
+    def begin(self, state: State, work: Callable[[], Any]) -> None:
+        """Do what a button asks for, in a thread of its own."""
+        with self.lock:
+            self.message.value, self.error = "", None
+            self.become(state)
+        self._worker = threading.Thread(
+            target=self._guarded, args=(work,), name="braid-panel", daemon=True
+        )
+        self._worker.start()
+
+    def over(self, error: BaseException | None, text: str = "ended") -> None:
+        """The run has ended; when the next one is being started already, that is what there is to
+        tell.
+        """
+        with self.lock:
+            if self.state != "starting":
+                self.become("idle", text if error is None else "failed")
+
+    def fail(self, error: BaseException) -> None:
+        """Keep what went wrong, and tell it in a sentence."""
+        with self.lock:
+            self.error = error
+            self.message.value = problem(error)
+
+    def _told(self) -> str:
+        if self.state in ("running", "paused", "stopping"):
+            return " · ".join(filter(None, (self.state, self._progress)))
+        starting = "preparing the streams…" if self.run else "starting Spark…"
+        return {"idle": "ready", "simulating": "simulating…"}.get(self.state, starting)
+
+    def _live(self, scene: Scene, run: Launched) -> None:
+        with self.lock:
+            self._progress = line(scene)
+            self.become(self.state)
+        if scene.last is not None:
+            self.show(run.events())
+
+    def _ended(self, error: BaseException | None) -> None:
+        if error is not None:
+            self.fail(error)
+        self.over(error, self._progress)
+
+    def _default(self, defaults: dict[str, Any]) -> None:
+        if unknown := sorted(set(defaults) - set(self.inputs)):
+            raise ValueError(
+                f"the panel has no control {unknown[0]!r}; it has: {', '.join(self.inputs)}"
+            )
+        for name, value in defaults.items():
+            self.inputs[name].value = value
+
+    def _guarded(self, work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except Exception as error:
+            self.fail(error)
+            self.become("idle", "failed")
+
+    def _launch(self, button: Any) -> None:
+        with self.lock:
+            if self.state not in BETWEEN:
+                settings = self.settings()
+                self.begin("starting", lambda: self._started(settings))
+
+    def _started(self, settings: dict[str, Any]) -> None:
+        if self.run is not None and self.follower is not None:
+            self.run.stop()
+            self.follower.wait()
+        run = self.launch(settings)
+        self.run, self.launched, self._progress = run, settings, ""
+        self.become("running")
+        self.follower = self.follow(run)
+
+    def _pause(self, button: Any) -> None:
+        with self.lock:
+            if self.run is not None and self.state == "paused":
+                self.run.unpause()
+                self.become("running")
+            elif self.run is not None and self.state == "running":
+                self.run.pause()
+                self.become("paused")
+
+    def _stop(self, button: Any) -> None:
+        with self.lock:
+            if self.run is not None and self.state in ("running", "paused"):
+                self.begin("stopping", self.run.stop)

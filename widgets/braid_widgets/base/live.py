@@ -1,0 +1,97 @@
+"""Follow a live run: one thread looks at it now and then, and has shown what is new."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from html import escape
+from typing import Any, Protocol
+
+from braid_widgets.base.fold import Scene, fold
+
+INTERVAL = 0.2
+"""Seconds between two looks at a run."""
+
+
+class Run(Protocol):
+    """What a view needs of a running join; JoinRun has it."""
+
+    @property
+    def isActive(self) -> bool: ...  # noqa: N802 (Spark's name)
+
+    def events(self, since: int = 0) -> list[Any]: ...
+
+    def exception(self) -> BaseException | None: ...
+
+
+class Pump:
+    """Draws the events of a live run into a scene, and has it shown when something is new."""
+
+    def __init__(self, run: Run, show: Callable[[Scene], Any]) -> None:
+        self.run, self.show = run, show
+        self.scene, self.cursor = Scene(), 0
+
+    def step(self) -> bool:
+        """Take what is new; returns whether there may be more to come."""
+        active = self.run.isActive
+        new = self.run.events(since=self.cursor)
+        self.cursor += len(new)
+        if new:
+            self.show(fold(new, self.scene))
+        return active and self.scene.end is None
+
+
+class Follower:
+    """Follows a run from its start, in a thread of its own that ends with the run.
+
+    ``show`` gets the scene when something is new, every ``interval`` seconds at most; ``ended``
+    gets what made the run or the view fail, or None.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        show: Callable[[Scene], Any],
+        ended: Callable[[BaseException | None], Any],
+        interval: float = INTERVAL,
+    ) -> None:
+        self._halt = threading.Event()
+        work = (Pump(run, show), ended, interval)
+        self._thread = threading.Thread(
+            target=self._follow, args=work, name="braid-follower", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def active(self) -> bool:
+        """Whether the run is followed still."""
+        return self._thread.is_alive()
+
+    def leave(self, timeout: float | None = None) -> None:
+        """Follow no longer (the run goes on), and wait for the thread."""
+        self._halt.set()
+        self.wait(timeout)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until the run has ended and been shown."""
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def _follow(
+        self, pump: Pump, ended: Callable[[BaseException | None], Any], interval: float
+    ) -> None:
+        error: BaseException | None
+        try:
+            while pump.step():
+                if self._halt.wait(interval):
+                    return
+            error = pump.run.exception()
+        except Exception as failure:
+            error = failure
+        ended(error)
+
+
+def problem(error: BaseException) -> str:
+    """An error as one line of HTML."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f'<div style="color:#c92a2a;font-weight:600" role="alert">{escape(text)}</div>'

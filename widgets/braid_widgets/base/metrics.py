@@ -1,0 +1,168 @@
+"""The numbers of one committed batch, and of a run so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from braid.core.events import BatchCommitted
+from braid.papers.theta.grid import ilf, optimal_ilf
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The mapping (n, m) of one group of hosts, and the one before it (None: there was none).
+
+    ``cells`` maps a host to its (row, column); ``epoch`` counts the changes of mapping.
+    """
+
+    mapping: tuple[int, int]
+    cells: Mapping[int, tuple[int, int]]
+    epoch: int = 0
+    before: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One batch of a time line.
+     ``ilf`` and ``ilf_max``: mean and largest number of tuples stored per host in use, as counted
+    after the batch. During a migration the mean can dip, because copies are still to come.
+    ``ilf_mapping``: |R|/n + |S|/m of the mapping in force, None when the placement has no grid.
+    ``ilf_optimal``: ILF*, the least that any mapping of as many hosts has for the same |R| and |S|,
+    computed by an oracle. ``ratio``: ILF of the mapping over ILF*, as the paper's figure 5k, with
+    tuples weighed by their size (section 3.3); NaN without a grid and before any tuple is live.
+    ``seconds`` is wall-clock, NaN when the clock is modelled.
+    """
+
+    batch: int
+    live: tuple[int, ...]
+    hosts: int
+    ilf: float
+    ilf_max: int
+    ilf_mapping: float | None
+    ilf_optimal: float
+    ratio: float
+    mappings: tuple[tuple[int, int], ...]
+    migrating: bool
+    received: int
+    results: int
+    sent: int
+    moved: int
+    discarded: int
+    seconds: float
+
+    @property
+    def comparable(self) -> bool:
+        """Whether |R| and |S| are within a factor J of one another, as Theorem 4.1 assumes."""
+        r, s = (*self.live, 0, 0)[:2]
+        return 0 < r <= self.hosts * s and s <= self.hosts * r
+
+    @property
+    def ratio_stored(self) -> float:
+        """Most tuples stored on a host, as counted, over ILF*."""
+        return self.ilf_max / self.ilf_optimal if self.ilf_optimal else float("nan")
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.received / self.seconds if self.seconds > 0 else float("nan")
+
+    @property
+    def results_per_second(self) -> float:
+        return self.results / self.seconds if self.seconds > 0 else float("nan")
+
+
+def point(
+    event: BatchCommitted,
+    grids: Mapping[int, Grid],
+    hosts: int,
+    migrating: bool,
+    modelled: bool,
+    sizes: tuple[float, float] = (1.0, 1.0),
+) -> Point:
+    """The numbers of a batch under the grids in force; without grids, ``hosts`` hosts are in use.
+
+    ``sizes`` are those of a tuple of R and of S, in any unit.
+    """
+    used = sorted(h for g in grids.values() for h in g.cells) or list(range(hosts))
+    stored = [event.host_stored[h] if h < len(event.host_stored) else 0 for h in used]
+    r, s = (*event.live, 0, 0)[:2]
+    return Point(
+        batch=event.batch,
+        live=tuple(event.live),
+        hosts=len(used),
+        ilf=sum(stored) / len(used),
+        ilf_max=max(stored),
+        ilf_mapping=mapping_ilf(grids, r, s),
+        ilf_optimal=float(optimal_ilf(r, s, len(used))),
+        ratio=_ratio(grids, r * sizes[0], s * sizes[1], len(used)),
+        mappings=tuple(g.mapping for _, g in sorted(grids.items())),
+        migrating=migrating,
+        received=sum(event.received),
+        results=event.results,
+        sent=sum(event.host_received),
+        moved=sum(event.host_moved),
+        discarded=sum(event.host_discarded),
+        seconds=float("nan") if modelled else event.seconds.get("total", float("nan")),
+    )
+
+
+def mapping_ilf(grids: Mapping[int, Grid], r: float, s: float) -> float | None:
+    """Mean over hosts of |R|/n + |S|/m, where a group of J_g of all J hosts stores J_g/J of the
+    tuples (section 4.2.2).
+    """
+    if not grids:
+        return None
+    total = sum(len(g.cells) for g in grids.values())
+    shares = [(len(g.cells) / total, g.mapping) for g in grids.values()]
+    return float(sum(share * share * ilf(r, s, n, m) for share, (n, m) in shares))
+
+
+def _ratio(grids: Mapping[int, Grid], r: float, s: float, hosts: int) -> float:
+    load, least = mapping_ilf(grids, r, s), optimal_ilf(r, s, hosts)
+    return load / least if load is not None and least else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A run so far. ``stored`` and ``stored_bytes`` are held now, with replicas; the other counts
+    are sums over batches.
+
+    ``ratio_max`` is over the batches in which |R| and |S| are within a factor J, as the paper's
+    theorem assumes.
+    """
+
+    batches: int = 0
+    received: tuple[int, ...] = ()
+    results: int = 0
+    sent: int = 0
+    sent_bytes: int = 0
+    stored: int = 0
+    stored_bytes: int = 0
+    moved: int = 0
+    moved_bytes: int = 0
+    discarded: int = 0
+    compared: int = 0
+    late: int = 0
+    migrations: int = 0
+    ratio_max: float = float("nan")
+
+    def plus(self, event: BatchCommitted, point: Point) -> Totals:
+        ratios = [
+            x for x in (self.ratio_max, point.ratio if point.comparable else float("nan")) if x == x
+        ]
+        return replace(
+            self,
+            batches=self.batches + 1,
+            received=tuple(event.total),
+            results=self.results + event.results,
+            sent=self.sent + sum(event.host_received),
+            sent_bytes=self.sent_bytes + sum(event.host_received_bytes),
+            stored=sum(event.host_stored),
+            stored_bytes=sum(event.host_stored_bytes),
+            moved=self.moved + sum(event.host_moved),
+            moved_bytes=self.moved_bytes + sum(event.host_moved_bytes),
+            discarded=self.discarded + sum(event.host_discarded),
+            compared=self.compared + sum(event.host_compared),
+            late=self.late + event.late,
+            ratio_max=max(ratios, default=float("nan")),
+        )

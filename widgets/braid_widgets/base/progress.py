@@ -1,0 +1,63 @@
+"""How far a run is: one line for a notebook or a console."""
+
+from __future__ import annotations
+
+from braid_widgets.base.fold import Scene
+
+FINISHING = "input done, finishing a migration"
+
+
+def fed(scene: Scene) -> int:
+    """Batches done that carried input: others only change queries or slices, or finish a migration
+    after a finite input.
+    """
+    done = scene.last.batch + 1 - scene.changes if scene.last else 0
+    known = scene.start.batches if scene.start else None
+    return done if known is None else min(done, known)
+
+
+def finishing(scene: Scene) -> bool:
+    """Whether all input is done and a migration is not."""
+    known = scene.start.batches if scene.start else None
+    return known is not None and fed(scene) == known and bool(scene.migrating) and scene.end is None
+
+
+def line(scene: Scene, live: bool = True) -> str:
+    """Batches done of how many, tuples per second, and while it is live the time left; both only
+    where time was measured.
+    """
+    if scene.start is None:
+        return "nothing has started"
+    known = scene.start.batches
+    done = fed(scene)
+    parts = [f"batch {done:,} of {known:,} ({done / known:.0%})" if known else f"batch {done:,}"]
+    if finishing(scene):
+        parts.append(FINISHING)
+    last = None if known is None else known + scene.changes
+    timed = [
+        p
+        for p in scene.points
+        if p.seconds == p.seconds and p.seconds > 0 and (last is None or p.batch < last)
+    ]
+    if timed:
+        recent = timed[-10:]
+        seconds = sum(p.seconds for p in recent)
+        parts.append(f"{sum(p.received for p in recent) / seconds:,.0f} tuples/s")
+        if known and known > done and live and scene.end is None:
+            parts.append(f"{span(seconds / len(recent) * (known - done))} left")
+    if scene.modelled:
+        parts.append("modelled run")
+    if scene.end is not None:
+        parts.append(scene.end.reason + (f": {scene.end.error}" if scene.end.error else ""))
+    return " · ".join(parts)
+
+
+def span(seconds: float) -> str:
+    """Seconds as "45 s", "3 min 20 s" or "2 h 05 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return (
+        f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+    )

@@ -1,0 +1,218 @@
+"""The table of queries that the analyst edits: name, window, selection, on or off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ipywidgets as W
+import sqlglot
+from braid.join import micros
+from sqlglot import exp
+
+from braid_widgets.base.live import problem
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query as it was typed. ``window`` is one span for all streams, as "10 minutes", or one for
+    each, as "a: 1 hour, b: 5 minutes"; ``where`` is Spark SQL over ``alias.column``, each of its
+    terms over one stream; empty: no selection.
+    """
+
+    name: str
+    window: str
+    where: str = ""
+    on: bool = True
+
+    def windows(self, streams: Sequence[str]) -> dict[str, str]:
+        """By alias. Raises ValueError, with one sentence, for what is no span and for other streams
+        than these.
+        """
+        pairs = (
+            [part.partition(":") for part in self.window.split(",")] if ":" in self.window else []
+        )
+        spans = {a.strip(): text.strip() for a, _, text in pairs} or dict.fromkeys(
+            streams, self.window
+        )
+        if set(spans) != set(streams):
+            raise ValueError(
+                f"query {self.name!r} has windows for {', '.join(spans)}; the streams are "
+                f"{', '.join(streams)}"
+            )
+        for alias, text in spans.items():
+            micros(text, f"window of {self.name!r} on {alias}")
+        return spans
+
+    def selections(self, streams: Sequence[str]) -> dict[str, str]:
+        """By alias, the terms of ``where`` over that stream. Raises ValueError, with one sentence,
+        for terms that are over none of the streams, or over several, and for what is no SQL.
+        """
+        found: dict[str, list[str]] = {}
+        for term in _terms(self.name, self.where):
+            aliases = sorted({column.table for column in term.find_all(exp.Column)})
+            if len(aliases) != 1 or aliases[0] not in list(streams):
+                over = " and ".join(filter(None, aliases)) or "no stream"
+                known = ", ".join(streams)
+                raise ValueError(
+                    f"query {self.name!r} selects by {term.sql(dialect='spark')!r}, which is over "
+                    f"{over}; write alias.column, "
+                    f"with one alias in each term; the streams are {known}"
+                )
+            text = term.sql(dialect="spark")
+            found.setdefault(aliases[0], []).append(
+                f"({text})" if isinstance(term, exp.Or) else text
+            )
+        return {alias: " AND ".join(terms) for alias, terms in found.items()}
+
+    def check(self, streams: Sequence[str]) -> None:
+        """Raises ValueError, with one sentence, for a query that cannot be asked of these
+        streams.
+        """
+        if not self.name.strip():
+            raise ValueError(f"a query with window {self.window!r} has no name; give it one")
+        self.windows(streams)
+        self.selections(streams)
+
+
+def _terms(name: str, where: str) -> list[Any]:
+    try:
+        tree = sqlglot.parse_one(where, read="spark") if where.strip() else None
+    except sqlglot.errors.SqlglotError as error:
+        raise ValueError(
+            f"the selection of {name!r}, {where!r}, is no condition in Spark SQL"
+        ) from error
+    if tree is None:
+        return []
+    return (
+        [term.unnest() for term in tree.flatten()] if isinstance(tree, exp.And) else [tree.unnest()]
+    )
+
+
+class QueryTable(W.VBox):
+    """Rows that can be edited, switched on and off, added and removed.
+
+    ``queries`` are the ones last read without a fault; ``changed`` is called with them when they
+    differ. While something that was typed is no query, a sentence tells what, all texts stay, and
+    ``queries`` are as they were.
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[str],
+        queries: Iterable[Asked],
+        changed: Callable[[tuple[Asked, ...]], Any] = lambda q: None,
+    ) -> None:
+        self.changed, self.message = changed, W.HTML()
+        self.more = W.Button(description="Add a query", icon="plus", layout=W.Layout(width="140px"))
+        self.more.on_click(lambda _: self._add())
+        self.rows = W.VBox()
+        super().__init__([_head(), self.rows, W.HBox([self.more, self.message])])
+        self.load(streams, queries)
+
+    def load(self, streams: Sequence[str], queries: Iterable[Asked]) -> None:
+        """Other streams and their queries. Raises ValueError for a query that cannot be asked of
+        them.
+        """
+        self.streams, self.queries = tuple(streams), tuple(queries)
+        for query in self.queries:
+            query.check(self.streams)
+        self.rows.children = [_Row(q, self._read, self._remove) for q in self.queries]
+        self.message.value = ""
+
+    def switch(self, served: Iterable[str]) -> None:
+        """Show what is served, by name, without calling ``changed``."""
+        known = set(served)
+        self.queries = tuple(replace(q, on=q.name in known) for q in self.queries)
+        for row in self.rows.children:
+            row.switch(row.query.name in known)
+
+    @property
+    def active(self) -> tuple[Asked, ...]:
+        """Those that are on."""
+        return tuple(q for q in self.queries if q.on)
+
+    def _add(self) -> None:
+        names = {row.query.name for row in self.rows.children}
+        name = next(n for n in (f"query {k}" for k in range(1, len(names) + 2)) if n not in names)
+        last = self.rows.children[-1].query.window if self.rows.children else "1 minute"
+        self.rows.children = [
+            *self.rows.children,
+            _Row(Asked(name, last, on=False), self._read, self._remove),
+        ]
+        self._read()
+
+    def _remove(self, row: _Row) -> None:
+        self.rows.children = [r for r in self.rows.children if r is not row]
+        self._read()
+
+    def _read(self, change: Any = None) -> None:
+        asked = tuple(row.query for row in self.rows.children)
+        try:
+            self._check(asked)
+        except ValueError as error:
+            self.message.value = problem(error)
+            return
+        self.message.value = ""
+        if asked != self.queries:
+            self.queries = asked
+            self.changed(asked)
+
+    def _check(self, asked: Sequence[Asked]) -> None:
+        for query in asked:
+            query.check(self.streams)
+        names = [q.name for q in asked]
+        if twice := next((n for n in names if names.count(n) > 1), None):
+            raise ValueError(f"two queries are named {twice!r}; names tell their results apart")
+        if not any(q.on for q in asked):
+            raise ValueError("no query is on; a shared join serves one or more")
+
+
+_WIDTHS = ("44px", "160px", "240px", "480px")
+
+
+def _head() -> W.HBox:
+    titles = zip(("on", "query", "window", "selection"), _WIDTHS, strict=True)
+    return W.HBox(
+        [W.HTML(f"<b>{title}</b>", layout=W.Layout(width=width)) for title, width in titles]
+    )
+
+
+class _Row(W.HBox):
+    """One query."""
+
+    def __init__(
+        self, query: Asked, read: Callable[[Any], Any], remove: Callable[[_Row], Any]
+    ) -> None:
+        layouts = [W.Layout(width=w) for w in _WIDTHS]
+        late = dict(continuous_update=False)
+        self.on = W.Checkbox(value=query.on, indent=False, layout=layouts[0], tooltip="serve it")
+        self.name = W.Text(query.name, layout=layouts[1], **late)
+        self.window = W.Text(
+            query.window,
+            placeholder="10 minutes, or a: 1 hour, b: 5 minutes",
+            layout=layouts[2],
+            **late,
+        )
+        self.where = W.Text(query.where, placeholder="every tuple", layout=layouts[3], **late)
+        gone = W.Button(icon="trash", tooltip="remove the query", layout=W.Layout(width="40px"))
+        gone.on_click(lambda _: remove(self))
+        self._read = read
+        super().__init__([self.on, self.name, self.window, self.where, gone])
+        for control in (self.on, self.name, self.window, self.where):
+            control.observe(read, "value")
+
+    @property
+    def query(self) -> Asked:
+        return Asked(
+            self.name.value.strip(),
+            self.window.value.strip(),
+            self.where.value.strip(),
+            self.on.value,
+        )
+
+    def switch(self, on: bool) -> None:
+        self.on.unobserve(self._read, "value")
+        self.on.value = on
+        self.on.observe(self._read, "value")

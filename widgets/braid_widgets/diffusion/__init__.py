@@ -1,0 +1,1 @@
+"""Views of load diffusion: Gu 2007."""

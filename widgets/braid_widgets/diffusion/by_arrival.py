@@ -1,0 +1,116 @@
+"""The join matrix by time of arrival: which host joins what arrived when. ATR is a staircase, CTR
+patches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from braid.core.events import BatchPlanned, RunStarted, SegmentPlaced
+
+from braid_widgets.base import colours
+from braid_widgets.base.charts import TEMPLATE, Chart
+
+LATEST = 60
+"""Batches that are shown, the last ones."""
+
+
+def meetings(events: Iterable[Any], streams: tuple[int, int] = (0, 1)) -> pd.DataFrame:
+    """One row for each pair of batches (first of one stream, second of the other) and host that
+    joins them.
+
+    More than one host joins a pair when each has another part of a third stream.
+    """
+    arrived: dict[int, list[int]] = {}
+    found: set[tuple[int, int, int]] = set()
+    for e in events:
+        if not isinstance(e, BatchPlanned):
+            continue
+        for id, _, sources, _ in e.derivations:
+            arrived[id] = [batch for source in sources for batch in arrived[source]]
+        arrived |= {route[0]: [e.batch] for route in e.routes if route[5]}
+        for stream, id, other, host in _met(e, streams):
+            for a in arrived[id]:
+                found |= {
+                    (a, b, host) if stream == streams[0] else (b, a, host) for b in arrived[other]
+                }
+    return pd.DataFrame(sorted(found), columns=["first", "second", "host"])
+
+
+def _met(plan: BatchPlanned, streams: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
+    for id, stream, _, _, paths, _, _ in plan.routes:
+        for path in paths:
+            for other, probes in path:
+                if {stream, other} == set(streams):
+                    yield from (
+                        (stream, id, b, int(host)) for host, ids in probes.items() for b in ids
+                    )
+
+
+def axes(events: Iterable[Any]) -> tuple[int, int]:
+    """The last master stream and the first other one: their pairs have one host each under ATR.
+    Else streams 0 and 1.
+    """
+    masters = [e.master for e in events if isinstance(e, SegmentPlaced)]
+    master = masters[-1] if masters else 0
+    return (0, master) if master else (0, 1)
+
+
+def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
+    """The matrix of the last batches, coloured by host; where several hosts join a pair, by the one
+    with the lowest number.
+    """
+    events = list(events)
+    start, streams = next(e for e in events if isinstance(e, RunStarted)), axes(events)
+    data = meetings(events, streams)
+    end = 1 + int(data[["first", "second"]].to_numpy().max()) if len(data) else 1
+    low = max(0, end - latest)
+    z, words = (
+        np.full((end - low, end - low), np.nan),
+        np.full((end - low, end - low), "", dtype=object),
+    )
+    for (a, b), hosts in data[(data["first"] >= low) & (data["second"] >= low)].groupby(
+        ["first", "second"]
+    )["host"]:
+        z[a - low, b - low] = hosts.min()
+        words[a - low, b - low] = (
+            f"batch {a} × batch {b}: host {', '.join(map(str, sorted(hosts)))}"
+        )
+    one, two = (start.streams[s] for s in streams)
+    known = max(
+        start.hosts, 1 + int(data["host"].max()) if len(data) else 1
+    )  # a ring may have grown
+    scale = [(edge, colours.host(h)) for h in range(known) for edge in (h / known, (h + 1) / known)]
+    heat = go.Heatmap(
+        x0=low,
+        y0=low,
+        z=z.tolist(),
+        text=words.tolist(),
+        hovertemplate="%{text}<extra></extra>",
+        colorscale=scale,
+        zmin=-0.5,
+        zmax=known - 0.5,
+        showscale=False,
+    )
+    kind = "modelled run" if start.clock == "modelled" else "measured on Spark"
+    plot = go.Figure(heat)
+    plot.update_layout(
+        template=TEMPLATE,
+        title=f"Join matrix by arrival, coloured by host: {start.placement} ({kind})",
+    )
+    plot.update_layout(width=640, height=700, margin=dict(t=130), title_y=0.97)
+    plot.update_xaxes(
+        title=f"stream {two}, batch", side="top", constrain="domain", showgrid=False, zeroline=False
+    )
+    plot.update_yaxes(
+        title=f"stream {one}, batch",
+        autorange="reversed",
+        scaleanchor="x",
+        showgrid=False,
+        zeroline=False,
+    )
+    return Chart("join matrix by arrival", plot, data)

@@ -1,0 +1,139 @@
+"""Controls of a multiway join on many hosts: Simulate shows it at once (modelled), Launch runs it
+on Spark, live (measured).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets as W
+
+from braid_widgets.base.charts import STYLE, Chart
+from braid_widgets.base.launcher import Launch, Launcher, State
+from braid_widgets.diffusion import by_arrival, loads, routing, segments
+
+HEIGHT = "520px"
+"""Kept free for a view, so that the page does not jump when it is drawn anew."""
+
+VIEWS: Mapping[str, Callable[[list[Any]], Chart]] = {
+    "Segments": segments.figure,
+    "Join matrix": by_arrival.figure,
+    "Routing path": routing.figure,
+    "Host loads": loads.figure,
+}
+
+
+class DiffusionPanel(Launcher):
+    """``simulate`` gets the settings and returns the events of a modelled run, ``launch`` returns a
+    run on Spark, shown live.
+
+    ``defaults`` set controls by name: placement, streams, window, slowest, fastest, selectivity,
+    hosts, length, copies, bursts, burst. ``events`` are those that the views show; only the view in
+    front is drawn. Raises ValueError for a name that is not a control.
+    """
+
+    def __init__(
+        self,
+        simulate: Callable[[dict[str, Any]], list[Any]],
+        launch: Launch,
+        placements: tuple[str, ...],
+        **defaults: Any,
+    ) -> None:
+        self.events: list[Any] = []
+        self.simulate = W.Button(description="Simulate", button_style="primary", icon="play")
+        super().__init__(launch, _inputs(placements), defaults)
+        self.start.button_style, self.start.icon = "", "rocket"
+        self.bar.children = (self.simulate, *self.bar.children)
+        self.simulate.on_click(lambda _: self._simulate(simulate))
+        self.inputs["bursts"].observe(self._relevant, "value")
+        self.inputs["placement"].observe(self._relevant, "value")
+        self.outputs = [W.Output(layout=W.Layout(min_height=HEIGHT)) for _ in VIEWS]
+        self.tabs = W.Tab(self.outputs, titles=list(VIEWS))
+        self.tabs.observe(self._draw, "selected_index")
+        self.children = (*self.children, W.HTML(STYLE), self.tabs)
+        self._relevant()
+        self._guarded(lambda: self._simulated(simulate(self.settings())))
+
+    def become(self, state: State, text: str | None = None) -> None:
+        super().become(state, text)
+        self.simulate.disabled = state != "idle"
+
+    def show(self, events: list[Any]) -> None:
+        with self.lock:
+            self.events = events
+            for k, output in enumerate(self.outputs):
+                if k != self.tabs.selected_index:
+                    output.outputs = ()
+            self._draw()
+
+    def _simulate(self, simulate: Callable[[dict[str, Any]], list[Any]]) -> None:
+        if self.state == "idle":
+            settings = self.settings()
+            self.begin("simulating", lambda: self._simulated(simulate(settings)))
+
+    def _simulated(self, events: list[Any]) -> None:
+        self.show(events)
+        start, end = events[0], events[-1]
+        self.become(
+            "idle", f"{start.placement}, {start.hosts} hosts, {end.batch + 1} batches, modelled"
+        )
+
+    def _relevant(self, change: Any = None) -> None:
+        """Grey out what the choices do not heed."""
+        placement = self.inputs["placement"].value
+        self.inputs["burst"].disabled = not self.inputs["bursts"].value
+        self.inputs["copies"].disabled = not placement.startswith("CTR")
+        self.inputs["hosts"].disabled = self.inputs["length"].disabled = placement == "Centralized"
+
+    def _draw(self, change: Any = None) -> None:
+        """Draw the view in front."""
+        with self.lock:
+            front = self.tabs.selected_index or 0
+            if self.events:
+                data = _drawn(list(VIEWS.values())[front], self.events)
+                self.outputs[front].outputs = (
+                    {"output_type": "display_data", "data": data, "metadata": {}},
+                )
+
+
+def _drawn(view: Callable[[list[Any]], Chart], events: list[Any]) -> dict[str, Any]:
+    """A chart of the events, or the sentence that tells why there is none yet."""
+    try:
+        return view(events)._repr_mimebundle_()
+    except ValueError as error:
+        return {"text/plain": str(error)}
+
+
+def _inputs(placements: tuple[str, ...]) -> dict[str, Any]:
+    style: dict[str, Any] = {
+        "style": {"description_width": "150px"},
+        "layout": W.Layout(width="auto"),
+    }
+    return {
+        "placement": W.Dropdown(description="placement", options=placements, **style),
+        "streams": W.BoundedIntText(description="streams n", min=2, max=6, value=3, **style),
+        "window": W.BoundedFloatText(
+            description="window W (s)", min=1, max=120, value=10.0, **style
+        ),
+        "slowest": W.BoundedFloatText(
+            description="rates from (tuples/s)", min=0.1, max=500, value=5.0, **style
+        ),
+        "fastest": W.BoundedFloatText(
+            description="rates to (tuples/s)", min=0.1, max=500, value=20.0, **style
+        ),
+        "selectivity": W.BoundedFloatText(
+            description="selectivity σ", min=0, max=1, step=0.05, value=0.1, **style
+        ),
+        "hosts": W.BoundedIntText(description="hosts J", min=1, max=256, value=12, **style),
+        "length": W.BoundedIntText(
+            description="segment length T (s)", min=1, max=60, value=2, **style
+        ),
+        "copies": W.BoundedIntText(
+            description="copies L of CTR (0: √J)", min=0, max=256, value=0, **style
+        ),
+        "bursts": W.Checkbox(description="bursts", value=False, **style),
+        "burst": W.BoundedFloatText(
+            description="bursty ratio θ", min=0, max=1, step=0.25, value=0.5, **style
+        ),
+    }

@@ -1,0 +1,171 @@
+"""The routing path of one segment, hop by hop (Gu 2007, Fig. 5c)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+from braid.core.events import BatchPlanned, PathChosen, RunStarted
+
+from braid_widgets.base import colours
+from braid_widgets.base.charts import GREY, TEMPLATE, Chart
+
+COLUMNS = ["path", "hop", "stream", "host", "blocks"]
+
+
+def routes(events: Iterable[Any]) -> dict[int, list[Any]]:
+    """The routes of fresh blocks that meet anything, by block id, as BatchPlanned tells them."""
+    plans = (e for e in events if isinstance(e, BatchPlanned))
+    return {r[0]: r for plan in plans for r in plan.routes if r[5] and r[4]}
+
+
+def table(route: list[Any]) -> pd.DataFrame:
+    """One row for each host of each hop: ``path`` and ``hop`` count from 0, ``blocks`` is how many
+    are probed there.
+    """
+    rows = [
+        (p, k, stream, int(host), len(ids))
+        for p, path in enumerate(route[4])
+        for k, (stream, probes) in enumerate(path)
+        for host, ids in probes.items()
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def figure(events: Iterable[Any], block: int | None = None) -> Chart:
+    """What happens to the first block of a segment: the hosts that store it, and V_1, V_2, ... that
+    it and its intermediate results visit. By default the block of the last batch that visits most
+    hosts. Raises ValueError for a block that has no route.
+    """
+    events = list(events)
+    start = next(e for e in events if isinstance(e, RunStarted))
+    known = routes(events)
+    if not known or (block is not None and block not in known):
+        raise ValueError(
+            f"no segment begins with block {block}" if known else "no segment has met anything yet"
+        )
+    route = known[_widest(events) if block is None else block]
+    data = table(route)
+    hops = int(data["hop"].max()) + 1
+    plot = go.Figure(
+        [
+            *_edges(route, data),
+            _stored(route),
+            *(_visited(data, k, start.streams, route) for k in range(hops)),
+        ]
+    )
+    ticks = ["stored on"] + [f"V<sub>{k + 1}</sub>" for k in range(hops)]
+    kind = "modelled run" if start.clock == "modelled" else "measured on Spark"
+    title = (
+        f"Routing path of block {route[0]}, stream {start.streams[route[1]]} "
+        f"({kind})<br><sub>{_note(events, route, start)}</sub>"
+    )
+    plot.update_layout(
+        template=TEMPLATE, title=title, height=480, margin=dict(t=90), showlegend=False
+    )
+    plot.update_xaxes(
+        tickvals=list(range(hops + 1)),
+        ticktext=ticks,
+        range=[-0.4, hops + 0.6],
+        showgrid=False,
+        zeroline=False,
+    )
+    plot.update_yaxes(
+        title="host",
+        range=[start.hosts - 0.3, -0.7],
+        tickmode="auto",
+        nticks=min(start.hosts, 16) + 1,
+        zeroline=False,
+    )
+    return Chart("routing path", plot, data)
+
+
+def _widest(events: list[Any]) -> int:
+    plan = next(e for e in reversed(events) if isinstance(e, BatchPlanned) and routes([e]))
+    return max(routes([plan]).items(), key=lambda item: table(item[1])["host"].nunique())[0]
+
+
+def _note(events: list[Any], route: list[Any], start: RunStarted) -> str:
+    alone = all(len(probes) == 1 for path in route[4] for _, probes in path)
+    if len(route[4]) > 1 or alone:
+        return f"{len(route[4])} paths, each on a host of its own · dotted: stays on its host"
+    chosen = [
+        e
+        for e in events
+        if isinstance(e, PathChosen) and e.stream == route[1] and e.block <= route[0]
+    ]
+    orders = (
+        [
+            f"{' → '.join(start.streams[s] for s in order)}: {cost:.3g}"
+            for order, cost, _ in chosen[-1].orders
+        ]
+        if chosen
+        else []
+    )
+    compared = (
+        f" · estimated sends for a tuple by join order, chosen first: {', '.join(orders)}"
+        if orders
+        else ""
+    )
+    return f"number: blocks probed there · dotted: stays on its host{compared}"
+
+
+def _edges(route: list[Any], data: pd.DataFrame) -> list[go.Scatter]:
+    """From each host of a hop to each of the next; dotted where nothing travels."""
+    lines: dict[str, tuple[list[float | None], list[float | None]]] = {
+        "solid": ([], []),
+        "dot": ([], []),
+    }
+    for _, path in data.groupby("path"):
+        for k in range(int(path["hop"].max())):
+            for a in path.loc[path.hop == k, "host"]:
+                for b in path.loc[path.hop == k + 1, "host"]:
+                    x, y = lines["dot" if a == b else "solid"]
+                    x += [k + 1, k + 2, None]
+                    y += [a, b, None]
+    return [
+        go.Scatter(
+            x=x,
+            y=y,
+            mode="lines",
+            line=dict(color=GREY, width=1.4, dash=dash),
+            opacity=0.7,
+            hoverinfo="skip",
+        )
+        for dash, (x, y) in lines.items()
+    ]
+
+
+def _stored(route: list[Any]) -> go.Scatter:
+    hosts, shade = route[3], colours.stream(route[1])
+    words = [f"stored on host {h}" for h in hosts]
+    mark = dict(symbol="square", size=13, color=shade)
+    return go.Scatter(
+        x=[0] * len(hosts),
+        y=hosts,
+        mode="markers",
+        marker=mark,
+        text=words,
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _visited(
+    data: pd.DataFrame, hop: int, streams: tuple[str, ...], route: list[Any]
+) -> go.Scatter:
+    rows = data[data.hop == hop]
+    shades = [colours.stream(s) for s in rows["stream"]]
+    words = [f"host {r.host}: {r.blocks} blocks of {streams[r.stream]}" for r in rows.itertuples()]
+    return go.Scatter(
+        x=[hop + 1] * len(rows),
+        y=rows["host"].tolist(),
+        mode="markers+text",
+        hovertext=words,
+        hoverinfo="text",
+        text=[f"{streams[r.stream]}: {r.blocks}" for r in rows.itertuples()],
+        textposition="top right",
+        cliponaxis=False,
+        marker=dict(size=13, color=shades),
+    )

@@ -1,0 +1,182 @@
+"""Segments over time: which host stores what arrived when, as a Gantt chart (Gu 2007, Fig. 3 and
+5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+from braid.core.events import (
+    BatchPlanned,
+    MasterSwitched,
+    RunStarted,
+    SegmentLengthTuned,
+    SegmentPlaced,
+)
+
+from braid_widgets.base import colours
+from braid_widgets.base.charts import TEMPLATE, Chart
+
+LATEST = 60
+"""Batches that are shown, the last ones."""
+
+COLUMNS = ["host", "stream", "first", "last", "master"]
+
+
+def segments(events: Iterable[Any]) -> pd.DataFrame:
+    """One row for each stretch of consecutive batches of a stream that one host stores.
+
+    ``first`` and ``last`` are the batches in which the tuples arrived; stretches of a master stream
+    end with its segment. A stretch that several hosts have is a replica on all of them. ``master``:
+    whether the stream was the master then.
+    """
+    stored: dict[tuple[int, int], dict[int, tuple[int, bool]]] = {}
+    arrived: dict[int, list[tuple[int, int, bool]]] = {}
+    master, segment, told = None, 0, list(events)
+    placed = {e.batch: e for e in told if isinstance(e, SegmentPlaced)}
+    for e in told:
+        if not isinstance(e, BatchPlanned):
+            continue
+        if e.batch in placed:
+            master, segment = placed[e.batch].master, e.batch
+        for id, _, sources, reads in e.derivations:
+            arrived[id] = [batch for source in sources for batch in arrived[source]]
+            _store(stored, map(int, reads), arrived[id], segment)
+        for id, stream, _, hosts, _, fresh, _ in e.routes:
+            if fresh:
+                arrived[id] = [(stream, e.batch, stream == master)]
+                _store(stored, hosts, arrived[id], segment)
+    rows = [
+        (host, stream, *stretch)
+        for (host, stream), batches in sorted(stored.items())
+        for stretch in _stretches(batches)
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _store(
+    stored: dict[Any, Any], hosts: Iterable[int], batches: list[tuple[int, int, bool]], segment: int
+) -> None:
+    for host in hosts:
+        for stream, batch, master in batches:
+            stored.setdefault((host, stream), {}).setdefault(
+                batch, (segment if master else -1, master)
+            )
+
+
+def _stretches(batches: dict[int, tuple[int, bool]]) -> list[tuple[int, int, bool]]:
+    found: list[tuple[int, int, bool]] = []
+    for batch in sorted(batches):
+        if found and found[-1][1] == batch - 1 and batches[batch - 1] == batches[batch]:
+            found[-1] = (found[-1][0], batch, found[-1][2])
+        else:
+            found.append((batch, batch, batches[batch][1]))
+    return found
+
+
+def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
+    """The Gantt chart of the last batches: a row for each host, in it a lane for each stream; a
+    master's segments are outlined.
+
+    A line marks where the master was switched, a dotted one where the segment length was tuned.
+    """
+    events = list(events)
+    start = next(e for e in events if isinstance(e, RunStarted))
+    data = segments(events)
+    end = 1 + int(data["last"].max()) if len(data) else 0
+    shown = data[data["last"] >= end - latest].assign(
+        first=lambda d: d["first"].clip(lower=end - latest)
+    )
+    plot = go.Figure(
+        [
+            _lane(shown[shown.stream == s], s, name, len(start.streams))
+            for s, name in enumerate(start.streams)
+        ]
+    )
+    for e in events:
+        if isinstance(e, (MasterSwitched, SegmentLengthTuned)) and e.batch > end - latest:
+            _mark(plot, e, start.streams, end - latest)
+    kind = "modelled run" if start.clock == "modelled" else "measured on Spark"
+    title = (
+        f"Segments by host: {start.placement}, {start.hosts} hosts "
+        f"({kind})<br><sub>{_note(events)}</sub>"
+    )
+    plot.update_layout(
+        template=TEMPLATE,
+        title=title,
+        barmode="overlay",
+        height=190 + 30 * min(start.hosts, 30),
+        margin=dict(t=120),
+    )
+    plot.update_layout(legend=dict(orientation="h", y=1.05, yanchor="bottom", x=1, xanchor="right"))
+    right = max(end, min(start.batches or 0, latest))
+    plot.update_xaxes(
+        title="batch in which the tuples arrived", range=[max(0, end - latest), right]
+    )
+    plot.update_yaxes(
+        title="host",
+        range=[start.hosts - 0.5, -0.5],
+        tickmode="auto",
+        nticks=min(start.hosts, 16) + 1,
+        zeroline=False,
+    )
+    return Chart("segments", plot, data)
+
+
+def _note(events: list[Any]) -> str:
+    note = "several hosts with the same batches: replicas"
+    return note + (
+        " · outlined: segments of the master"
+        if any(isinstance(e, SegmentPlaced) for e in events)
+        else ""
+    )
+
+
+def _lane(rows: pd.DataFrame, stream: int, name: str, streams: int) -> go.Bar:
+    height, shade = 0.84 / streams, colours.stream(stream)
+    words = [
+        f"{name}, batches {r.first} to {r.last}, host {r.host}{', master' if r.master else ''}"
+        for r in rows.itertuples()
+    ]
+    return go.Bar(
+        name=f"stream {name}",
+        orientation="h",
+        base=rows["first"].tolist(),
+        x=(rows["last"] - rows["first"] + 1).tolist(),
+        y=(rows["host"] - 0.42 + height * (stream + 0.5)).tolist(),
+        width=height,
+        hovertext=words,
+        hoverinfo="text",
+        marker=dict(
+            color=shade,
+            opacity=[1.0 if m else 0.45 for m in rows["master"]],
+            line=dict(
+                color=["#ffffff" if m else shade for m in rows["master"]],
+                width=[2 if m else 0 for m in rows["master"]],
+            ),
+        ),
+    )
+
+
+def _mark(plot: go.Figure, e: Any, streams: tuple[str, ...], low: int) -> None:
+    switched = isinstance(e, MasterSwitched)
+    text = f"master {streams[e.old]} → {streams[e.new]}" if switched else f"T {e.old} → {e.new}"
+    line = dict(
+        color=colours.BOUND if switched else colours.MIGRATION,
+        width=2,
+        dash="solid" if switched else "dot",
+    )
+    plot.add_vline(e.batch, line=line)
+    label = dict(
+        x=e.batch,
+        y=1,
+        yref="paper",
+        xanchor="left" if e.batch < (low + LATEST / 2) else "right",
+        yanchor="bottom",
+    )
+    plot.add_annotation(
+        text=text, showarrow=False, font=dict(color=line["color"], size=11), **label
+    )

@@ -1,0 +1,1 @@
+"""Views of a PSP ring: Wang 2008, Part II."""

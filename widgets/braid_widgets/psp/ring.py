@@ -1,0 +1,207 @@
+"""The ring of a PSP run: slices by stream and node with their fill, head and tail, what is in
+flight, and what is relocated.
+
+A function of events alone: ``frames`` folds them, ``Ring`` shows them, live or recorded, and is its
+own static twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+from braid.core.events import (
+    BatchCommitted,
+    Relocated,
+    RingResized,
+    RunStarted,
+    SlicesSet,
+    TailMoved,
+)
+
+from braid_widgets.base.film import Film, script
+
+MOST = 200
+"""Frames that a film has at most; of longer runs some batches are left out."""
+
+
+@dataclass
+class RingScene:
+    """What is to be seen of a ring: fold events into it, in order, with ``apply``.
+
+    ``blocks`` maps a live block to (stream, hosts, rows). ``nodes``, ``lengths`` (microseconds) and
+    ``tails`` are by stream, as the events tell; ``moves`` are those of the batch.
+    """
+
+    start: RunStarted | None = None
+    last: BatchCommitted | None = None
+    nodes: dict[int, list[int]] = field(default_factory=dict)
+    lengths: dict[int, list[int | None]] = field(default_factory=dict)
+    tails: dict[int, int | None] = field(default_factory=dict)
+    blocks: dict[int, tuple[int, tuple[int, ...], int]] = field(default_factory=dict)
+    moves: list[Relocated] = field(default_factory=list)
+    resized: RingResized | None = None
+
+    def apply(self, event: Any) -> None:
+        """Fold one event in. Kinds that have nothing to show here are passed over."""
+        if isinstance(event, RunStarted):
+            self.start = event
+        elif isinstance(event, SlicesSet):
+            self.nodes[event.stream], self.lengths[event.stream] = event.nodes, event.lengths
+        elif isinstance(event, TailMoved):
+            self.tails[event.stream] = event.new
+        elif isinstance(event, Relocated):
+            self.moves.append(event)
+        elif isinstance(event, RingResized):
+            self.resized = event
+        elif isinstance(event, BatchCommitted):
+            self._commit(event)
+
+    def _commit(self, event: BatchCommitted) -> None:
+        for id in event.dropped:
+            self.blocks.pop(id, None)
+        for id, stream, _, _, hosts, rows, _ in event.blocks:
+            self.blocks[id] = (stream, tuple(hosts), rows)
+        self.moves = [m for m in self.moves if m.batch == event.batch]
+        self.resized = self.resized if self.resized and self.resized.batch == event.batch else None
+        self.last = event
+
+    def rows(self) -> dict[tuple[int, int], int]:
+        """Tuples stored, by stream and node."""
+        found: dict[tuple[int, int], int] = {}
+        for stream, hosts, rows in self.blocks.values():
+            for host in hosts:
+                found[stream, host] = found.get((stream, host), 0) + rows
+        return found
+
+
+def frame(scene: RingScene) -> dict[str, Any]:
+    """One picture, as ring.js draws it. Raises ValueError when the events are not those of a ring
+    with a committed batch.
+    """
+    if scene.start is None or scene.last is None or not scene.nodes:
+        raise ValueError(
+            "these events tell of no ring; the ring view needs a run of the placement Ring, with a "
+            "batch or more"
+        )
+    start, last, rows = scene.start, scene.last, scene.rows()
+    streams, modelled = list(start.streams), start.clock == "modelled"
+    used = {n for nodes in scene.nodes.values() for n in nodes} | {n for _, n in rows}
+    most = max(rows.values(), default=1)
+    loads = [last.host_compared[n] if n < len(last.host_compared) else 0 for n in sorted(used)]
+    return {
+        "title": _title(scene),
+        "note": _note(scene),
+        "batch": f"batch {last.batch}",
+        "nodes": max(used) + 1,
+        "streams": streams,
+        "slices": [
+            [s, n, k, round(k / most, 3), _seconds(_length(scene, s, n))]
+            for (s, n), k in sorted(rows.items())
+        ],
+        "ends": [
+            [scene.nodes[s][0] if s in scene.nodes else None, scene.tails.get(s)]
+            for s in range(len(streams))
+        ],
+        "probes": last.received,
+        "partial": sum(last.host_arrived),
+        "moves": _moves(scene),
+        "stored": sum(last.host_stored),
+        "sent": sum(last.host_received) + sum(last.host_arrived),
+        "live": last.live,
+        "lengths": [start.windows.get(name, "full history") for name in streams],
+        "measure": f"Pairs compared in this batch ({'modelled' if modelled else 'counted'})",
+        "loads": [
+            {"node": n, "value": v, "text": f"{v:,}"}
+            for n, v in zip(sorted(used), loads, strict=True)
+        ],
+    }
+
+
+def _title(scene: RingScene) -> str:
+    assert scene.start is not None and scene.last is not None
+    form = scene.start.settings.get("form", "")
+    return (
+        f"{scene.last.batch + 1} of {scene.start.batches or '?'} batches · PSP ring, {form} · "
+        f"{' ⋈ '.join(scene.start.streams)}"
+    )
+
+
+def _note(scene: RingScene) -> str:
+    assert scene.start is not None and scene.last is not None
+    run = "modelled run" if scene.start.clock == "modelled" else "measured on Spark"
+    if scene.resized is not None:
+        r = scene.resized
+        return (
+            f"{run} · the ring goes from {r.old} to {r.new} nodes ({r.reason}, {r.relocation} "
+            "relocation)"
+        )
+    moved = sum(m.tuples for m in scene.moves)
+    return (
+        f"{run} · {scene.last.results:,} results · {moved:,} tuples of state moved"
+        if moved
+        else f"{run} · no state moved"
+    )
+
+
+def _length(scene: RingScene, stream: int, node: int) -> int | None:
+    nodes = scene.nodes.get(stream, [])
+    return scene.lengths[stream][nodes.index(node)] if node in nodes else None
+
+
+def _seconds(micros: int | None) -> str:
+    return "" if micros is None else f"{micros / 1e6:.3g} s"
+
+
+def _moves(scene: RingScene) -> list[list[Any]]:
+    """[stream, from, to, rows, reason] for each pair of nodes."""
+    found: dict[tuple[int, int, int, str], int] = {}
+    for event in scene.moves:
+        for block, source, target in event.moves:
+            key = (event.stream, source, target, event.reason)
+            found[key] = found.get(key, 0) + scene.blocks.get(block, (0, (), 0))[2]
+    return [[s, a, b, rows, why] for (s, a, b, why), rows in sorted(found.items())]
+
+
+def frames(events: Iterable[Any], most: int = MOST) -> list[dict[str, Any]]:
+    """A picture for each committed batch, for ``most`` of them where there are more; the last is
+    always there.
+    """
+    scene, found = RingScene(), []
+    for event in events:
+        scene.apply(event)
+        if isinstance(event, BatchCommitted):
+            found.append(frame(scene))
+    every = -(-len(found) // most) or 1
+    return [f for k, f in enumerate(found) if k % every == 0 or k == len(found) - 1]
+
+
+class Ring(Film):
+    """The ring of a run, with Back, Forward, Play and a slider; it opens on the last batch.
+
+    Raises ValueError when the events are not those of a ring with a committed batch.
+    """
+
+    _esm = script("base/svg.js", "psp/annulus.js", "psp/ring.js")
+
+    def __init__(self, events: Iterable[Any]) -> None:
+        super().__init__(frames(events))
+
+    def load(self, events: Iterable[Any]) -> None:
+        """Show another run, or the same one as far as it is now; see ``Film.update``."""
+        self.update(frames(events))
+
+
+def table(events: Iterable[Any]) -> pd.DataFrame:
+    """Tuples stored by batch, stream and node: columns batch, stream, node, rows."""
+    scene, found = RingScene(), []
+    for event in events:
+        scene.apply(event)
+        if isinstance(event, BatchCommitted) and scene.start is not None:
+            found += [
+                (event.batch, scene.start.streams[s], n, rows)
+                for (s, n), rows in sorted(scene.rows().items())
+            ]
+    return pd.DataFrame(found, columns=["batch", "stream", "node", "rows"])

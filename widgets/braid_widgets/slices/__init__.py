@@ -1,0 +1,1 @@
+"""Views of shared chains and rings: Wang 2008, Parts I and III."""

@@ -1,0 +1,328 @@
+"""The chain of a shared run: each stream's slices with their fill, the queries that they serve,
+tuples that age and are cut off.
+
+A function of events alone: ``frames`` folds them, ``Chain`` shows them, live or recorded, and is
+its own static twin. What is drawn is that of Wang 2008, Fig. 5.5 and 7.6.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import sqlglot
+import traitlets
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    ChainFilled,
+    ChainSet,
+    QueryAdded,
+    QueryRemoved,
+    RunStarted,
+)
+
+from braid_widgets.base.film import Film, script
+
+MOST = 200
+"""Frames that a film has at most; of longer runs some batches are left out."""
+UNITS = ((86400e6, "d"), (3600e6, "h"), (60e6, "min"), (1e6, "s"), (1e3, "ms"), (1, "µs"))
+
+
+def span(micros: float) -> str:
+    """An age as "10 s" or "1.5 h": in the largest unit of which it is one or more, to four
+    digits.
+    """
+    size, unit = next(((size, unit) for size, unit in UNITS if micros >= size), UNITS[-1])
+    return f"{micros / size:.4g} {unit}"
+
+
+@dataclass
+class Flow:
+    """What happened to the tuples of one stream in a batch: ``aged`` by (from, to) slice, ``cut``
+    by slice, for no query later on wants them, and ``expired``, older than every window.
+    """
+
+    aged: Counter[tuple[int, int]] = field(default_factory=Counter)
+    cut: Counter[int] = field(default_factory=Counter)
+    expired: int = 0
+
+
+@dataclass
+class ChainScene:
+    """What is to be seen of a chain: fold events into it, in order, with ``apply``.
+
+    ``ends`` (microseconds) and ``flows`` are by stream; ``held`` maps a live block to (stream,
+    slice, rows). ``changes`` are those of queries and slices since the commit before, in words.
+    """
+
+    start: RunStarted | None = None
+    last: BatchCommitted | None = None
+    queries: dict[str, QueryAdded] = field(default_factory=dict)
+    ends: dict[int, list[int]] = field(default_factory=dict)
+    held: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    flows: dict[int, Flow] = field(default_factory=dict)
+    changes: list[str] = field(default_factory=list)
+    _filled: dict[int, int] = field(default_factory=dict)
+    _sources: dict[int, list[int]] | None = None
+    _resliced: set[int] = field(default_factory=set)
+    _shown: bool = False
+
+    def apply(self, event: Any) -> None:
+        """Fold one event in. Kinds that have nothing to show here are passed over."""
+        self._clear()
+        if isinstance(event, RunStarted):
+            self.start = event
+        elif isinstance(event, QueryAdded):
+            self.queries[event.name] = event
+            self.changes += [f"query {event.name} comes"] if event.batch >= 0 else []
+        elif isinstance(event, QueryRemoved):
+            self.queries.pop(event.name, None)
+            self.changes.append(f"query {event.name} goes")
+        elif isinstance(event, ChainSet):
+            self._set(event)
+        elif isinstance(event, ChainFilled):
+            self._filled |= {id: k for k, ids in enumerate(event.blocks) for id in ids}
+        elif isinstance(event, BatchPlanned):
+            self._sources = {id: sources for id, _, sources, _ in event.derivations}
+        elif isinstance(event, BatchCommitted):
+            self._commit(event)
+
+    def _clear(self) -> None:
+        """Forget what belongs to the batch that has been committed."""
+        if self._shown:
+            self.changes, self._filled, self._sources, self._resliced, self._shown = (
+                [],
+                {},
+                None,
+                set(),
+                False,
+            )
+
+    def _set(self, event: ChainSet) -> None:
+        before, name = (
+            self.ends.get(event.stream),
+            self.start.streams[event.stream] if self.start else str(event.stream),
+        )
+        if before is not None and before != event.ends:
+            self._resliced.add(event.stream)
+            self.changes.append(
+                f"{name} is cut anew ({event.reason}), slices end at "
+                f"{', '.join(map(span, event.ends))}"
+            )
+        self.ends[event.stream] = event.ends
+
+    def _commit(self, event: BatchCommitted) -> None:
+        old, rows = self.held, {id: (stream, count) for id, (stream, _, count) in self.held.items()}
+        for id in event.dropped:
+            rows.pop(id, None)
+        rows |= {id: (stream, count) for id, stream, _, _, _, count, _ in event.blocks}
+        held = {}
+        for id, (stream, count) in rows.items():
+            held[id] = (
+                stream,
+                self._filled.get(id, old[id][1] if id in old and self._sources is None else 0),
+                count,
+            )
+        self.held, self.last, self._shown = held, event, True
+        self.flows = defaultdict(Flow)
+        self._follow(old)
+
+    def _follow(self, old: dict[int, tuple[int, int, int]]) -> None:
+        """Where the tuples of the blocks before went."""
+        known = set()
+        for id, (stream, place, rows) in self.held.items():
+            roots = self._roots(id, old)
+            known |= set(roots)
+            self._moved(
+                self.flows[stream],
+                stream,
+                Counter({k: n for k, n in _by_slice(roots, old)}),
+                place,
+                rows,
+            )
+        wanted = {root for id in self._sources or () for root in self._roots(id, old)}
+        for id in old.keys() - known:
+            stream, place, rows = old[id]
+            if self._sources is None:
+                self.flows[stream].cut[place] += rows
+            elif id in wanted:  # all of it is cut off, where it would have gone on
+                self.flows[stream].cut[min(place + 1, len(self.ends[stream]) - 1)] += rows
+            else:
+                self.flows[stream].expired += rows
+
+    def _moved(self, flow: Flow, stream: int, came: Counter[int], place: int, rows: int) -> None:
+        lost = came.total() - rows
+        if came and lost > 0:
+            flow.cut[place] += lost
+            came[max(came)] -= lost
+        if stream not in self._resliced:
+            flow.aged.update({(k, place): n for k, n in came.items() if k != place and n > 0})
+
+    def _roots(self, id: int, old: dict[int, Any]) -> list[int]:
+        """The blocks before this batch of which a block is made."""
+        if id in old:
+            return [id]
+        return [
+            root
+            for source in (self._sources or {}).get(id, ())
+            for root in self._roots(source, old)
+        ]
+
+    @property
+    def amended(self) -> bool:
+        """Whether the last commit was no batch, but a change of the queries or of the slices."""
+        return self._shown and self._sources is None
+
+    def slices(self, stream: int) -> list[int]:
+        """Tuples held by slice, youngest first."""
+        found = [0] * len(self.ends[stream])
+        for s, place, rows in self.held.values():
+            if s == stream:
+                found[min(place, len(found) - 1)] += rows
+        return found
+
+    def serves(self, stream: int, begin: int) -> list[str]:
+        """The queries that a slice from this age on serves: those with a longer window."""
+        return [q.name for q in self._asked(stream) if self._window(q, stream) > begin]
+
+    def _asked(self, stream: int) -> list[QueryAdded]:
+        return sorted(self.queries.values(), key=lambda q: (self._window(q, stream), q.name))
+
+    def _window(self, query: QueryAdded, stream: int) -> int:
+        assert self.start is not None
+        return query.windows[self.start.streams[stream]]
+
+    def asked(self, stream: int) -> list[tuple[str, int, str]]:
+        """Name, window and selection of the queries, by window."""
+        assert self.start is not None
+        alias = self.start.streams[stream]
+        return [
+            (q.name, self._window(q, stream), _plain(q.where[alias])) for q in self._asked(stream)
+        ]
+
+
+def _plain(where: str | None) -> str:
+    """A selection without quotes and outer parentheses."""
+    return (
+        sqlglot.parse_one(where, read="spark").unnest().sql(dialect="spark").replace("`", "")
+        if where
+        else ""
+    )
+
+
+def _by_slice(roots: Iterable[int], old: dict[int, tuple[int, int, int]]) -> list[tuple[int, int]]:
+    found: Counter[int] = Counter()
+    for root in roots:
+        found[old[root][1]] += old[root][2]
+    return list(found.items())
+
+
+def frame(scene: ChainScene, pick: bool = False) -> dict[str, Any]:
+    """One picture, as chain.js draws it; with ``pick`` slices can be clicked.
+
+    Raises ValueError when the events are not those of a shared run with a committed batch.
+    """
+    if scene.start is None or scene.last is None or not scene.ends:
+        raise ValueError(
+            "these events tell of no chain; the chain view needs a run of SharedJoin, with a batch "
+            "or more"
+        )
+    names, streams = scene.start.streams, sorted(scene.ends)
+    run = "modelled run" if scene.start.clock == "modelled" else "measured on Spark"
+    done = f"{scene.last.results:,} results, {sum(scene.last.host_compared):,} pairs compared"
+    if scene.amended:
+        done = "the slices change with the next batch"
+    return {
+        "title": f"One chain for {len(scene.queries)} queries · {' ⋈ '.join(names)} · batch "
+        f"{scene.last.batch}",
+        "note": " · ".join([run, *(scene.changes or [done])]),
+        "pick": pick,
+        "streams": [_stream(scene, s) for s in streams],
+    }
+
+
+def _stream(scene: ChainScene, s: int) -> dict[str, Any]:
+    assert scene.start is not None and scene.last is not None
+    ends, asked, flow = scene.ends[s], scene.asked(s), scene.flows[s]
+    held = scene.slices(s)
+    begins, most = [0, *ends[:-1]], max(*held, 1)
+    return {
+        "name": scene.start.streams[s],
+        "index": s,
+        "came": scene.last.received[s],
+        "expired": flow.expired,
+        "marks": _marks({0, *ends, *(window for _, window, _ in asked)}),
+        "slices": [
+            [a, b, rows, round(rows / most, 3), ", ".join(scene.serves(s, a)) or "no query"]
+            for a, b, rows in zip(begins, ends, held, strict=True)
+        ],
+        "aged": [[i, j, rows] for (i, j), rows in sorted(flow.aged.items())],
+        "cut": [[k, rows] for k, rows in sorted(flow.cut.items())],
+        "queries": [[name, window, where] for name, window, where in asked],
+    }
+
+
+def _marks(ages: Iterable[int]) -> list[list[Any]]:
+    """Ages with their text and their place from 0 to 1: half by age, half by rank, so that no slice
+    is too narrow to be seen.
+    """
+    rising = sorted(ages)
+    last = max(len(rising) - 1, 1)
+    return [
+        [age, span(age) if age else "0", round((age / rising[-1] + k / last) / 2, 4)]
+        for k, age in enumerate(rising)
+    ]
+
+
+def frames(events: Iterable[Any], pick: bool = False, most: int = MOST) -> list[dict[str, Any]]:
+    """A picture for each committed batch, for ``most`` of them where there are more; the last is
+    always there.
+    """
+    scene, found = ChainScene(), []
+    for event in events:
+        scene.apply(event)
+        if isinstance(event, BatchCommitted) and (scene.ends or any(event.total)):
+            found.append(frame(scene, pick))
+    every = -(-len(found) // most) or 1
+    return [f for k, f in enumerate(found) if k % every == 0 or k == len(found) - 1]
+
+
+class Chain(Film):
+    """The chain of a run, with Back, Forward, Play and a slider; it opens on the last batch.
+
+    With ``pick`` a click on the boundary of two slices, or inside one, sets ``picked``: {"act":
+    "merge" or "split", "stream": index, "age": microseconds}, and "n", which differs from click to
+    click. Raises ValueError when the events are not those of a shared run with a committed batch.
+    """
+
+    _esm = script("base/svg.js", "slices/chain.js")
+    picked = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, events: Iterable[Any], pick: bool = False) -> None:
+        self.pick = pick
+        super().__init__(frames(events, pick))
+
+    def load(self, events: Iterable[Any]) -> None:
+        """Show another run, or the same one as far as it is now; see ``Film.update``."""
+        self.update(frames(events, self.pick))
+
+
+def table(events: Iterable[Any]) -> pd.DataFrame:
+    """Tuples held by batch, stream and slice: columns batch, stream, slice (from 1), until (seconds
+    of age), rows.
+    """
+    scene, found = ChainScene(), []
+    for event in events:
+        scene.apply(event)
+        if isinstance(event, BatchCommitted) and scene.start is not None:
+            for s, ends in sorted(scene.ends.items()):
+                each = zip(ends, scene.slices(s), strict=True)
+                found += [
+                    (event.batch, scene.start.streams[s], k, end / 1e6, rows)
+                    for k, (end, rows) in enumerate(each, 1)
+                ]
+    return pd.DataFrame(found, columns=["batch", "stream", "slice", "until", "rows"])

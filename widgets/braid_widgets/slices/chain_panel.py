@@ -1,0 +1,270 @@
+"""The panel of a shared join: its queries, what sharing costs (modelled), and a run on Spark whose
+chain is changed by clicks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import ipywidgets as W
+from braid.core.events import ChainSet
+
+from braid_widgets.base.charts import STYLE
+from braid_widgets.base.launcher import Launched, Launcher
+from braid_widgets.base.live import Follower
+from braid_widgets.base.queries import Asked, QueryTable
+from braid_widgets.slices.chain import Chain
+from braid_widgets.slices.strategies import charts
+
+BY_HAND = "given"
+"""What the control ``chain`` says once slices have been split or merged; the next launch is Mem-Opt
+again.
+"""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Streams that the panel offers, queries to begin with, and values of controls that suit
+    them.
+    """
+
+    label: str
+    streams: tuple[str, ...]
+    queries: tuple[Asked, ...]
+    controls: Mapping[str, Any]
+
+
+SOURCES = {
+    "arrivals": Source(
+        "synthetic streams r ⋈ s",
+        ("r", "s"),
+        (
+            Asked("alarm", "5 seconds"),
+            Asked("watch", "15 seconds"),
+            Asked("trend", "30 seconds", "r.u_s < 300000"),
+            Asked("season", "45 seconds", "r.u_s < 300000", on=False),
+        ),
+        dict(rate=20.0, sigma=0.3, join=0.05),
+    ),
+    "flights": Source(
+        "New York 2013: departures d ⋈ weather w",
+        ("d", "w"),
+        (
+            Asked("now", "1 hour"),
+            Asked("late", "3 hours", "d.delay >= 30"),
+            Asked("storm", "8 hours", "d.delay >= 30 AND w.wind >= 15"),
+            Asked("day", "d: 1 hour, w: 24 hours", "d.delay >= 60", on=False),
+        ),
+        dict(rate=0.01, sigma=0.2, join=0.33),
+    ),
+}
+
+
+class Served(Launched, Protocol):
+    """A run whose queries and slices can be changed; SharedRun is one."""
+
+    join: Any
+
+    @property
+    def queries(self) -> Sequence[Any]: ...
+
+    def add(self, name: str, windows: Mapping[str, str], where: Mapping[str, str]) -> None: ...
+
+    def remove(self, name: str) -> None: ...
+
+    def split(self, age: str, stream: str) -> None: ...
+
+    def merge(self, age: str, stream: str) -> None: ...
+
+    def rebalance(self, chain: str) -> None: ...
+
+
+class ChainPanel(Launcher):
+    """The table of queries, controls, what sharing them costs (modelled), and a run on Spark that
+    can be changed while it goes on.
+
+    ``launch`` gets the settings, ``queries`` (Asked, those that are on) among them, and returns the
+    run. On a running join the table adds and removes queries, a click on a boundary of the chain
+    merges there, one inside a slice splits it, and the control ``chain`` chooses it anew;
+    ``settle`` waits for such changes. ``defaults`` set controls by name: source, chain, rate,
+    sigma, join, overhead, batches, pace. Raises ValueError for a name that is not a control.
+    """
+
+    run: Served | None
+
+    def __init__(self, launch: Callable[[dict[str, Any]], Served], **defaults: Any) -> None:
+        source = SOURCES[defaults.get("source", "arrivals")]
+        self.film: Chain | None = None
+        self._tables = {name: s.queries for name, s in SOURCES.items()}
+        self._changes = ThreadPoolExecutor(1, "braid-changes")
+        self.table = QueryTable(source.streams, source.queries, self._edited)
+        super().__init__(launch, _inputs(), {**source.controls, **defaults})
+        self._source = self.inputs["source"].value
+        self.place = W.VBox(
+            [W.HTML("<i>Launch on Spark, and the chain is drawn here as it fills.</i>")]
+        )
+        self.outputs = [W.Output(layout=W.Layout(min_height="360px")) for _ in range(2)]
+        grid, *bars = self.children
+        self.children = (W.HTML(STYLE), self.table, grid, *bars, self.place, *self.outputs)
+        self.inputs["source"].observe(self._other, "value")
+        self.inputs["chain"].observe(self._rebalance, "value")
+        for name in ("rate", "sigma", "join", "overhead"):
+            self.inputs[name].observe(self._draw, "value")
+        self._draw()
+
+    def settings(self) -> dict[str, Any]:
+        chosen = super().settings()
+        kind = "memory" if chosen["chain"] == BY_HAND else chosen["chain"]
+        return chosen | {"chain": kind, "queries": self.table.active}
+
+    def follow(self, run: Any) -> Follower:
+        self._tell_chain(self.launched["chain"])
+        return super().follow(run)
+
+    def show(self, events: list[Any]) -> None:
+        if not any(isinstance(e, ChainSet) for e in events):
+            return
+        with self.lock:
+            if self.film is None:
+                self.film = Chain(events, pick=True)
+                self.film.observe(self._picked, "picked")
+                self.place.children = [self.film]
+            else:
+                self.film.load(events)
+
+    def settle(self, timeout: float | None = None) -> None:
+        """Wait until what was asked of the running join so far is done."""
+        self._changes.submit(lambda: None).result(timeout)
+
+    def _running(self) -> bool:
+        return self.run is not None and self.state in ("running", "paused")
+
+    def _edited(self, asked: tuple[Asked, ...]) -> None:
+        self._draw()
+        if self._running():
+            self._amend(lambda run: _serve(run, asked))
+
+    def _tell_chain(self, kind: str) -> None:
+        """Show what kind of chain there is, without choosing it anew."""
+        self.inputs["chain"].unobserve(self._rebalance, "value")
+        self.inputs["chain"].value = kind
+        self.inputs["chain"].observe(self._rebalance, "value")
+
+    def _rebalance(self, change: Any) -> None:
+        if self._running() and change["new"] != BY_HAND:
+            self._amend(lambda run: run.rebalance(change["new"]))
+
+    def _picked(self, change: Any) -> None:
+        pick = change["new"]
+        if not self._running():
+            self.fail(RuntimeError("no run is going on whose slices could be changed; launch one"))
+            return
+        age = f"{pick['age']} microseconds"
+        self._amend(lambda run: self._resliced(run, pick["act"], age, pick["stream"]))
+
+    def _resliced(self, run: Served, act: str, age: str, stream: int) -> None:
+        getattr(run, act)(age, list(run.join.streams)[stream])
+        self._tell_chain(BY_HAND)
+
+    def _amend(self, work: Callable[[Served], Any]) -> None:
+        """Change the running join, one change after the other; then the table says what is
+        served.
+        """
+        run = self.run
+        assert run is not None
+        self.message.value, self.error = "", None
+        self._changes.submit(self._amended, run, work)
+
+    def _amended(self, run: Served, work: Callable[[Served], Any]) -> None:
+        try:
+            work(run)
+        except Exception as error:
+            self.fail(error)
+        with self.lock:
+            if run is self.run and run.isActive:
+                self.table.switch(q.name for q in run.queries)
+                self._draw()
+
+    def _other(self, change: Any) -> None:
+        """Another source has queries and controls of its own; those of the one before are kept."""
+        self._tables[self._source], self._source = self.table.queries, change["new"]
+        source = SOURCES[self._source]
+        self.table.load(source.streams, self._tables[self._source])
+        for name, value in source.controls.items():
+            self.inputs[name].value = value
+        self._draw()
+
+    def _draw(self, change: Any = None) -> None:
+        """What sharing the queries costs."""
+        chosen = {name: self.inputs[name].value for name in ("rate", "sigma", "join", "overhead")}
+        try:
+            drawn = [
+                c._repr_mimebundle_()
+                for c in charts(self.table.active, self.table.streams, **chosen)
+            ]
+        except ValueError as error:
+            drawn = [{"text/plain": str(error)}, {"text/plain": ""}]
+        for output, data in zip(self.outputs, drawn, strict=True):
+            output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
+
+
+def _serve(run: Served, asked: Sequence[Asked]) -> None:
+    """Have the run serve those that are on, and no others; one that was edited goes and comes
+    again.
+
+    Raises ValueError for a query that the run cannot serve, before it is asked to.
+    """
+    streams, served = list(run.join.streams), {q.name: q for q in run.queries}
+    wanted = {q.name: (q.windows(streams), q.selections(streams)) for q in asked if q.on}
+    new = {name: run.join.query(name, *what, None, None) for name, what in wanted.items()}
+    changed = {
+        n
+        for n in new.keys() & served.keys()
+        if (new[n].windows, new[n].where) != (served[n].windows, served[n].where)
+    }
+    for name in (n for n in wanted if n not in served):
+        run.add(name, *wanted[name])
+    for name in (n for n in served if n not in wanted or n in changed):
+        run.remove(name)
+        if name in changed:
+            run.add(name, *wanted[name])
+
+
+def _inputs() -> dict[str, Any]:
+    style: dict[str, Any] = {
+        "style": {"description_width": "150px"},
+        "layout": W.Layout(width="auto"),
+    }
+    kinds = {
+        "Mem-Opt (least state)": "memory",
+        "CPU-Opt (fewest comparisons)": "cpu",
+        "auto": "auto",
+        "by hand": BY_HAND,
+    }
+    return {
+        "source": W.Dropdown(
+            description="streams", options=[(s.label, name) for name, s in SOURCES.items()], **style
+        ),
+        "chain": W.Dropdown(description="chain", options=kinds, **style),
+        "rate": W.BoundedFloatText(
+            description="rate λ (tuples/s)", min=0.001, max=1000, value=20.0, **style
+        ),
+        "sigma": W.BoundedFloatText(
+            description="selection passes Sσ", min=0, max=1, step=0.05, value=0.3, **style
+        ),
+        "join": W.BoundedFloatText(
+            description="join selectivity S⋈", min=0, max=1, step=0.01, value=0.05, **style
+        ),
+        "overhead": W.BoundedFloatText(
+            description="C_sys (comparisons)", min=0, max=1000, step=0.5, value=2.5, **style
+        ),
+        "batches": W.BoundedIntText(
+            description="micro-batches", min=1, max=1000, value=60, **style
+        ),
+        "pace": W.BoundedFloatText(
+            description="pace (s per batch)", min=0, max=60, step=0.25, value=0.5, **style
+        ),
+    }

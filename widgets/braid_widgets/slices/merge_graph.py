@@ -1,0 +1,133 @@
+"""The merge graph: which slices of a chain to merge is a shortest path (Wang 2008, section 7.2,
+Fig. 7.3). All modelled.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from braid.papers.slices import cuts as slices
+from braid.papers.slices.cuts import Statistics
+
+from braid_widgets.base.charts import GREY, TEMPLATE, Chart
+from braid_widgets.base.colours import MIGRATION
+
+FEW = 6
+"""Windows up to which every edge has its cost written on it."""
+
+
+def edges(windows: slices.Chain, statistics: Statistics, chain: slices.Chain) -> pd.DataFrame:
+    """The edges of the graph: i, j, start, end (w_i and w_j), cost_modelled (comparisons per unit
+    of time), chosen.
+    """
+    ends = (0.0, *windows)
+    path = set(pairwise([0, *(windows.index(w) + 1 for w in chain)]))
+    rows = [
+        (i, j, ends[i], ends[j], cost, (i, j) in path)
+        for i, j, cost in slices.merge_graph(windows, statistics)
+    ]
+    return pd.DataFrame(rows, columns=["i", "j", "start", "end", "cost_modelled", "chosen"])
+
+
+def figure(
+    windows: slices.Chain, statistics: Statistics, title: str = "", unit: str = "s"
+) -> Chart:
+    """Fig. 7.3 for one stream: nodes are windows, an edge (i, j) is one slice from w_i to w_j, and
+    the CPU-Opt chain stands out.
+
+    Raises ValueError as ``slices.cpu_chain`` does.
+    """
+    chain = slices.cpu_chain(windows, statistics)
+    table, plot = edges(windows, statistics, chain), go.Figure()
+    for chosen, name, colour, wide in (
+        (False, "other slices", GREY, 1),
+        (True, "CPU-Opt chain", MIGRATION, 4),
+    ):
+        mine = table[table["chosen"] == chosen]
+        if len(mine):
+            plot.add_traces(_arcs(mine, name, colour, wide, len(windows) <= FEW, unit))
+    ends = [0.0, *windows]
+    texts = [f"{w:.3g}" for w in ends]
+    nodes = dict(size=11 if len(ends) > 14 else 22, color="#2f6fde")
+    plot.add_trace(
+        go.Scatter(
+            x=list(range(len(ends))),
+            y=[0] * len(ends),
+            mode="markers",
+            marker=nodes,
+            showlegend=False,
+            text=[f"w{k} = {t} {unit}" for k, t in enumerate(texts)],
+            hoverinfo="text",
+        )
+    )
+    kept, all_cost = (
+        slices.chain_cost(chain, windows, statistics),
+        slices.chain_cost(windows, windows, statistics),
+    )
+    told = (
+        f"CPU-Opt keeps {len(chain)} of {len(windows)} slices: {_brief(kept)} comparisons per "
+        f"{unit}, Mem-Opt {_brief(all_cost)}"
+    )
+    told += f", C<sub>sys</sub> = {statistics.overhead:.3g}"
+    head = f"{title or 'Merge graph'} (modelled)<br><sub>{told}</sub>"
+    ages = dict(
+        tickvals=list(range(len(ends))),
+        ticktext=texts,
+        title=f"window ({unit})",
+        showgrid=False,
+        zeroline=False,
+    )
+    spans = dict(visible=False, range=[-0.1 * len(windows), 1.15 * len(windows)])
+    plot.update_layout(
+        template=TEMPLATE, title=dict(text=head, y=0.96, yanchor="top"), xaxis=ages, yaxis=spans
+    )
+    plot.update_layout(
+        height=390, margin_t=80, legend=dict(orientation="h", y=1.08, x=1, xanchor="right")
+    )
+    return Chart("merge graph", plot, table)
+
+
+def _arcs(
+    table: pd.DataFrame, name: str, colour: str, wide: int, told: bool, unit: str
+) -> list[go.Scatter]:
+    """Half-ellipses from node to node, and at the top of each what it costs."""
+    turn = np.append(np.linspace(0, np.pi, 25), np.nan)
+    i, j = table["i"].to_numpy(float)[:, None], table["j"].to_numpy(float)[:, None]
+    x, y = (i + j) / 2 - (j - i) / 2 * np.cos(turn), (j - i) * np.sin(turn)
+    faint = 1.0 if wide > 1 else max(0.15, min(0.7, 12 / len(table)))
+    line = go.Scatter(
+        x=x.ravel(),
+        y=y.ravel(),
+        mode="lines",
+        name=name,
+        line=dict(color=colour, width=wide),
+        opacity=faint,
+        hoverinfo="skip",
+        connectgaps=False,
+    )
+    said = [
+        f"from {r.start:.3g} to {r.end:.3g} {unit}: {_brief(r.cost_modelled)} comparisons per "
+        f"{unit}"
+        for r in table.itertuples()
+    ]
+    tops = go.Scatter(
+        x=((i + j) / 2).ravel(),
+        y=(j - i).ravel(),
+        mode="markers+text" if told else "markers",
+        showlegend=False,
+        marker=dict(size=9 if told else 5, color=colour, opacity=faint),
+        text=[_brief(c) for c in table["cost_modelled"]],
+        textposition="top center",
+        hovertext=said,
+        hoverinfo="text",
+    )
+    return [line, tops]
+
+
+def _brief(cost: float) -> str:
+    """Three digits, with k for thousands and M for millions."""
+    size, unit = next((s for s in ((1e6, "M"), (1e3, "k")) if cost >= s[0]), (1.0, ""))
+    return f"{cost / size:.3g}{unit}"

@@ -1,0 +1,272 @@
+"""The ring of a shared join: which ages of each stream every host holds, in which logical slices,
+how much, and for which queries.
+
+A function of events alone: ``frames`` folds them, ``SharedRing`` shows them, live or recorded, and
+is its own static twin. Source: Wang 2008, chapters 19 (logical slices, Lemma 9) and 21 (hosts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pandas as pd
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    ChainFilled,
+    ChainSet,
+    QueryAdded,
+    QueryRemoved,
+    RunStarted,
+)
+
+from braid_widgets.base.film import Film, script
+from braid_widgets.psp.ring import MOST
+
+
+class Piece(NamedTuple):
+    """The part of a logical slice that a host holds: ages in microseconds, the slice's number from
+    the youngest, tuples.
+    """
+
+    stream: int
+    host: int
+    first: int
+    last: int
+    slice: int
+    rows: int
+
+
+@dataclass
+class SharedScene:
+    """What is to be seen of a shared ring: fold events into it, in order, with ``apply``.
+
+    ``chains`` are by stream; ``blocks`` maps a live block to (stream, host, rows), ``slices`` to
+    the slice that it lies in; ``planned`` counts batches.
+    """
+
+    start: RunStarted | None = None
+    last: BatchCommitted | None = None
+    queries: dict[str, QueryAdded] = field(default_factory=dict)
+    chains: dict[int, ChainSet] = field(default_factory=dict)
+    blocks: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    slices: dict[int, int] = field(default_factory=dict)
+    planned: int = 0
+
+    def apply(self, event: Any) -> None:
+        """Fold one event in. Kinds that have nothing to show here are passed over."""
+        if isinstance(event, RunStarted):
+            self.start = event
+        elif isinstance(event, QueryAdded):
+            self.queries[event.name] = event
+        elif isinstance(event, QueryRemoved):
+            self.queries.pop(event.name, None)
+        elif isinstance(event, ChainSet):
+            self.chains[event.stream] = event
+        elif isinstance(event, ChainFilled):
+            self.slices |= {id: k for k, ids in enumerate(event.blocks) for id in ids}
+        elif isinstance(event, BatchPlanned):
+            self.planned += 1
+        elif isinstance(event, BatchCommitted):
+            self._commit(event)
+
+    def _commit(self, event: BatchCommitted) -> None:
+        for id in event.dropped:
+            self.blocks.pop(id, None)
+            self.slices.pop(id, None)
+        for id, stream, _, _, hosts, rows, _ in event.blocks:
+            self.blocks[id] = (stream, hosts[0], rows)
+        self.last = event
+
+    def pieces(self) -> list[Piece]:
+        """By stream and age, from the youngest. What waits for the next batch to move on counts
+        where it lies.
+        """
+        found = []
+        for stream, chain in sorted(self.chains.items()):
+            held = self._held(stream)
+            for (first, _), (last, host) in pairwise([(0, -1), *chain.nodes]):
+                cuts = [first, *(e for e in chain.ends if first < e < last), last]
+                mine = [(a, b, sum(e <= a for e in chain.ends)) for a, b in pairwise(cuts)]
+                rows = _shared_out(held.get(host, {}), [number for *_, number in mine])
+                found += [
+                    Piece(stream, host, a, b, number, n)
+                    for (a, b, number), n in zip(mine, rows, strict=True)
+                ]
+        return found
+
+    def _held(self, stream: int) -> dict[int, dict[int, int]]:
+        """Tuples by host and slice."""
+        found: dict[int, dict[int, int]] = {}
+        for id, (of, host, rows) in self.blocks.items():
+            if of == stream:
+                at = found.setdefault(host, {})
+                at[self.slices.get(id, 0)] = at.get(self.slices.get(id, 0), 0) + rows
+        return found
+
+
+def _shared_out(held: dict[int, int], numbers: list[int]) -> list[int]:
+    """Tuples by slice, for the slices that a host should have: what is of another one counts to the
+    nearest.
+    """
+    rows = dict.fromkeys(numbers, 0)
+    for number, n in held.items():
+        rows[min(numbers, key=lambda own: abs(own - number))] += n
+    return [rows[number] for number in numbers]
+
+
+def frame(scene: SharedScene) -> dict[str, Any]:
+    """One picture, as shared_ring.js draws it. Raises ValueError when the events are not those of a
+    shared run with a batch.
+    """
+    if scene.start is None or scene.last is None or not scene.chains:
+        raise ValueError(
+            "these events tell of no shared ring; this view needs a run of SharedJoin, with a "
+            "batch or more"
+        )
+    last, pieces = scene.last, scene.pieces()
+    hosts, streams = scene.start.hosts, list(scene.start.streams)
+    fullest = [max([1, *(p.rows for p in pieces if p.stream == s)]) for s in range(len(streams))]
+    stored = [
+        [sum(p.rows for p in pieces if (p.host, p.stream) == (h, s)) for s in range(len(streams))]
+        for h in range(hosts)
+    ]
+    return {
+        "title": f"{_fed(scene)} of {scene.start.batches or '?'} batches · shared ring of "
+        f"{' ⋈ '.join(streams)}",
+        "note": _note(scene),
+        "batch": f"batch {last.batch}",
+        "hosts": hosts,
+        "streams": streams,
+        "pieces": [
+            [
+                p.stream,
+                p.host,
+                f"{_told(p.first)} to {_told(p.last)}",
+                p.rows,
+                round(p.rows / full, 3),
+                _served(scene, p),
+            ]
+            for p, full in ((p, fullest[p.stream]) for p in pieces)
+        ],
+        "stretches": [[s, host, _between(a, b), a == 0] for s, host, a, b in _stretches(scene)],
+        "stored": stored,
+        "mean": sum(map(sum, stored)) / hosts,
+        "live": last.live,
+        "queries": [
+            _query(scene, q)
+            for q in sorted(scene.queries.values(), key=lambda q: max(q.windows.values()))
+        ],
+        "probed": sum(last.host_probed),
+        "sent": sum(last.host_arrived),
+    }
+
+
+def _stretches(scene: SharedScene) -> list[tuple[int, int, int, int]]:
+    """Stream, host, and the ages between which the host holds it."""
+    chains = sorted(scene.chains.items())
+    return [
+        (s, host, a, b)
+        for s, chain in chains
+        for (a, _), (b, host) in pairwise([(0, -1), *chain.nodes])
+    ]
+
+
+def _between(first: int, last: int) -> str:
+    """Two ages, with the unit once where both have it."""
+    low, high = _told(first), _told(last)
+    number, _, unit = low.partition(" ")
+    return f"{number}–{high}" if high.endswith(f" {unit}") or not first else f"{low}–{high}"
+
+
+def _fed(scene: SharedScene) -> int:
+    """Batches of input so far: a change of queries or slices is committed as a batch without
+    any.
+    """
+    assert scene.start is not None
+    return min(scene.planned, scene.start.batches or scene.planned)
+
+
+def _note(scene: SharedScene) -> str:
+    assert scene.last is not None
+    fresh = {c.reason for c in scene.chains.values() if c.batch == scene.last.batch}
+    chain = f" · ages shared out anew ({', '.join(sorted(fresh))})" if fresh else ""
+    return (
+        f"measured on Spark · {scene.last.results:,} results for {len(scene.queries)} "
+        f"queries{chain}"
+    )
+
+
+def _served(scene: SharedScene, p: Piece) -> list[str]:
+    """The queries that a piece of a slice is there for (Lemma 9)."""
+    assert scene.start is not None
+    alias = scene.start.streams[p.stream]
+    return [q.name for q in scene.queries.values() if q.windows[alias] > p.first]
+
+
+def _query(scene: SharedScene, q: QueryAdded) -> dict[str, Any]:
+    """A query, and how much of each stretch of ages it uses, from 0 to 1."""
+    assert scene.start is not None
+    used = []
+    for s, host, a, b in _stretches(scene):
+        reach = q.windows[scene.start.streams[s]]
+        used.append([s, host, round(min(1.0, max(0, reach - a) / (b - a)), 3)])
+    where = " AND ".join(f"{alias}: {sql}" for alias, sql in q.where.items() if sql)
+    windows = ", ".join(f"{alias} {_told(w)}" for alias, w in q.windows.items())
+    return {"name": q.name, "windows": windows, "where": where, "used": used}
+
+
+def _told(micros: int) -> str:
+    """An age with its unit, as short as it goes."""
+    seconds = micros / 1e6
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s" if seconds else "0"
+
+
+def frames(events: Iterable[Any], most: int = MOST) -> list[dict[str, Any]]:
+    """A picture for each committed batch, for ``most`` of them where there are more; the last is
+    always there.
+    """
+    scene, found = SharedScene(), []
+    for event in events:
+        scene.apply(event)
+        if isinstance(event, BatchCommitted):
+            found.append(frame(scene))
+    every = -(-len(found) // most) or 1
+    return [f for k, f in enumerate(found) if k % every == 0 or k == len(found) - 1]
+
+
+class SharedRing(Film):
+    """The ring of a shared run, with Back, Forward, Play and a slider; it opens on the last batch.
+
+    Raises ValueError when the events are not those of a shared run with a committed batch.
+    """
+
+    _esm = script("base/svg.js", "psp/annulus.js", "slices/shared_ring.js")
+
+    def __init__(self, events: Iterable[Any]) -> None:
+        super().__init__(frames(events))
+
+    def load(self, events: Iterable[Any]) -> None:
+        """Show another run, or the same one as far as it is now; see ``Film.update``."""
+        self.update(frames(events))
+
+
+def table(events: Iterable[Any]) -> pd.DataFrame:
+    """Tuples stored by batch, stream, host and logical slice: columns batch, stream, host, slice,
+    rows.
+    """
+    scene, found = SharedScene(), []
+    for event in events:
+        scene.apply(event)
+        if isinstance(event, BatchCommitted) and scene.start is not None:
+            found += [
+                (event.batch, scene.start.streams[p.stream], p.host, p.slice, p.rows)
+                for p in scene.pieces()
+            ]
+    return pd.DataFrame(found, columns=["batch", "stream", "host", "slice", "rows"])

@@ -1,0 +1,107 @@
+"""The panel of a shared ring: hosts and queries, and a run on Spark that is watched live and whose
+ages are shared out anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import ipywidgets as W
+from braid.core.events import ChainSet
+
+from braid_widgets.base.launcher import Launched, Launcher, State
+from braid_widgets.base.queries import Asked, QueryTable
+from braid_widgets.slices.shared_ring import SharedRing
+
+
+class Shareable(Launched, Protocol):
+    """A run whose ages can be shared out anew; SharedRun is one."""
+
+    def rebalance(self, chain: str) -> None: ...
+
+
+class SharedRingPanel(Launcher):
+    """The table of queries, controls, Launch, Pause, Stop, and the ring; queries that are changed
+    are served by the next launch.
+
+    ``launch`` gets the settings, ``queries`` (Asked, those that are on) among them, and returns the
+    run. *Share out anew* deploys a running ring by the selectivities seen so far (section 21.3).
+    ``asked`` are the queries to begin with, over ``streams``. ``defaults`` set controls by name:
+    hosts, month, days, batches, pace. Raises ValueError for a name that is not a control, and for a
+    query that cannot be asked of the streams.
+    """
+
+    run: Shareable | None
+
+    def __init__(
+        self,
+        launch: Callable[[dict[str, Any]], Shareable],
+        streams: Iterable[str],
+        asked: Iterable[Asked],
+        **defaults: Any,
+    ) -> None:
+        self.table = QueryTable(tuple(streams), asked)
+        self.view: SharedRing | None = None
+        self._changes = ThreadPoolExecutor(1, "braid-changes")
+        self.anew = W.Button(
+            description="Share out anew", icon="refresh", tooltip="by the selectivities seen so far"
+        )
+        self.anew.on_click(self._rebalance)
+        super().__init__(launch, _inputs(), defaults)
+        self.bar.children = (*self.bar.children[:-1], self.anew, self.status)
+        self.place = W.VBox(
+            [W.HTML("<i>Launch on Spark, and the ring is drawn here as it fills.</i>")]
+        )
+        self.children = (self.table, *self.children, self.place)
+
+    def settings(self) -> dict[str, Any]:
+        return super().settings() | {"queries": self.table.active}
+
+    def become(self, state: State, text: str | None = None) -> None:
+        super().become(state, text)
+        self.anew.disabled = self.pause.disabled
+
+    def show(self, events: list[Any]) -> None:
+        if not any(isinstance(e, ChainSet) for e in events):
+            return
+        with self.lock:
+            if self.view is None:
+                self.view = SharedRing(events)
+                self.place.children = [self.view]
+            else:
+                self.view.load(events)
+
+    def settle(self, timeout: float | None = None) -> None:
+        """Wait until what was asked of the running ring so far is done."""
+        self._changes.submit(lambda: None).result(timeout)
+
+    def _rebalance(self, button: Any) -> None:
+        assert self.run is not None
+        self.message.value, self.error = "", None
+        self._changes.submit(self._amended, self.run)
+
+    def _amended(self, run: Shareable) -> None:
+        try:
+            run.rebalance("memory")
+        except Exception as error:
+            self.fail(error)
+
+
+def _inputs() -> dict[str, Any]:
+    style: dict[str, Any] = {
+        "style": {"description_width": "130px"},
+        "layout": W.Layout(width="auto"),
+    }
+    return {
+        "hosts": W.BoundedIntText(description="hosts J", min=1, max=24, value=4, **style),
+        "month": W.BoundedIntText(description="month of 2013", min=1, max=12, value=2, **style),
+        "days": W.BoundedIntText(description="days", min=1, max=31, value=3, **style),
+        "batches": W.BoundedIntText(
+            description="micro-batches", min=1, max=1000, value=24, **style
+        ),
+        "pace": W.BoundedFloatText(
+            description="pace (s per batch)", min=0, max=60, step=0.25, value=0.0, **style
+        ),
+    }

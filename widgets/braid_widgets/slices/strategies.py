@@ -1,0 +1,136 @@
+"""What a table of queries costs, shared in different ways: the equations of Wang 2008 for what an
+analyst typed. All modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+
+import pandas as pd
+import plotly.graph_objects as go
+from braid.join import micros
+from braid.papers.slices import cost as costs
+from braid.papers.slices import cuts as slices
+from braid.papers.slices.cost import Cost, Shared
+from braid.papers.slices.cuts import Statistics
+from plotly.subplots import make_subplots
+
+from braid_widgets.base.charts import TEMPLATE, Chart
+from braid_widgets.base.queries import Asked
+from braid_widgets.slices import merge_graph
+
+PARTS = {
+    "probe": "#2f6fde",
+    "route": "#d9480f",
+    "purge": "#868e96",
+    "union": "#862e9c",
+    "filter": "#2b8a3e",
+    "split": "#f08c00",
+}
+"""What comparisons are for, as in ``costs.Cost``, and their colours."""
+
+
+def modelled(
+    queries: Sequence[Asked], streams: Sequence[str], rate: float, sigma: float, join: float
+) -> Shared:
+    """The queries as the equations of chapters 4 and 5 have them: rates alike, windows (seconds)
+    those of the first stream, one selection on it, sigma.
+
+    A query with a selection whose window is not longer than that of one without saves no state, and
+    counts as one without. Equal windows are told apart by a billionth. Raises ValueError when all
+    queries select, for which there is no equation.
+    """
+    asked = sorted((_seconds(q, streams), bool(q.where)) for q in queries)
+    plain = max((k for k, (_, selects) in enumerate(asked, 1) if not selects), default=0)
+    if not plain:
+        raise ValueError(
+            "every query has a selection; the equations of chapters 4 and 5 are for one or more "
+            "without"
+        )
+    return Shared(
+        rate, tuple(w * (1 + 1e-9 * k) for k, (w, _) in enumerate(asked)), sigma, join, plain
+    )
+
+
+def _seconds(query: Asked, streams: Sequence[str]) -> float:
+    return micros(query.windows(streams)[streams[0]], "window") / 1e6
+
+
+def statistics(q: Shared, overhead: float) -> tuple[slices.Chain, Statistics]:
+    """Distinct windows, and what the chain of the first stream costs by."""
+    near = [round(w, 6) for w in q.windows]
+    windows = slices.memory_chain(near)
+    counts = tuple(near.count(w) for w in windows)
+    passing = tuple(1.0 if w <= round(q.reach, 6) else q.sigma for w in windows)
+    return windows, Statistics(
+        (q.rate, q.rate), q.join, (passing, (1.0,) * len(windows)), overhead, counts
+    )
+
+
+def compared(q: Shared, chain: slices.Chain) -> dict[str, Cost]:
+    """The cost of each strategy; ``chain`` is CPU-Opt's, of distinct windows. Without a selection
+    there is no partition.
+    """
+    last = {round(w, 6): w for w in q.windows}
+    found = {"isolated": costs.isolated(q), "pull-up": costs.pull_up(q)}
+    found |= {"partition": costs.partition(q)} if q.selective else {}
+    same = len(chain) == len(last)
+    found["state slices" if same else "slices, Mem-Opt"] = costs.state_slice(
+        q, tuple(last.values())
+    )
+    return (
+        found
+        if same
+        else found | {"slices, CPU-Opt": costs.state_slice(q, tuple(last[w] for w in chain))}
+    )
+
+
+def strategies(found: Mapping[str, Cost]) -> Chart:
+    """State and comparisons of each strategy, by Eq. 4.1, 4.2 and 5.1, side by side. Modelled."""
+    names = list(found)
+    titles = ["state (tuples, modelled)", "comparisons per second (modelled)"]
+    plot = make_subplots(1, 2, subplot_titles=titles, horizontal_spacing=0.1)
+    memory = [found[n].memory for n in names]
+    text = [f"{m:,.0f}" for m in memory]
+    plot.add_trace(
+        go.Bar(
+            x=names, y=memory, text=text, marker_color="#1098ad", name="state", showlegend=False
+        ),
+        row=1,
+        col=1,
+    )
+    for part, colour in PARTS.items():
+        values = [getattr(found[n], part) for n in names]
+        if any(values):
+            plot.add_trace(go.Bar(x=names, y=values, name=part, marker_color=colour), row=1, col=2)
+    legend = dict(orientation="h", x=0.55, y=-0.15)
+    layout = dict(
+        template=TEMPLATE, height=360, barmode="stack", margin=dict(t=90, b=40), legend=legend
+    )
+    plot.update_layout(
+        title=dict(
+            text="The same queries, run in different ways (modelled)", y=0.96, yanchor="top"
+        ),
+        **layout,
+    )
+    kinds = [f.name for f in fields(Cost)]
+    rows = [(name, kind, getattr(cost, kind)) for name, cost in found.items() for kind in kinds]
+    return Chart("strategies", plot, pd.DataFrame(rows, columns=["strategy", "what", "modelled"]))
+
+
+def charts(
+    queries: Sequence[Asked],
+    streams: Sequence[str],
+    rate: float,
+    sigma: float,
+    join: float,
+    overhead: float,
+) -> list[Chart]:
+    """The strategies side by side, and the merge graph of the first stream. Raises ValueError as
+    ``modelled`` does.
+    """
+    q = modelled(queries, streams, rate, sigma, join)
+    windows, known = statistics(q, overhead)
+    graph = merge_graph.figure(windows, known, f"Merge graph of {streams[0]}")
+    return [strategies(compared(q, slices.cpu_chain(windows, known))), graph]

@@ -1,0 +1,1 @@
+"""Views of grids: Elseidy 2014."""

@@ -1,0 +1,218 @@
+"""The time line: ILF over ILF* with its bound, migrations, |R|/|S| (Elseidy 2014, figure 5k), and
+measured rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from itertools import product
+from math import isfinite
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+from braid.core.events import BatchCommitted, RunStarted
+from plotly.subplots import make_subplots
+
+from braid_widgets.base import colours
+from braid_widgets.base.charts import TEMPLATE, Chart
+from braid_widgets.base.fold import Scene
+from braid_widgets.base.metrics import Point
+
+BOUND = 1.25
+"""Theorem 4.1: ILF <= 1.25 ILF*, for J a power of two, 1/J <= |R|/|S| <= J and tuples of one
+size.
+"""
+
+
+CAP = 2.0
+"""Where the axis of the ratio ends; before both streams flow, the ratio of a mapping can be as
+large as J.
+"""
+
+
+def history(events: Iterable[Any]) -> list[Point]:
+    """The numbers of every batch of a run, however long."""
+    scene, points = Scene(), []
+    for event in events:
+        scene.apply(event)
+        if isinstance(event, BatchCommitted):
+            points.append(scene.points[-1])
+    return points
+
+
+def spans(points: Sequence[Point]) -> list[tuple[int, int]]:
+    """Batches [first, last] of each stretch of migration."""
+    found: list[tuple[int, int]] = []
+    for p in points:
+        if p.migrating and found and found[-1][1] == p.batch - 1:
+            found[-1] = (found[-1][0], p.batch)
+        elif p.migrating:
+            found.append((p.batch, p.batch))
+    return found
+
+
+def data(scene: Scene) -> dict[str, Any]:
+    """What the stage paints of the time line, of the last batches kept."""
+    points = list(scene.points)
+    gridded = any(p.ilf_mapping is not None for p in points)
+    scale = {"floor": 1, "ceiling": 1.3, "cap": CAP, "bound": BOUND} if gridded else {}
+    ratio = {
+        "name": _ratio_name(gridded),
+        "colour": "ratio",
+        "values": _ratios(points, gridded),
+        **scale,
+    }
+    names = [*scene.streams[:2], "R", "S"]
+    sides = {
+        "name": f"|{names[0]}| / |{names[1]}|",
+        "colour": "sides",
+        "values": _round(map(_sides, points)),
+    }
+    panels = [{"curves": [ratio, sides]}]
+    if not scene.modelled:
+        rate = {
+            "name": "tuples in per second",
+            "colour": "throughput",
+            "values": _round(p.rows_per_second for p in points),
+        }
+        made = {
+            "name": "results per second",
+            "colour": "results",
+            "values": _round(p.results_per_second for p in points),
+        }
+        panels.append({"curves": [rate, made]})
+    return {
+        "title": _title(scene.modelled, gridded),
+        "axis": "batch (the first is 0)",
+        "batch": [p.batch for p in points],
+        "last": (scene.start.batches or 1) - 1 if scene.start else 0,
+        "migrations": spans(points),
+        "panels": panels,
+    }
+
+
+def _title(modelled: bool, gridded: bool) -> str:
+    mapping = "ILF of the grid / ILF* of an oracle · dashed: bound 1.25 · shaded: migrating"
+    first = mapping if gridded else "Most stored on a host / ILF* of an oracle"
+    return first + (" · modelled run" if modelled else " · measured rates")
+
+
+def _ratio_name(gridded: bool) -> str:
+    return "ILF / ILF*" if gridded else "most stored / ILF*"
+
+
+def _ratios(points: Sequence[Point], gridded: bool) -> list[float | None]:
+    return _round(p.ratio if gridded else p.ratio_stored for p in points)
+
+
+def _sides(p: Point) -> float:
+    return p.live[0] / p.live[1] if len(p.live) > 1 and p.live[1] else float("nan")
+
+
+def _round(values: Iterable[float]) -> list[float | None]:
+    """Four significant digits; None for what is not a number, as JSON has no NaN."""
+    return [float(f"{v:.4g}") if isfinite(v) else None for v in values]
+
+
+def table(events: Iterable[Any]) -> pd.DataFrame:
+    """One row per batch: everything in Point, with the ratios and rates."""
+    columns = ("ratio_stored", "rows_per_second", "results_per_second")
+    rows = [asdict(p) | {c: getattr(p, c) for c in columns} for p in history(events)]
+    return pd.DataFrame(rows, columns=[*Point.__dataclass_fields__, *columns])
+
+
+def figure(events: Iterable[Any]) -> Chart:
+    """The time line of a whole run; the lower panel (measured rates) is absent when the run is
+    modelled.
+    """
+    events = list(events)
+    scene, points = _outline(events), history(events)
+    gridded, rows = any(p.ilf_mapping is not None for p in points), 1 if scene.modelled else 2
+    plot = make_subplots(
+        rows, 1, shared_xaxes=True, vertical_spacing=0.1, specs=[[{"secondary_y": True}]] * rows
+    )
+    x, names = [p.batch for p in points], [*scene.streams[:2], "R", "S"]
+    _curve(
+        plot, x, _round(map(_sides, points)), f"|{names[0]}| / |{names[1]}|", colours.SIDES, 1, True
+    )
+    _curve(
+        plot, x, ratios := _ratios(points, gridded), _ratio_name(gridded), colours.RATIO, 1, False
+    )
+    if gridded:
+        _bound(plot, max([1.3, *(min(CAP, 1.02 * v) for v in ratios if v is not None)]))
+    if not scene.modelled:
+        _curve(
+            plot,
+            x,
+            _round(p.rows_per_second for p in points),
+            "tuples in per second",
+            colours.THROUGHPUT,
+            2,
+            False,
+        )
+        _curve(
+            plot,
+            x,
+            _round(p.results_per_second for p in points),
+            "results per second",
+            colours.RESULTS,
+            2,
+            True,
+        )
+    shade = dict(fillcolor=colours.MIGRATION, opacity=0.25, line_width=0)
+    for (first, last), row in product(spans(points), range(1, rows + 1)):
+        plot.add_vrect(first - 0.5, last + 0.5, row=row, col=1, **shade)
+    plot.update_xaxes(title="batch (the first is 0)", row=rows, col=1)
+    plot.update_layout(
+        template=TEMPLATE, title=dict(text=_title(scene.modelled, gridded), font=dict(size=15))
+    )
+    plot.update_layout(showlegend=False, height=140 + 180 * rows, margin=dict(t=60, b=50))
+    return Chart("time line", plot, table(events))
+
+
+def _bound(plot: go.Figure, top: float) -> None:
+    dashed = dict(color=colours.BOUND, dash="dash")
+    label = dict(text=f"bound {BOUND}", font=dict(color=colours.BOUND))
+    place = dict(row=1, col=1, secondary_y=False)
+    plot.add_hline(BOUND, line=dashed, annotation=label, annotation_position="top left", **place)
+    plot.update_yaxes(range=[0.98, top], row=1, col=1, secondary_y=False)
+
+
+def _outline(events: Iterable[Any]) -> Scene:
+    scene = Scene()
+    for event in events:
+        if isinstance(event, RunStarted):
+            scene.apply(event)
+    return scene
+
+
+def _curve(
+    plot: go.Figure,
+    x: list[int],
+    y: list[float | None],
+    name: str,
+    colour: str,
+    row: int,
+    right: bool,
+) -> None:
+    line = go.Scatter(
+        x=x,
+        y=y,
+        name=name,
+        mode="lines" if len(x) > 1 else "markers",
+        line=dict(color=colour, width=2),
+    )
+    plot.add_trace(line, row=row, col=1, secondary_y=right)
+    plot.update_yaxes(
+        title=dict(text=name, font=dict(color=colour)),
+        rangemode="tozero",
+        row=row,
+        col=1,
+        secondary_y=right,
+    )
+    if right:
+        plot.update_yaxes(
+            showgrid=False, tickmode="auto", nticks=5, row=row, col=1, secondary_y=True
+        )
