@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 settings.register_profile("braid", deadline=None)  # a busy machine is no reason to fail
-settings.load_profile("braid")
+settings.register_profile("quick", deadline=None, max_examples=5, stateful_step_count=10)
+settings.load_profile("quick" if os.environ.get("BRAID_QUICK") else "braid")
 
 HERE = Path(__file__).parent
 FOLDERS = ("unit", "spark", "notebooks", "browser")
