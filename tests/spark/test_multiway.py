@@ -25,7 +25,7 @@ from braid.launch import workload
 from braid.model.simulate import simulate
 from braid.workloads import flights, vectors
 from braid.workloads.arrivals import Arrivals
-from braid.workloads.tpch import Workload
+from braid.workloads.base import Workload
 from local import LocalRun
 from oracle import PLACEMENTS, Ids, differ, expected, found, frames, local, serves, tables, until
 from pyspark.sql import SparkSession

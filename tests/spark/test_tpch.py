@@ -11,7 +11,8 @@ import duckdb
 import numpy as np
 import pytest
 from braid.workloads import tpch
-from braid.workloads.tpch import WORKLOADS, Workload
+from braid.workloads.base import Workload
+from braid.workloads.tpch import WORKLOADS
 from braid.workloads.zipf import zipf
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F

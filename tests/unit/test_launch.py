@@ -7,7 +7,7 @@ import re
 import braid as placements
 import pytest
 from braid.launch import MULTIWAY, PLACEMENTS, TWO_WAY, placement, workload
-from braid.workloads.tpch import Workload
+from braid.workloads.base import Workload
 
 NO_SPARK = None
 """What is refused is refused before Spark is asked for anything."""

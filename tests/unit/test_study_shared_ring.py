@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 from braid.core.events import BatchCommitted
 from braid.studies import shared_ring as study
+from braid.workloads.base import Workload
 from braid.workloads.dashboards import Dashboard, Shared
-from braid.workloads.tpch import Workload
 from unit.test_audience import Counted, made, some_batches
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

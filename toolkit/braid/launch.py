@@ -22,8 +22,9 @@ from braid.papers.psp.ring import Ring
 from braid.papers.theta.grid import AdaptiveGrid, StaticGrid, StaticOpt
 from braid.run import JoinRun
 from braid.workloads.arrivals import arrivals
+from braid.workloads.base import Workload
 from braid.workloads.flights import flights
-from braid.workloads.tpch import WORKLOADS, Workload
+from braid.workloads.tpch import WORKLOADS
 from braid.workloads.vectors import vectors
 
 TWO_WAY = {name.lower().removesuffix("-join"): name for name in WORKLOADS}

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from braid.workloads.tpch import BATCH, Workload
+from braid.workloads.base import BATCH, Workload
 
 MODULUS = 1_000_000
 """Selectivities are multiples of one over this."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
+from braid.workloads.base import Workload
 from braid.workloads.flights import flights
-from braid.workloads.tpch import Workload
 
 CONDITIONS = {
     ("a", "d"): "a.tailnum = d.tailnum AND a.ts < d.ts",

@@ -27,7 +27,7 @@ import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from braid.workloads.tpch import BATCH, Workload, cache_folder
+from braid.workloads.base import BATCH, Workload, cache_folder
 
 ATLANTIC = dict.fromkeys(("BQN", "PSE", "SJU", "STT"), "America/Puerto_Rico")
 """Zones of destinations that the package's table of airports lacks."""

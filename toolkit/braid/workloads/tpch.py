@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
@@ -28,31 +27,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from braid.engine.static import cuts_below
+from braid.workloads.base import BATCH, Workload, cache_folder
 from braid.workloads.zipf import mix, remap, zipf
 
 TABLES = ("region", "nation", "supplier", "orders", "lineitem")
-BATCH = "batch"
-
-
-@dataclass(frozen=True)
-class Workload:
-    """Two streams and what to join them on; the first stream is the paper's R, the second its S.
-
-    ``batch`` names the integer column that numbers the micro-batches (from 0) for a replay in the
-    intended order.
-    """
-
-    name: str
-    streams: Mapping[str, DataFrame]
-    on: str
-    time: str | None = None
-    windows: Mapping[str, str] = field(default_factory=dict)
-    batch: str | None = BATCH
-
-
-def cache_folder() -> Path:
-    """Where generated data stays: ``$BRAID_CACHE``, or data/cache of the project."""
-    return Path(os.environ.get("BRAID_CACHE") or Path(__file__).parents[3] / "data" / "cache")
 
 
 def dataset(scale: float) -> Path:
@@ -192,9 +170,10 @@ def bci(
     seed: int = 0,
     batches: int = 20,
     quantity: float = 45,
+    width: int = 1,
 ) -> Workload:
     """B_CI, computation-intensive: lines sent by truck (more than ``quantity`` pieces) with the
-    others shipped within a day.
+    others shipped within ``width`` days.
 
     No foreign key takes part, so skew does not change its result size.
     """
@@ -204,7 +183,9 @@ def bci(
         "l2": lines.where("l_shipmode <> 'TRUCK'"),
     }
     return Workload(
-        "BCI", _shuffled(streams, seed, batches), "abs(datediff(l1.l_shipdate, l2.l_shipdate)) <= 1"
+        "BCI",
+        _shuffled(streams, seed, batches),
+        f"abs(datediff(l1.l_shipdate, l2.l_shipdate)) <= {width}",
     )
 
 
@@ -215,16 +196,18 @@ def bnci(
     seed: int = 0,
     batches: int = 20,
     quantity: float = 48,
+    width: int = 1,
 ) -> Workload:
     """B_NCI, not computation-intensive: lines sent by truck (more than ``quantity`` pieces) with
-    lines without shipping instructions whose order key differs by at most 1."""
+    lines without shipping instructions whose order key differs by at most ``width``.
+    """
     lines = _lineitem(spark, scale, skew, seed)
     streams = {
         "l1": lines.where((F.col("l_shipmode") == "TRUCK") & (F.col("l_quantity") > quantity)),
         "l2": lines.where("l_shipinstruct = 'NONE'"),
     }
     return Workload(
-        "BNCI", _shuffled(streams, seed, batches), "abs(l1.l_orderkey - l2.l_orderkey) <= 1"
+        "BNCI", _shuffled(streams, seed, batches), f"abs(l1.l_orderkey - l2.l_orderkey) <= {width}"
     )
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from braid.workloads.arrivals import Arrivals, drawn_rates
-from braid.workloads.tpch import BATCH, Workload
+from braid.workloads.base import BATCH, Workload
 
 CONCEPTS = 40
 """Dimensions of the concept space."""
