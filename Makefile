@@ -29,9 +29,11 @@ test-spark test-notebooks test-browser: test-%: $(READY) java
 bench: $(READY) java ## all benchmarks, one after the other
 	@for file in $(sort $(wildcard benchmarks/[!_]*.py)); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
-lint: $(READY) ## ruff and mypy
+lint: $(READY) ## rules, format, types, and which floor may import which
 	@$(BIN)/ruff check -q .
-	@$(BIN)/mypy
+	@$(BIN)/ruff format -q --check .
+	@$(BIN)/mypy --no-error-summary
+	@told=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$told"; exit 1; }
 
 java chromium:
 	@.ci/need $@
@@ -39,7 +41,7 @@ java chromium:
 $(READY): pyproject.toml requirements.lock
 	@python=$$(.ci/need python) && echo "setting up .venv with $$python: about 1.3 GB, some minutes" && $$python -m venv .venv
 	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.lock
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps -e .
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
 .PHONY: help demo lab report test test-unit test-spark test-notebooks test-browser bench lint java chromium
