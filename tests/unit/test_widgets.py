@@ -13,12 +13,12 @@ from braid_widgets.base import show as showing
 from braid_widgets.base.fold import fold
 from braid_widgets.base.launcher import Launcher
 from braid_widgets.base.live import Pump
-from braid_widgets.base.player import Player
 from braid_widgets.base.show import show
 from braid_widgets.diffusion.panel import DiffusionPanel
 from braid_widgets.psp.panel import RingPanel
 from braid_widgets.theta import timeline
 from braid_widgets.theta.panel import PLACEMENTS, WORKLOADS, Panel
+from braid_widgets.theta.player import Player
 from braid_widgets.theta.stage import Stage, frame
 from unit.scripted import MIGRATION, started
 

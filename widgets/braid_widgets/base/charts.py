@@ -13,6 +13,8 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
+WIDTH = "1080px"
+"""The widest that a stage or a panel gets; stage.css has it too."""
 TEMPLATE = "plotly_white"
 GREY = "#747a80"
 """Reads on white and on black alike (contrast 4.3); ``STYLE`` gives most text the theme's

@@ -8,10 +8,10 @@ from typing import Any, Literal, Protocol
 
 import ipywidgets as W
 
+from braid_widgets.base.charts import WIDTH
 from braid_widgets.base.fold import Scene
 from braid_widgets.base.live import Follower, Run, problem
 from braid_widgets.base.progress import line
-from braid_widgets.theta.stage import WIDTH
 
 State = Literal["idle", "simulating", "starting", "running", "paused", "stopping"]
 

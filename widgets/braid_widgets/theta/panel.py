@@ -9,7 +9,7 @@ import ipywidgets as W
 
 from braid_widgets.base.launcher import Launch, Launched, Launcher
 from braid_widgets.base.live import Follower
-from braid_widgets.base.player import Player
+from braid_widgets.theta.player import Player
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,6 @@ from braid_widgets.base.recording import Recording
 from braid_widgets.theta import grid, matrix, timeline
 
 _HERE = Path(__file__).parent
-WIDTH = "1080px"
-"""The widest that a stage gets; stage.css has it too."""
 
 
 def frame(scene: Scene) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import ipywidgets as W
 
 from braid_widgets.base import progress, totals
+from braid_widgets.base.charts import WIDTH
 from braid_widgets.base.fold import Scene, fold
 from braid_widgets.base.live import INTERVAL, Follower, Run, problem
 from braid_widgets.base.recording import Recording
@@ -51,7 +52,7 @@ class Player(W.VBox):
         self.progress, self.message, self.totals = W.Label(), W.HTML(), W.HTML()
         bar = W.HBox([self.play, self.slider, self.speed])
         views = [self.progress, self.message, self.stage, bar, self.totals]
-        super().__init__(views, layout=W.Layout(max_width=stage.WIDTH))
+        super().__init__(views, layout=W.Layout(max_width=WIDTH))
         self._load(self.recording)
         self.seek(0)
 
