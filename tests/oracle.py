@@ -34,14 +34,14 @@ from braid.core.placement import Placement
 from braid.join import JoinRun, StreamJoin
 from braid.local.kernels import Joiner, Partial, Rows, build
 from pyspark.sql import DataFrame, SparkSession
-from scatter import Scatter
+from scatter import Scatter, ScatterByValue
 
 Ids = Counter[tuple[int, ...]]
 
 PLACEMENTS: dict[str, Callable[[], Placement]] = {
     "centralized": Centralized,
     "scatter": lambda: Scatter(hosts=5, pieces=3),
-    "scatter by value": lambda: Scatter(hosts=4, pieces=3, keying="join"),
+    "scatter by value": lambda: ScatterByValue(hosts=4, pieces=3),
     "hash": lambda: HashPartition(hosts=5),
     "biclique": lambda: JoinBiclique(hosts=5),
     "static grid": lambda: StaticGrid(hosts=8),

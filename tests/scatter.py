@@ -10,11 +10,12 @@ from typing import Any
 
 from braid.core.cover import meets
 from braid.core.facts import Facts
-from braid.core.plan import Block, Hop, Keying, Plan, Route, after
+from braid.core.placement import Placement
+from braid.core.plan import Block, Hop, Plan, Route, after
 
 
 @dataclass(frozen=True)
-class Scatter:
+class Scatter(Placement):
     """Each fresh block lies on one host drawn by a seeded generator; paths visit the other streams
     in a drawn order.
     """
@@ -22,14 +23,10 @@ class Scatter:
     hosts: int = 5
     pieces: int = 3
     seed: int = 0
-    keying: Keying = "tuple"
 
     @property
     def keys(self) -> int:
         return self.pieces
-
-    def start(self, streams: int) -> Any:
-        return {"streams": streams}
 
     def plan(self, facts: Facts, state: Any) -> Plan:
         draw = random.Random(self.seed * 1_000_003 + facts.batch)
@@ -60,3 +57,10 @@ class Scatter:
                     probes.setdefault(draw.choice(b.hosts), []).append(b.id)
             path.append(Hop(s, {h: tuple(ids) for h, ids in probes.items()}))
         return (tuple(path),) if all(hop.probes for hop in path) else ()
+
+
+@dataclass(frozen=True)
+class ScatterByValue(Scatter):
+    """The same for joins on an equality: blocks of different values never meet."""
+
+    keying = "join"

@@ -126,7 +126,7 @@ def test_a_migration_that_runs_at_the_end_is_finished_in_empty_batches():
 
 
 def test_an_unsound_plan_is_caught():
-    class Forgetful(Centralized):
+    class _Forgetful(Centralized):
         """Stores everything, joins nothing."""
 
         def plan(self, facts, state):
@@ -134,7 +134,7 @@ def test_an_unsound_plan_is_caught():
             return Plan(tuple(Route(b, ()) for b in blocks))
 
     with pytest.raises(CoverError, match="blocks never met"):
-        simulate(Forgetful(), BATCHES)
+        simulate(_Forgetful(), BATCHES)
 
 
 def test_lengths_must_agree():

@@ -112,7 +112,7 @@ class StreamJoin:
         self.spark = next(iter(self.streams.values())).sparkSession
         if partitions is not None and partitions < 1:
             raise ValueError(f"partitions is {partitions}; it must be 1 or more")
-        most = getattr(placement, "max_hosts", placement.hosts)
+        most = placement.max_hosts
         self.partitions = min(partitions or self.spark.sparkContext.defaultParallelism, most)
 
     def _check_streams(self) -> None:

@@ -1,49 +1,129 @@
-"""What every placement policy offers."""
+"""What a placement policy is, and the one list of those that there are.
+
+A placement is a frozen dataclass: its fields are its settings. A subclass of ``Placement`` needs
+``hosts`` and ``plan``; all else has a default. Defining it registers it under its class name, and
+whatever runs placements by name, or all of them, looks here.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import fields
+from importlib import import_module
+from inspect import isabstract
+from pkgutil import walk_packages
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from braid.core.facts import Facts
-from braid.core.plan import Keying, Plan
+from braid.core.plan import Coverage, Keying, Plan
+
+_registered: dict[str, type[Placement]] = {}
 
 
-class Placement(Protocol):
-    """A placement policy: frozen settings and two pure functions.
+class Placement(ABC):
+    """A placement policy: settings (the fields of a frozen dataclass) and pure functions.
 
-    ``hosts`` is J, the number of logical hosts at the start; ``keys`` the size of the routing-key
-    space; ``keying`` what the routing key hashes. Four more attributes are optional: ``max_hosts``,
-    the most hosts that it may ever use; ``owes(state)``, whether batches without tuples must follow
-    because results are owed; ``slices(state)``, by stream the ages (microseconds, rising) across
-    which upkeep must not merge blocks; ``complete = False`` for a baseline that loses results,
-    whose plans are not held against the cover rule.
+    ``start`` and ``plan`` see no clock and no tuple, and return the same for the same arguments.
     """
 
-    @property
-    def hosts(self) -> int: ...
+    if TYPE_CHECKING:  # a field with no default in a dataclass would take a property for one
+
+        @property
+        def hosts(self) -> int:
+            """J, the number of logical hosts at the start."""
+
+    State: ClassVar[type] = type(None)
+    """What ``start`` returns and plans carry: a frozen dataclass, or None where there is none."""
+    keying: ClassVar[Keying] = "tuple"
+    """What the routing key hashes."""
+    coverage: ClassVar[Coverage] = "exactly once"
+    """What the cover rule is to hold of its plans."""
+    label: ClassVar[str]
+    """A plain name for people; the class name unless given."""
+    shares: ClassVar[bool] = False
+    """Whether it serves the queries of a shared join, and so needs ``Facts.queries``."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "label" not in vars(cls):
+            cls.label = cls.__name__
+        if not cls.__name__.startswith("_"):
+            _register(cls)
 
     @property
-    def keying(self) -> Keying: ...
-
-    @property
-    def keys(self) -> int: ...
-
-    def start(self, streams: int) -> Any:
-        """The first state. Raises ValueError when the placement cannot serve that many streams."""
-        ...
-
-    def plan(self, facts: Facts, state: Any) -> Plan: ...
-
-
-class WholeBatches:
-    """For placements that never split what a stream brings in a micro-batch: there is one routing
-    key.
-    """
-
-    @property
-    def keying(self) -> Keying:
-        return "tuple"
+    def max_hosts(self) -> int:
+        """The most hosts that it may ever use."""
+        return self.hosts
 
     @property
     def keys(self) -> int:
+        """The size of the routing-key space: how many parts a stream's batch can be cut in."""
         return 1
+
+    def start(self, streams: int) -> Any:
+        """The first state. Raises ValueError when it cannot serve that many streams."""
+        return None
+
+    @abstractmethod
+    def plan(self, facts: Facts, state: Any) -> Plan:
+        """The plan of one micro-batch; ``state`` is that of the plan before."""
+
+    def owes(self, state: Any) -> bool:
+        """Whether batches without tuples must follow because results are owed."""
+        return False
+
+    def slices(self, state: Any) -> tuple[tuple[int, ...], ...]:
+        """By stream the ages (microseconds, rising) across which blocks must not be merged."""
+        return ()
+
+    def serves(self, streams: int) -> bool:
+        """Whether it joins that many streams."""
+        try:
+            self.start(streams)
+        except ValueError:
+            return False
+        return True
+
+    @classmethod
+    def takes(cls) -> tuple[str, ...]:
+        """The names of its settings."""
+        return tuple(f.name for f in fields(cls) if f.init)  # type: ignore[arg-type]
+
+    @classmethod
+    def examples(cls) -> Iterable[Self]:
+        """Small instances, which the generic checks try."""
+        return (cls(hosts=4) if "hosts" in cls.takes() else cls(),)  # type: ignore[call-arg]
+
+    @staticmethod
+    def by_name(name: str) -> type[Placement]:
+        """A placement class by its name. Raises ValueError when there is none."""
+        known = registry()
+        if name not in known:
+            raise ValueError(f"no placement is named {name!r}; there are: {', '.join(known)}")
+        return known[name]
+
+
+def _register(cls: type[Placement]) -> None:
+    """A class that is defined again in the same place, as in a notebook, replaces its elder."""
+    other = _registered.get(cls.__name__, cls)
+    if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise TypeError(
+            f"a placement named {cls.__name__} is defined in {other.__module__} and again in "
+            f"{cls.__module__}; the name must be new"
+        )
+    _registered[cls.__name__] = cls
+
+
+def registry() -> dict[str, type[Placement]]:
+    """All placements by name, sorted: those of every paper, and those that were defined since."""
+    papers = import_module("braid.papers")
+    for module in walk_packages(papers.__path__, "braid.papers."):
+        import_module(module.name)
+    return {name: c for name, c in sorted(_registered.items()) if not isabstract(c)}
+
+
+def check_hosts(hosts: int) -> None:
+    """Raises ValueError unless the number of hosts is a whole number, 1 or more."""
+    if isinstance(hosts, bool) or not isinstance(hosts, int) or hosts < 1:
+        raise ValueError(f"hosts is {hosts!r}; it must be a whole number, 1 or more")

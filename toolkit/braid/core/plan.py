@@ -24,6 +24,9 @@ Keying = Literal["tuple", "join"]
 on.
 """
 
+Coverage = Literal["exactly once", "at most once"]
+"""How often plans make each result. "At most once" is for policies that leave results out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:

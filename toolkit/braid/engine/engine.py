@@ -76,7 +76,7 @@ class Engine:
         self.state = store.state() or self._first(queries)
         self.serve(self.state.queries)
         owed = {(a, b) for a, b in self.state.owed}
-        checked = check and getattr(placement, "complete", True)
+        checked = check and placement.coverage == "exactly once"
         self.ledger = CoverLedger(self.streams, placement.keying, owed) if checked else None
 
     def _first(self, queries: tuple[Served, ...]) -> State:
@@ -113,8 +113,7 @@ class Engine:
         """At the end of the input, run batches of no tuples (``frame`` is empty) until no migration
         owes results.
         """
-        owes = getattr(self.placement, "owes", lambda state: False)
-        while owes(self.state.policy) and not stopped():
+        while self.placement.owes(self.state.policy) and not stopped():
             self._turn(frame, self.state.epoch, tuple)
 
     def _turn(self, frame: DataFrame, epoch: int, seen: Callable[[], Sequence[int | None]]) -> None:
@@ -195,7 +194,7 @@ class Engine:
         s = self.state
         blocks = tuple(s.blocks.values())
         expected = horizon(s.latest, self.lateness)
-        slices = getattr(self.placement, "slices", lambda state: ())(s.policy)
+        slices = self.placement.slices(s.policy)
         kept = upkeep(blocks, s.next_id, s.pinned, self.query.windows, expected, slices)
         facts = Facts(
             number,

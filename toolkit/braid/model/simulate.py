@@ -104,7 +104,7 @@ def simulation(
             f"first batch has {width}"
         )
     sigma = np.broadcast_to(np.asarray(selectivity, float), (width, width))
-    check_cluster(cluster, getattr(placement, "max_hosts", placement.hosts))
+    check_cluster(cluster, placement.max_hosts)
     micros = tuple(None if w is None else round(w * 1e6) for w in spread)
     model = _Model(
         placement,
@@ -133,8 +133,7 @@ def simulation(
     )
     for batch in counts:
         yield from model.run(batch)
-    owes = getattr(placement, "owes", lambda state: False)
-    while owes(model.state):
+    while placement.owes(model.state):
         yield from model.run((0,) * width)
     if model.ledger is not None and model.ledger.owed:
         raise CoverError(
@@ -174,7 +173,7 @@ class _Model:
         self.state = placement.start(len(names))
         self.ledger = (
             CoverLedger(len(names), placement.keying)
-            if getattr(placement, "complete", True)
+            if placement.coverage == "exactly once"
             else None
         )
         self.batch = self.next_id = 0

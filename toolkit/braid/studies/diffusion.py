@@ -28,7 +28,7 @@ from braid.core.cluster import GU, Costs, Host, gu_hosts
 from braid.core.events import BatchCommitted
 from braid.core.facts import Facts
 from braid.core.placement import Placement
-from braid.core.plan import Keying, Plan
+from braid.core.plan import Plan
 from braid.model.simulate import simulation
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.diffusion.aligned import Aligned
@@ -239,7 +239,7 @@ def total_results(window: float, seconds: int, seed: int = 0) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class _Timed:
+class _Timed(Placement):
     """A placement that keeps how long each of its plans takes, in microseconds."""
 
     under: Placement
@@ -248,10 +248,6 @@ class _Timed:
     @property
     def hosts(self) -> int:
         return self.under.hosts
-
-    @property
-    def keying(self) -> Keying:
-        return self.under.keying
 
     @property
     def keys(self) -> int:

@@ -10,12 +10,12 @@ from math import lcm
 from typing import Any
 
 from braid.core.facts import Facts
-from braid.core.plan import Block, Hop, Keying, Plan, Route
-from braid.papers.theta.mapping import check_hosts
+from braid.core.placement import Placement, check_hosts
+from braid.core.plan import Block, Hop, Plan, Route
 
 
 @dataclass(frozen=True)
-class JoinBiclique:
+class JoinBiclique(Placement):
     """The hosts form two sides; a tuple is stored once, on its own side, and broadcast to all of
     the other to be joined.
 
@@ -23,6 +23,8 @@ class JoinBiclique:
     ``left`` is the number of hosts that store stream 0; by default half. Serves two streams. Raises
     ValueError for fewer than two hosts or an empty side.
     """
+
+    label = "Join-biclique"
 
     hosts: int
     left: int | None = None
@@ -38,10 +40,6 @@ class JoinBiclique:
                 f"left is {self.left}; it must leave a host for each stream, so be from 1 to "
                 f"{self.hosts - 1}"
             )
-
-    @property
-    def keying(self) -> Keying:
-        return "tuple"
 
     @property
     def keys(self) -> int:

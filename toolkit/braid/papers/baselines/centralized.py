@@ -6,21 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from braid.core.facts import Facts
-from braid.core.placement import WholeBatches
+from braid.core.placement import Placement
 from braid.core.plan import Plan
 from braid.papers.theta.routes import local_routes
 
 
 @dataclass(frozen=True)
-class Centralized(WholeBatches):
+class Centralized(Placement):
     """One host stores and joins every tuple. Serves any condition and any number of streams."""
+
+    label = "Centralized (one host)"
 
     @property
     def hosts(self) -> int:
         return 1
-
-    def start(self, streams: int) -> Any:
-        return None
 
     def plan(self, facts: Facts, state: Any) -> Plan:
         return Plan(tuple(local_routes(facts, [((0, 1), 0)])), state=state)

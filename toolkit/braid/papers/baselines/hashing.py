@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from braid.core.facts import Facts
-from braid.core.plan import Keying, Plan
-from braid.papers.theta.mapping import check_hosts
+from braid.core.placement import Placement, check_hosts
+from braid.core.plan import Plan
 from braid.papers.theta.routes import local_routes
 
 
 @dataclass(frozen=True)
-class HashPartition:
+class HashPartition(Placement):
     """SHJ: a tuple is stored and joined on the host that the hash of its join value says, and
     nowhere else.
 
@@ -22,21 +22,17 @@ class HashPartition:
     loads one host. Serves any number of streams. Raises ValueError for hosts < 1.
     """
 
+    keying = "join"
+    label = "SHJ (hash of the join key)"
+
     hosts: int
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
 
     @property
-    def keying(self) -> Keying:
-        return "join"
-
-    @property
     def keys(self) -> int:
         return self.hosts
-
-    def start(self, streams: int) -> Any:
-        return None
 
     def plan(self, facts: Facts, state: Any) -> Plan:
         return Plan(

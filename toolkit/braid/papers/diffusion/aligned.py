@@ -16,7 +16,7 @@ from typing import Any
 from braid.core.cluster import check_cluster, check_weights
 from braid.core.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 from braid.core.facts import Facts
-from braid.core.placement import WholeBatches
+from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Hop, Plan, Route
 from braid.papers.diffusion.overhead import overhead
 from braid.papers.diffusion.segments import Ids, Reign, Roles, Segment
@@ -24,7 +24,6 @@ from braid.papers.diffusion.tuning import Search
 from braid.papers.kit.balance import Balance, Cluster, Weights
 from braid.papers.kit.joinorder import Growth, Order
 from braid.papers.kit.pace import Pace
-from braid.papers.theta.mapping import check_hosts
 from braid.papers.theta.migration import Draft
 
 GAIN = 0.2
@@ -38,7 +37,7 @@ goes to every host.
 
 
 @dataclass(frozen=True)
-class Aligned(WholeBatches):
+class Aligned(Placement):
     """ATR: the segments of a master stream are spread over the hosts, and all other streams align
     with them.
 
@@ -75,6 +74,8 @@ class Aligned(WholeBatches):
     end), and its segment length is not tuned. Raises ValueError, with one sentence, for settings
     out of range and for a master that is none of the streams.
     """
+
+    label = "ATR (aligned tuple routing)"
 
     hosts: int
     length: int = 1

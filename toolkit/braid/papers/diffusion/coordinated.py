@@ -20,20 +20,19 @@ from typing import Any
 from braid.core.cluster import check_cluster, check_weights
 from braid.core.events import PathChosen
 from braid.core.facts import Facts, Usage
-from braid.core.placement import WholeBatches
+from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Plan, Route
 from braid.papers.diffusion.setcover import Sets, greedy_cover, random_cover
 from braid.papers.diffusion.table import Probes, RoutingTable
 from braid.papers.kit.balance import loads, machines, together
 from braid.papers.kit.joinorder import Growth, Order
-from braid.papers.theta.mapping import check_hosts
 
 KEPT = 0.75
 """The weight of earlier loads of a host beside that of the last batch."""
 
 
 @dataclass(frozen=True)
-class Coordinated(WholeBatches):
+class Coordinated(Placement):
     """CTR for any number of streams and hosts.
 
     Parameters
@@ -71,6 +70,8 @@ class Coordinated(WholeBatches):
 
     Raises ValueError, with one sentence, for settings out of range.
     """
+
+    label = "CTR (coordinated tuple routing)"
 
     hosts: int
     length: int = 1

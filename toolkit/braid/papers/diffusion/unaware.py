@@ -10,24 +10,26 @@ from typing import Any
 
 from braid.core.cluster import check_cluster, check_weights
 from braid.core.facts import Facts
-from braid.core.placement import WholeBatches
+from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Hop, Plan, Route
 from braid.papers.kit.balance import Balance, Cluster, Weights
 from braid.papers.kit.pace import Pace
-from braid.papers.theta.mapping import check_hosts
 from braid.papers.theta.routes import Ids
 
 
 @dataclass(frozen=True)
-class SemanticsUnaware(WholeBatches):
+class SemanticsUnaware(Placement):
     """Every segment of every stream goes to the host that is least loaded, and meets only what
     happens to be there.
 
-    A combination whose tuples lie on several hosts is lost, so ``complete`` is False and its plans
-    break the cover rule. ``length`` is that of a segment, in batches; ``cluster`` and ``weights``
-    are those of ``Aligned``. Serves any condition and any number of streams. Raises ValueError for
-    settings out of range.
+    A combination whose tuples lie on several hosts is lost, so its plans cover at most once.
+    ``length`` is that of a segment, in batches; ``cluster`` and ``weights`` are those of
+    ``Aligned``. Serves any condition and any number of streams. Raises ValueError for settings out
+    of range.
     """
+
+    coverage = "at most once"
+    label = "Semantics-unaware (loses results)"
 
     hosts: int
     length: int = 1
@@ -42,10 +44,6 @@ class SemanticsUnaware(WholeBatches):
             )
         check_cluster(self.cluster, self.hosts)
         check_weights(self.weights)
-
-    @property
-    def complete(self) -> bool:
-        return False
 
     def start(self, streams: int) -> Any:
         """The host of the current segment of each stream."""

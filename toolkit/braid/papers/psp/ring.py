@@ -31,7 +31,7 @@ from typing import Any, Literal
 
 from braid.core.events import HeadMoved, Relocated, RingResized, SlicesSet, TailMoved
 from braid.core.facts import Facts
-from braid.core.placement import WholeBatches
+from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan, Route
 from braid.papers.kit.hopping import hopping_routes
 from braid.papers.psp.slices import (
@@ -44,7 +44,6 @@ from braid.papers.psp.slices import (
     relocated,
     turned,
 )
-from braid.papers.theta.mapping import check_hosts
 from braid.papers.theta.migration import Draft
 
 _CHOICES = {
@@ -63,7 +62,7 @@ _REST = 8
 
 
 @dataclass(frozen=True)
-class Ring(WholeBatches):
+class Ring(Placement):
     """PSP in its three forms. Serves any condition and any number of streams.
 
     Parameters
@@ -107,6 +106,8 @@ class Ring(WholeBatches):
 
     Raises ValueError, with one sentence, for settings out of range.
     """
+
+    label = "PSP (ring of state slices)"
 
     hosts: int
     form: Literal["basic", "interleaved", "dynamic"] = "dynamic"

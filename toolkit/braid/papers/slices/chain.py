@@ -21,12 +21,12 @@ from typing import Any, Literal
 from braid.core.compaction import reached
 from braid.core.events import ChainFilled, ChainSet
 from braid.core.facts import Facts
+from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Derivation, Plan
 from braid.core.query import MOST
 from braid.papers.kit.hopping import hopping_routes
 from braid.papers.slices.cuts import chain_cost, choose, cpu_chain, memory_chain
 from braid.papers.slices.statistics import deployed, seen, statistics
-from braid.papers.theta.mapping import check_hosts
 from braid.papers.theta.migration import Draft
 
 Mode = Literal["memory", "cpu", "auto", "given"]
@@ -42,7 +42,7 @@ hands on must be this much less or more, lest noise alone rebuild the chain or m
 
 
 @dataclass(frozen=True)
-class Chain:
+class Chain(Placement):
     """State slices for the queries of a shared run. Serves any condition and any number of streams.
 
     Parameters
@@ -61,6 +61,9 @@ class Chain:
         ``calibrate.measure``.
     """
 
+    label = "State slices (chain or shared ring)"
+    shares = True
+
     mode: Mode = "memory"
     ends: tuple[tuple[int, ...], ...] = ()
     hosts: int = 1
@@ -68,10 +71,6 @@ class Chain:
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
-
-    @property
-    def keying(self) -> Literal["tuple"]:
-        return "tuple"
 
     @property
     def keys(self) -> int:

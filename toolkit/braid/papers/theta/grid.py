@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from braid.core.facts import Facts
-from braid.core.plan import Keying, Plan
+from braid.core.placement import Placement, check_hosts
+from braid.core.plan import Plan
 from braid.papers.theta.controller import Team, Turn
 from braid.papers.theta.groups import Group, by_group, changed, divide
 from braid.papers.theta.mapping import (
     Decision,
-    check_hosts,
     decompose,
     ilf,
     optimal_ilf,
@@ -49,7 +49,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class StaticGrid:
+class StaticGrid(Placement):
     """A grid whose mapping stays: (sqrt J, sqrt J), the paper's StaticMid, or any given (n, m) with
     n * m = J.
 
@@ -57,6 +57,8 @@ class StaticGrid:
     mapping of its size. Raises ValueError for hosts < 1 and for a mapping that does not have J
     cells; serves two streams.
     """
+
+    label = "StaticMid (square grid)"
 
     hosts: int
     n: int | None = None
@@ -70,10 +72,6 @@ class StaticGrid:
                 f"the mapping is ({self.n}, {self.m}); n * m must be the number of hosts, "
                 f"{self.hosts}"
             )
-
-    @property
-    def keying(self) -> Keying:
-        return "tuple"
 
     @property
     def keys(self) -> int:
@@ -108,6 +106,8 @@ class StaticOpt(StaticGrid):
     When J is no power of two, each group of hosts has the optimum of its size. Takes no (n, m).
     """
 
+    label = "StaticOpt (oracle's grid)"
+
     sizes: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
@@ -127,7 +127,7 @@ class StaticOpt(StaticGrid):
 
 
 @dataclass(frozen=True)
-class AdaptiveGrid:
+class AdaptiveGrid(Placement):
     """DYNAMIC: a grid that changes its mapping as the sizes of the streams change, while tuples go
     on being joined.
 
@@ -157,6 +157,8 @@ class AdaptiveGrid:
 
     Serves two streams. Raises ValueError, with one sentence, for settings out of range.
     """
+
+    label = "Dynamic (adaptive grid)"
 
     hosts: int
     epsilon: float = 1.0
@@ -207,10 +209,6 @@ class AdaptiveGrid:
                 f"the mapping is ({self.n}, {self.m}) with {self.hosts} hosts; both must be powers "
                 "of two and n * m = hosts"
             )
-
-    @property
-    def keying(self) -> Keying:
-        return "tuple"
 
     @property
     def keys(self) -> int:

@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from braid.core.placement import check_hosts
+
 Mapping = tuple[int, int]
 """(n, m): R is split in n partitions, S in m; n * m hosts, one for each pair."""
-
-
-def check_hosts(hosts: int) -> None:
-    """Raises ValueError unless the number of hosts is a whole number, 1 or more."""
-    if isinstance(hosts, bool) or not isinstance(hosts, int) or hosts < 1:
-        raise ValueError(f"hosts is {hosts!r}; it must be a whole number, 1 or more")
 
 
 def decompose(hosts: int) -> tuple[int, ...]:
