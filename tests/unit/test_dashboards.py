@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import duckdb
 import pytest
-from braid.join import micros
+from braid.core.spans import micros
 from braid.workloads.dashboards import CONDITIONS, DASHBOARDS, dashboards
 from braid.workloads.flights import STREAMS, dataset
 

@@ -158,11 +158,6 @@ def test_measured_and_modelled_runs_never_look_alike(run):
 
 
 def test_every_slice_has_a_place_of_its_own_whatever_the_windows(run):
-    assert (
-        chain.span(90e6) == "1.5 min"
-        and chain.span(3600e6) == "1 h"
-        and chain.span(1500) == "1.5 ms"
-    )
     places = [x for *_, x in chain._marks({0, 10**6, 2 * 10**6, 3600 * 10**6})]
     assert (
         places[0] == 0

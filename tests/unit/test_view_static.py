@@ -127,7 +127,6 @@ def test_progress_tells_batches_rate_and_time_left():
     assert progress.line(fold(MIGRATION)) == "batch 3 of 3 (100%) · 9 tuples/s · completed"
     assert progress.line(fold([])) == "nothing has started"
     assert progress.line(fold([started(batches=None), *MIGRATION[1:4]])) == "batch 1 · 20 tuples/s"
-    assert [progress.span(s) for s in (45, 200, 7500)] == ["45 s", "3 min 20 s", "2 h 05 min"]
 
 
 def test_batches_without_input_only_finish_a_migration():

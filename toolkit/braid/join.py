@@ -20,21 +20,13 @@ from braid.condition.predicate import Predicate
 from braid.core.columns import TIME
 from braid.core.placement import Placement
 from braid.core.query import Served
+from braid.core.spans import Span, micros
 from braid.engine import static as replay
 from braid.engine.layout import laid_out, layouts
 from braid.engine.store import Store
 from braid.engine.wire import Layout
 from braid.run import JoinRun
 
-_UNITS = {
-    "microsecond": 1,
-    "millisecond": 10**3,
-    "second": 10**6,
-    "minute": 60 * 10**6,
-    "hour": 3600 * 10**6,
-    "day": 86400 * 10**6,
-    "week": 7 * 86400 * 10**6,
-}
 _TIMES = (T.TimestampType, T.TimestampNTZType, T.DateType)
 
 
@@ -80,9 +72,9 @@ class StreamJoin:
         streams: Mapping[str, DataFrame],
         on: str,
         placement: Placement,
-        windows: Mapping[str, str] | None = None,
+        windows: Mapping[str, Span] | None = None,
         time: str | None = None,
-        lateness: str = "0 seconds",
+        lateness: Span = "0 seconds",
         partitions: int | None = None,
         seed: int = 0,
         check: bool = False,
@@ -313,24 +305,3 @@ class StreamJoin:
 def _frozen(value: Any) -> Any:
     """A setting as it was before it was written as JSON: sequences are tuples."""
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def micros(text: Any, what: str, zero: bool = False) -> int:
-    """Microseconds of a span such as "90 seconds" or "1 hour 30 minutes". Raises ValueError for
-    anything else.
-    """
-    parts = re.findall(r"(-?\d+(?:\.\d+)?)\s*([a-z]+?)s?\b", str(text).lower())
-    rest = re.sub(r"(-?\d+(?:\.\d+)?)\s*([a-z]+?)s?\b", "", str(text).lower()).strip()
-    total = int(sum(float(n) * _UNITS[u] for n, u in parts if u in _UNITS))
-    if (
-        not parts
-        or rest
-        or any(u not in _UNITS for _, u in parts)
-        or total < 0
-        or (total == 0 and not zero)
-    ):
-        raise ValueError(
-            f"the {what} is {text!r}; it must be a positive span such as '60 seconds' or '1 hour "
-            "30 minutes'"
-        )
-    return total

@@ -11,17 +11,10 @@ from pyspark.sql import types as T
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify
 
+from braid.core.spans import UNITS
+
 _INTEGRAL = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _DIGITS = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
-_MICROS = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 10**3,
-    "SECOND": 10**6,
-    "MINUTE": 60 * 10**6,
-    "HOUR": 3600 * 10**6,
-    "DAY": 86400 * 10**6,
-    "WEEK": 7 * 86400 * 10**6,
-}
 
 
 def nan_may_hold(op: type, left: int, right: int, capped: bool) -> bool | None:
@@ -95,9 +88,9 @@ def _span(node: exp.Expression) -> Fraction | None:
         sign, node = (-sign if isinstance(node, exp.Neg) else sign), node.this
     if not isinstance(node, exp.Interval) or node.this is None:
         return None
-    unit = str(node.args.get("unit") or "").upper().removesuffix("S")
+    unit = str(node.args.get("unit") or "").lower().removesuffix("s")
     try:
-        return sign * Fraction(str(node.this.name)) * _MICROS[unit]
+        return sign * Fraction(str(node.this.name)) * UNITS[unit]
     except (KeyError, ValueError):
         return None
 
@@ -108,7 +101,7 @@ def micros_of(node: exp.Expression) -> Fraction | None:
 
 def days_of(node: exp.Expression) -> Fraction | None:
     span = _span(node)
-    days = literal(node) if span is None else span / _MICROS["DAY"]
+    days = literal(node) if span is None else span / UNITS["day"]
     return days if days is not None and days.denominator == 1 else None
 
 

@@ -18,9 +18,10 @@ from braid.condition.predicate import PredicateError
 from braid.condition.terms import conjuncts
 from braid.core.columns import MARK
 from braid.core.query import Served
+from braid.core.spans import micros
 from braid.engine.store import Store
 from braid.engine.wire import Layout
-from braid.join import StreamJoin, micros
+from braid.join import StreamJoin
 from braid.papers.slices.chain import MODES, Chain, Mode
 from braid.sharing.calibrate import measure
 from braid.sharing.changes import Queries, entered, left

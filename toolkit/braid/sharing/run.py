@@ -15,7 +15,7 @@ from braid.core.columns import QUERIES
 from braid.core.compaction import horizon
 from braid.core.events import QueryAdded, QueryRemoved
 from braid.core.query import Served
-from braid.join import micros
+from braid.core.spans import micros
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import MODES
 from braid.run import JoinRun

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from braid.core.spans import UNITS, text
+
 from braid_widgets.base.fold import Scene
 
 FINISHING = "input done, finishing a migration"
@@ -44,20 +46,10 @@ def line(scene: Scene, live: bool = True) -> str:
         seconds = sum(p.seconds for p in recent)
         parts.append(f"{sum(p.received for p in recent) / seconds:,.0f} tuples/s")
         if known and known > done and live and scene.end is None:
-            parts.append(f"{span(seconds / len(recent) * (known - done))} left")
+            left = seconds / len(recent) * (known - done)
+            parts.append(f"{text(round(left) * UNITS['second'])} left")
     if scene.modelled:
         parts.append("modelled run")
     if scene.end is not None:
         parts.append(scene.end.reason + (f": {scene.end.error}" if scene.end.error else ""))
     return " · ".join(parts)
-
-
-def span(seconds: float) -> str:
-    """Seconds as "45 s", "3 min 20 s" or "2 h 05 min"."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return (
-        f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
-    )

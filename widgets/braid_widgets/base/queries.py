@@ -8,7 +8,7 @@ from typing import Any
 
 import ipywidgets as W
 import sqlglot
-from braid.join import micros
+from braid.core.spans import micros
 from sqlglot import exp
 
 from braid_widgets.base.live import problem

@@ -20,6 +20,7 @@ from braid.core.events import (
     SlicesSet,
     TailMoved,
 )
+from braid.core.spans import text
 
 from braid_widgets.base.film import Film, script
 
@@ -98,7 +99,7 @@ def frame(scene: RingScene) -> dict[str, Any]:
         "nodes": max(used) + 1,
         "streams": streams,
         "slices": [
-            [s, n, k, round(k / most, 3), _seconds(_length(scene, s, n))]
+            [s, n, k, round(k / most, 3), _length(scene, s, n)]
             for (s, n), k in sorted(rows.items())
         ],
         "ends": [
@@ -146,13 +147,11 @@ def _note(scene: RingScene) -> str:
     )
 
 
-def _length(scene: RingScene, stream: int, node: int) -> int | None:
+def _length(scene: RingScene, stream: int, node: int) -> str:
+    """How much event time a slice spans; nothing where it is not known."""
     nodes = scene.nodes.get(stream, [])
-    return scene.lengths[stream][nodes.index(node)] if node in nodes else None
-
-
-def _seconds(micros: int | None) -> str:
-    return "" if micros is None else f"{micros / 1e6:.3g} s"
+    length = scene.lengths[stream][nodes.index(node)] if node in nodes else None
+    return "" if length is None else text(length)
 
 
 def _moves(scene: RingScene) -> list[list[Any]]:

@@ -24,20 +24,12 @@ from braid.core.events import (
     QueryRemoved,
     RunStarted,
 )
+from braid.core.spans import text
 
 from braid_widgets.base.film import Film, script
 
 MOST = 200
 """Frames that a film has at most; of longer runs some batches are left out."""
-UNITS = ((86400e6, "d"), (3600e6, "h"), (60e6, "min"), (1e6, "s"), (1e3, "ms"), (1, "µs"))
-
-
-def span(micros: float) -> str:
-    """An age as "10 s" or "1.5 h": in the largest unit of which it is one or more, to four
-    digits.
-    """
-    size, unit = next(((size, unit) for size, unit in UNITS if micros >= size), UNITS[-1])
-    return f"{micros / size:.4g} {unit}"
 
 
 @dataclass
@@ -111,7 +103,7 @@ class ChainScene:
             self._resliced.add(event.stream)
             self.changes.append(
                 f"{name} is cut anew ({event.reason}), slices end at "
-                f"{', '.join(map(span, event.ends))}"
+                f"{', '.join(map(text, event.ends))}"
             )
         self.ends[event.stream] = event.ends
 
@@ -273,7 +265,7 @@ def _marks(ages: Iterable[int]) -> list[list[Any]]:
     rising = sorted(ages)
     last = max(len(rising) - 1, 1)
     return [
-        [age, span(age) if age else "0", round((age / rising[-1] + k / last) / 2, 4)]
+        [age, text(age) if age else "0", round((age / rising[-1] + k / last) / 2, 4)]
         for k, age in enumerate(rising)
     ]
 

@@ -22,6 +22,7 @@ from braid.core.events import (
     QueryRemoved,
     RunStarted,
 )
+from braid.core.spans import text
 
 from braid_widgets.base.film import Film, script
 from braid_widgets.psp.ring import MOST
@@ -145,7 +146,7 @@ def frame(scene: SharedScene) -> dict[str, Any]:
             [
                 p.stream,
                 p.host,
-                f"{_told(p.first)} to {_told(p.last)}",
+                f"{text(p.first)} to {text(p.last)}",
                 p.rows,
                 round(p.rows / full, 3),
                 _served(scene, p),
@@ -177,9 +178,10 @@ def _stretches(scene: SharedScene) -> list[tuple[int, int, int, int]]:
 
 def _between(first: int, last: int) -> str:
     """Two ages, with the unit once where both have it."""
-    low, high = _told(first), _told(last)
+    low, high = text(first), text(last)
     number, _, unit = low.partition(" ")
-    return f"{number}–{high}" if high.endswith(f" {unit}") or not first else f"{low}–{high}"
+    same = high.count(" ") == low.count(" ") == 1 and high.endswith(f" {unit}")
+    return f"{number}–{high}" if same or not first else f"{low}–{high}"
 
 
 def _fed(scene: SharedScene) -> int:
@@ -215,17 +217,8 @@ def _query(scene: SharedScene, q: QueryAdded) -> dict[str, Any]:
         reach = q.windows[scene.start.streams[s]]
         used.append([s, host, round(min(1.0, max(0, reach - a) / (b - a)), 3)])
     where = " AND ".join(f"{alias}: {sql}" for alias, sql in q.where.items() if sql)
-    windows = ", ".join(f"{alias} {_told(w)}" for alias, w in q.windows.items())
+    windows = ", ".join(f"{alias} {text(w)}" for alias, w in q.windows.items())
     return {"name": q.name, "windows": windows, "where": where, "used": used}
-
-
-def _told(micros: int) -> str:
-    """An age with its unit, as short as it goes."""
-    seconds = micros / 1e6
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.3g} s" if seconds else "0"
 
 
 def frames(events: Iterable[Any], most: int = MOST) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import fields
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.join import micros
+from braid.core.spans import micros
 from braid.papers.slices import cost as costs
 from braid.papers.slices import cuts as slices
 from braid.papers.slices.cost import Cost, Shared

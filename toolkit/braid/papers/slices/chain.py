@@ -24,6 +24,7 @@ from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Derivation, Plan
 from braid.core.query import MOST
+from braid.core.spans import text
 from braid.papers.kit.hopping import hopping_routes
 from braid.papers.slices.cuts import chain_cost, choose, cpu_chain, memory_chain
 from braid.papers.slices.statistics import deployed, seen, statistics
@@ -114,7 +115,9 @@ def split(state: Any, age: int, stream: int | None = None) -> Any:
         if stream in (None, s) and ends and age < ends[-1] and age not in ends
     ]
     if age <= 0 or not chosen:
-        raise ValueError(f"no slice can be split at {_seconds(age)}; slices end at {_told(state)}")
+        raise ValueError(
+            f"no slice can be split at {text(age, exact=True)}; slices end at {_ends(state)}"
+        )
     return _with_ends(state, {s: sorted({*state["ends"][s], age}) for s in chosen}, "split")
 
 
@@ -126,8 +129,8 @@ def merge(state: Any, age: int, stream: int | None = None) -> Any:
     chosen = [s for s, ends in enumerate(state["ends"]) if stream in (None, s) and age in ends[:-1]]
     if not chosen:
         raise ValueError(
-            f"no two slices meet at {_seconds(age)}; slices end at {_told(state)}, and the last "
-            "end stays"
+            f"no two slices meet at {text(age, exact=True)}; slices end at {_ends(state)}, "
+            "and the last end stays"
         )
     return _with_ends(
         state, {s: [e for e in state["ends"][s] if e != age] for s in chosen}, "merged"
@@ -147,14 +150,11 @@ def _with_ends(state: Any, ends: dict[int, list[int]], reason: str) -> Any:
     }
 
 
-def _told(state: Any) -> str:
+def _ends(state: Any) -> str:
     return "; ".join(
-        ", ".join(map(_seconds, ends)) or "no age before the first batch" for ends in state["ends"]
+        ", ".join(text(end, exact=True) for end in ends) or "no age before the first batch"
+        for ends in state["ends"]
     )
-
-
-def _seconds(age: int) -> str:
-    return f"{age / 1e6:g} s"
 
 
 class _Turn:

@@ -1,0 +1,101 @@
+"""Spans of time: from what people write to microseconds, and back to a short text."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from fractions import Fraction
+
+Span = str | timedelta
+"""How people write a span: "60 seconds", "1 hour 30 minutes", "5 min", or a ``timedelta``."""
+
+UNITS = {
+    "microsecond": 1,
+    "millisecond": 10**3,
+    "second": 10**6,
+    "minute": 60 * 10**6,
+    "hour": 3600 * 10**6,
+    "day": 86400 * 10**6,
+    "week": 7 * 86400 * 10**6,
+}
+"""Microseconds of each unit, by its name."""
+
+SYMBOLS = {
+    "d": UNITS["day"],
+    "h": UNITS["hour"],
+    "min": UNITS["minute"],
+    "s": UNITS["second"],
+    "ms": UNITS["millisecond"],
+    "µs": UNITS["microsecond"],
+}
+"""Microseconds of each unit, by its symbol; the longest first."""
+
+_SIZES = UNITS | {f"{name}s": size for name, size in UNITS.items()} | SYMBOLS | {"us": 1}
+_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]+)")
+_DIGITS, _ALL_DIGITS = 4, 15
+"""Digits that are shown of a span below a minute, and the most that a float holds."""
+
+
+def micros(span: Span, what: str, zero: bool = False) -> int:
+    """Microseconds of a span: numbers, each with a unit (its name, singular or plural, or its
+    symbol).
+
+    Parameters
+    ----------
+    span
+        For instance "90 seconds", "1 hour 30 minutes", "5s" or ``timedelta(minutes=5)``.
+    what
+        What the span is of, for the error message: "lateness", "window of a".
+    zero
+        Accept a span of no length.
+
+    Raises ValueError, with one sentence, for anything else.
+
+    >>> micros("1 hour 30 minutes", "window"), micros("1.5 ms", "window")
+    (5400000000, 1500)
+    """
+    found = _of_delta(span) if isinstance(span, timedelta) else _of_text(str(span).lower())
+    if found is None or found < 0 or (found == 0 and not zero):
+        raise ValueError(
+            f"the {what} is {span!r}; it must be a positive span such as '60 seconds' or '1 hour "
+            "30 minutes'"
+        )
+    return found
+
+
+def _of_delta(span: timedelta) -> int:
+    return span // timedelta(microseconds=1)
+
+
+def _of_text(span: str) -> int | None:
+    """None for what is no span."""
+    parts = _PART.findall(span)
+    if not parts or _PART.sub("", span).strip() or any(unit not in _SIZES for _, unit in parts):
+        return None
+    return int(sum(Fraction(number) * _SIZES[unit] for number, unit in parts))
+
+
+def text(micros: float, exact: bool = False) -> str:
+    """A span as a short text that ``micros`` reads back: below a minute in one unit, to four
+    digits; else in two units, to a second. ``exact``: in as many units and digits as it takes.
+
+    >>> text(90e6), text(3600e6), text(1500), text(0)
+    ('1 min 30 s', '1 h', '1.5 ms', '0 s')
+    >>> text(3723.5e6), text(3723.5e6, exact=True)
+    ('1 h 2 min', '1 h 2 min 3.5 s')
+    """
+    rest = micros if exact else round(micros / UNITS["second"]) * UNITS["second"]
+    if rest < UNITS["minute"]:
+        return _one_unit(micros, _ALL_DIGITS if exact else _DIGITS)
+    parts = []
+    for unit in ("d", "h", "min"):
+        count, rest = divmod(rest, SYMBOLS[unit])
+        parts += [f"{count:.0f} {unit}"] if count or parts else []
+    parts.append(f"{rest / SYMBOLS['s']:.{_ALL_DIGITS}g} s")
+    return " ".join(part for part in parts[: None if exact else 2] if not part.startswith("0 "))
+
+
+def _one_unit(micros: float, digits: int) -> str:
+    fitting = (unit for unit, size in SYMBOLS.items() if micros >= size and unit != "min")
+    unit = next(fitting, "µs") if micros else "s"
+    return f"{micros / SYMBOLS[unit]:.{digits}g} {unit}"
