@@ -87,7 +87,7 @@ def text(micros: float, exact: bool = False) -> str:
     rest = micros if exact else round(micros / UNITS["second"]) * UNITS["second"]
     if rest < UNITS["minute"]:
         return _one_unit(micros, _ALL_DIGITS if exact else _DIGITS)
-    parts = []
+    parts: list[str] = []
     for unit in ("d", "h", "min"):
         count, rest = divmod(rest, SYMBOLS[unit])
         parts += [f"{count:.0f} {unit}"] if count or parts else []
