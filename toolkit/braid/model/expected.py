@@ -126,10 +126,24 @@ class Journeys:
 
 def _step(columns: tuple[list[float], ...]) -> Step:
     path, host, visit, rows, matching, same, onward = columns
-    whole = [np.array(c, dtype=np.int64) for c in (path, host, visit, same, onward)]
     return Step(
-        *whole[:3], np.array(rows, dtype=float), np.array(matching, dtype=float), *whole[3:]
+        _whole(path),
+        _whole(host),
+        _whole(visit),
+        np.array(rows, dtype=float),
+        np.array(matching, dtype=float),
+        _whole(same),
+        _whole(onward),
     )
+
+
+def _sums(index: Ints, weights: Floats, count: int) -> Floats:
+    """The weights of each index below ``count``, added up."""
+    return np.asarray(np.bincount(index, weights, count), dtype=np.float64)
+
+
+def _whole(numbers: Sequence[float]) -> Ints:
+    return np.array(numbers, dtype=np.int64)
 
 
 class _Met:
@@ -191,11 +205,11 @@ class Expected:
                 entering = self._send(k, found)
             n = entering[step.path] * self.share[step.host]
             found, pairs = n * step.matching, n * step.rows
-            self.stages[k, 2] = np.bincount(step.host, n, hosts)
-            self.stages[k, 3] = np.bincount(step.host, pairs, hosts)
-            met += [np.bincount(step.visit, each, len(visits)) for each in (pairs, found)]
+            self.stages[k, 2] = _sums(step.host, n, hosts)
+            self.stages[k, 3] = _sums(step.host, pairs, hosts)
+            met += [_sums(step.visit, each, len(visits)) for each in (pairs, found)]
         if steps:
-            self.results = np.bincount(steps[-1].host, found, hosts)
+            self.results = _sums(steps[-1].host, found, hosts)
         self.matches = dict(zip(visits, zip(*met.tolist(), strict=True), strict=True))
 
     def _send(self, k: int, found: Floats) -> Floats:
@@ -203,8 +217,8 @@ class Expected:
         it is: the sum, by path.
         """
         before, step = self.journeys.steps[k - 1 : k + 1]
-        entering = np.bincount(before.path, found, len(self.journeys.rows))
+        entering = _sums(before.path, found, len(self.journeys.rows))
         here = np.append(found, 0.0)[step.same]
-        self.stages[k, 0] = np.bincount(step.host, entering[step.path] - here, len(self.share))
-        self.stages[k - 1, 1] = np.bincount(before.host, found * step.onward, len(self.share))
+        self.stages[k, 0] = _sums(step.host, entering[step.path] - here, len(self.share))
+        self.stages[k - 1, 1] = _sums(before.host, found * step.onward, len(self.share))
         return entering

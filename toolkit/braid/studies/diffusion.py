@@ -320,6 +320,7 @@ def cover_distance(setting: Setting, copies: Sequence[int | None], each: int = 3
     rows: list[tuple[Any, ...]] = []
     for most in copies:
         plain = placement("CTR", replace(setting, copies=most))
+        assert isinstance(plain, Coordinated)
         weighed = _Weighed(**{f.name: getattr(plain, f.name) for f in fields(plain)}, each=each)
         for _ in run(weighed, setting):
             pass

@@ -80,4 +80,4 @@ class Film(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> Any:
         bundle = super()._repr_mimebundle_(**options)
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        return {**data, "text/html": self.to_html()}, metadata
+        return {**(data or {}), "text/html": self.to_html()}, metadata

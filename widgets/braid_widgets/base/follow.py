@@ -25,7 +25,7 @@ def console(text: str) -> None:
     """Over the line before: under the cell in a notebook, else to stderr, which a report does not
     keep.
     """
-    live = get_ipython() is not None and not headless()  # type: ignore[no-untyped-call]
+    live = get_ipython() is not None and not headless()
     end = "\n" if text.endswith("\n") else ""
     print(f"\r{text.rstrip():<79}", end=end, file=sys.stdout if live else sys.stderr, flush=True)
 

@@ -46,6 +46,8 @@ class Launcher(W.VBox):
 
     show: Callable[[list[Any]], None]
     """Shows a run as far as it is; there is a committed batch at least."""
+    children: Any
+    """The widgets in it, which ipywidgets keeps."""
 
     def __init__(
         self,

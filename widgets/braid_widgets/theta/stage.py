@@ -79,9 +79,8 @@ def page(frames: Sequence[dict[str, Any]]) -> str:
 
 
 def _hosts(frames: Iterable[dict[str, Any]]) -> int:
-    return max(
-        [1, *(1 + cell[0] for f in frames for g in f["grid"]["groups"] for cell in g["cells"])]
-    )
+    seen: list[int] = [c[0] for f in frames for g in f["grid"]["groups"] for c in g["cells"]]
+    return max(seen, default=0) + 1
 
 
 def replay(events: Iterable[Any] | str | Path, most: int = 200) -> str:
@@ -140,4 +139,4 @@ class Stage(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> Any:
         bundle = super()._repr_mimebundle_(**options)
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        return {**data, "text/html": self.to_html()}, metadata
+        return {**(data or {}), "text/html": self.to_html()}, metadata
