@@ -177,14 +177,6 @@ def test_the_film_needs_no_network_and_only_live_ones_can_be_clicked(run):
     assert len(chain.frames(run.events, most=5)) <= 6
 
 
-def test_the_table_of_slices_has_every_batch(run):
-    table = chain.table(run.events)
-    assert table.groupby("batch")["rows"].sum().tolist() == [
-        sum(e.live) for e in run.events if isinstance(e, BatchCommitted)
-    ]
-    assert table["slice"].max() == 2 and set(table["stream"]) == {"a", "b"}
-
-
 def test_a_run_without_a_chain_is_refused():
     with pytest.raises(ValueError, match="no chain"):
         chain.frames(simulate(Centralized(), [(1, 1)]))

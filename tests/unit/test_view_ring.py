@@ -97,14 +97,6 @@ def test_long_runs_are_thinned_and_keep_their_end():
     assert len(pictures) <= 11 and pictures[-1]["batch"] == "batch 24"
 
 
-def test_the_table_has_every_slice_of_every_batch():
-    events = run()
-    table = ring.table(events)
-    stored = table.groupby("batch")["rows"].sum().tolist()
-    assert stored == [sum(e.host_stored) for e in events if isinstance(e, BatchCommitted)]
-    assert set(table["stream"]) == {"a", "b", "c"}
-
-
 def test_a_run_without_a_ring_is_refused():
     with pytest.raises(ValueError, match="no ring"):
         ring.frames(simulate(Centralized(), [(1, 1)]))

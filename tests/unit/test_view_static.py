@@ -6,47 +6,29 @@ import json
 
 import pandas as pd
 import pytest
-from braid_widgets.base import charts, colours, compare, progress, totals
+from braid_widgets.base import colours, compare, progress, totals
 from braid_widgets.base.fold import fold
 from braid_widgets.base.recording import Recording
 from braid_widgets.theta import grid, matrix, stage, timeline
 from unit.scripted import MIGRATION, committed, started
 
 
-def test_the_matrix_has_row_0_on_top_and_square_unit_cells():
-    layout = matrix.figure(MIGRATION).figure.layout
-    assert tuple(layout.yaxis.range) == (1, 0) and tuple(layout.xaxis.range) == (0, 1)
-    assert layout.yaxis.scaleanchor == "x" and layout.yaxis.scaleratio in (None, 1)
+def test_the_matrix_has_row_0_on_top_and_names_the_host_of_each_cell():
+    cells = matrix.data(Recording(MIGRATION).at(0))["cells"]
+    assert [(cell[0], cell[1], cell[4]) for cell in cells] == [(0, 0.5, 0), (0.5, 1, 1)]
 
 
-def test_the_matrix_names_the_host_of_each_cell():
-    heat, _, numbers, *_ = matrix.figure(MIGRATION, batch=0).figure.data
-    assert [list(row) for row in heat.z] == [[0], [1]] and list(heat.y) == [0, 0.5, 1]
-    assert list(zip(numbers.text, numbers.y, strict=True)) == [("0", 0.25), ("1", 0.75)]
+def test_blocks_in_transit_go_from_host_to_host_and_what_is_owed_is_not_done():
+    view = matrix.data(Recording(MIGRATION).at(1))
+    assert [chip[4:] for chip in view["chips"]] == [[0, 2, 0, 1]]
+    assert min(cell[5] for cell in view["cells"]) == 60
 
 
-def test_the_matrix_chart_has_a_frame_for_each_batch_and_its_data():
-    chart = matrix.figure(MIGRATION)
-    assert [f.name for f in chart.figure.frames] == ["0", "1", "2"]
-    assert len(chart.figure.layout.sliders[0].steps) == 3
-    assert set(chart.data["host"]) == {0, 1} and (chart.data["percent"] <= 100).all()
-
-
-def test_blocks_in_transit_are_drawn_between_their_hosts():
-    *_, transit = matrix.figure(MIGRATION, batch=1).figure.data
-    assert transit.text[1] == "2 tuples of r: host 0 → host 1"
-
-
-def test_what_is_owed_is_veiled():
-    veil = matrix.figure(MIGRATION, batch=1).figure.data[1]
-    assert min(min(row) for row in veil.z) == 60
-
-
-def test_each_host_has_a_bar_in_its_box():
-    bars = grid.figure(MIGRATION, batch=1).figure.data[0]
-    assert list(bars.hovertext) == ["host 0: 7 tuples stored", "host 1: 9 tuples stored"]
-    assert list(bars.x) == [0.25, 0.75] and list(bars.y) == pytest.approx([-7 / 9, -1])
-    assert grid.figure(MIGRATION).data["stored"].tolist() == [8, 8, 7, 9, 9, 9]
+def test_each_host_has_what_it_stores():
+    stored = [grid.data(scene)["stored"] for scene in Recording(MIGRATION)]
+    assert stored == [[8, 8], [7, 9], [9, 9]]
+    view = grid.data(Recording(MIGRATION).at(1))
+    assert view["groups"][0]["cells"] == [[0, 0, 0], [1, 0, 1]] and view["top"] == 9
 
 
 def test_the_time_line_has_the_bound_the_migration_and_measured_rates():
@@ -66,8 +48,7 @@ def test_a_modelled_run_shows_no_rates_and_every_title_says_so():
     events = [started(clock="modelled"), *MIGRATION[1:]]
     chart = timeline.figure(events)
     assert {c.name for c in chart.figure.data} == {"|r| / |s|", "ILF / ILF*"}
-    titles = [chart.figure, matrix.figure(events).figure, grid.figure(events).figure]
-    assert all("modelled" in t.layout.title.text for t in titles)
+    assert "modelled" in chart.figure.layout.title.text
     frame = stage.frame(Recording(events).at(1))
     assert len(frame["line"]["panels"]) == 1
     assert (
@@ -176,9 +157,3 @@ def test_neighbouring_hosts_never_look_alike():
         return sum(abs((x >> k & 255) - (y >> k & 255)) for k in (0, 8, 16))
 
     assert min(distance(h, h + step) for step in (1, 2, 4, 8, 16, 32) for h in range(64)) > 50
-    assert colours.ink("#000000") == "#ffffff" and colours.ink("#ffff00") == "#111111"
-
-
-def test_titles_of_charts_hold_the_batch():
-    chart = charts.frames_chart("x", [("7", "Title", "note", [])], {}, [], ["a"])
-    assert chart.figure.layout.title.text == "Title<br><sub>batch 7 · note</sub>"

@@ -5,7 +5,6 @@ offline.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,60 +78,3 @@ def save_page(path: str | Path, html: str, overwrite: bool = False) -> Path:
         raise FileExistsError(f"{path} exists; pass overwrite=True to replace it")
     path.write_text(html, encoding="utf-8")
     return path
-
-
-Frame = tuple[str, str, str, list[Any]]
-"""Batch as text, title, note, traces."""
-
-
-def frames_chart(
-    name: str,
-    frames: Sequence[Frame],
-    layout: dict[str, Any],
-    rows: Sequence[Any],
-    columns: Sequence[str],
-) -> Chart:
-    """A chart of one frame, or of several with a slider and Play; it opens on the last."""
-    traces = frames[-1][3]
-    figure = go.Figure(traces)
-    figure.update_layout(template=TEMPLATE, margin=dict(t=150, b=30), **layout)
-    figure.update_layout(title=dict(text=_title(frames[-1]), y=0.97, yanchor="top"))
-    if len(frames) > 1:
-        figure.frames = [
-            go.Frame(data=f[3], name=f[0], layout=dict(title=dict(text=_title(f)))) for f in frames
-        ]
-        figure.update_layout(sliders=[_slider([f[0] for f in frames])], updatemenus=[_play()])
-    return Chart(name, figure, pd.DataFrame(rows, columns=columns))
-
-
-def _title(frame: Frame) -> str:
-    return f"{frame[1]}<br><sub>batch {frame[0]} · {frame[2]}</sub>"
-
-
-def _slider(names: list[str]) -> dict[str, Any]:
-    now = dict(mode="immediate", frame=dict(duration=0, redraw=True), transition=dict(duration=0))
-    steps = [dict(method="animate", label=n, args=[[n], now]) for n in names]
-    return dict(
-        active=len(names) - 1,
-        steps=steps,
-        currentvalue=dict(prefix="batch "),
-        pad=dict(t=20),
-        x=0.2,
-        len=0.8,
-    )
-
-
-def _play() -> dict[str, Any]:
-    go_on = dict(
-        frame=dict(duration=400, redraw=True),
-        transition=dict(duration=0),
-        fromcurrent=True,
-        mode="immediate",
-    )
-    halt = dict(frame=dict(duration=0, redraw=False), mode="immediate")
-    buttons = [
-        dict(label="Play", method="animate", args=[None, go_on]),
-        dict(label="Pause", method="animate", args=[[None], halt]),
-    ]
-    place = dict(x=0.17, y=-0.06, xanchor="right", yanchor="top")
-    return dict(type="buttons", direction="right", showactive=False, buttons=buttons, **place)

@@ -30,17 +30,6 @@ def stream(index: int) -> str:
     return STREAMS[index % len(STREAMS)]
 
 
-def ink(colour: str) -> str:
-    """Black or white, whichever reads better on the colour (WCAG relative luminance)."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return (
-        "#111111"
-        if 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] > 0.22
-        else "#ffffff"
-    )
-
-
 def palette(hosts: int) -> dict[str, object]:
     """All of it, for the stage."""
     return {

@@ -5,19 +5,57 @@ with or without a kernel.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 from uuid import uuid4
 
 import anywidget
 import traitlets
+from braid.core.events import BatchCommitted
 
 from braid_widgets.base import colours
 
 _HERE = Path(__file__).parent
 _CSS = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("stage.css", "film.css"))
 _BAR = (_HERE / "film.js").read_text(encoding="utf-8")
+
+
+MOST = 200
+"""Pictures that a film has at most; of longer runs some batches are left out."""
+
+Item = TypeVar("Item")
+
+
+class Scene(Protocol):
+    """What there is to see of a run, into which its events are folded."""
+
+    def apply(self, event: Any) -> None: ...
+
+
+S = TypeVar("S", bound=Scene)
+
+
+def thinned(items: Sequence[Item], most: int = MOST) -> list[Item]:
+    """At most ``most`` of the items and the last one, evenly spread."""
+    every = -(-len(items) // most) or 1
+    return [item for k, item in enumerate(items) if k % every == 0 or k == len(items) - 1]
+
+
+def pictures(
+    events: Iterable[Any],
+    scene: S,
+    draw: Callable[[S], dict[str, Any]],
+    most: int = MOST,
+    shown: Callable[[BatchCommitted], bool] = lambda commit: True,
+) -> list[dict[str, Any]]:
+    """A picture for each committed batch that is ``shown``, thinned to ``most``."""
+    found = []
+    for event in events:
+        scene.apply(event)
+        if isinstance(event, BatchCommitted) and shown(event):
+            found.append(draw(scene))
+    return thinned(found, most)
 
 
 def script(*painters: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from braid.core.spans import UNITS, text
 
 from braid_widgets.base.fold import Scene
+from braid_widgets.base.words import MODELLED
 
 FINISHING = "input done, finishing a migration"
 
@@ -49,7 +50,7 @@ def line(scene: Scene, live: bool = True) -> str:
             left = seconds / len(recent) * (known - done)
             parts.append(f"{text(round(left) * UNITS['second'])} left")
     if scene.modelled:
-        parts.append("modelled run")
+        parts.append(MODELLED)
     if scene.end is not None:
         parts.append(scene.end.reason + (f": {scene.end.error}" if scene.end.error else ""))
     return " · ".join(parts)

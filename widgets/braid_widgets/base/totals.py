@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from braid_widgets.base.fold import Scene, fold
+from braid_widgets.base.words import MODELLED
 
 COLUMNS = ["figure", "value", "unit"]
 
@@ -62,7 +63,7 @@ def _readable(row: tuple[str, float | int, str]) -> tuple[str, str, str]:
 
 def html(scene: Scene) -> str:
     """The totals as an HTML table; its title says so when the run is modelled."""
-    kind = "modelled run" if scene.modelled else "measured"
+    kind = MODELLED if scene.modelled else "measured"
     style = "padding:1px 10px;text-align:right;font-variant-numeric:tabular-nums"
     lines = "".join(
         f'<tr><td style="padding:1px 10px;text-align:left">{what}</td><td '

@@ -14,6 +14,7 @@ from braid.core.events import BatchPlanned, RunStarted, SegmentPlaced
 
 from braid_widgets.base import colours
 from braid_widgets.base.charts import TEMPLATE, Chart
+from braid_widgets.base.words import origin
 
 LATEST = 60
 """Batches that are shown, the last ones."""
@@ -96,7 +97,7 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
         zmax=known - 0.5,
         showscale=False,
     )
-    kind = "modelled run" if start.clock == "modelled" else "measured on Spark"
+    kind = origin(start)
     plot = go.Figure(heat)
     plot.update_layout(
         template=TEMPLATE,

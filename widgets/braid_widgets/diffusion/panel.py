@@ -9,6 +9,7 @@ from typing import Any
 
 import ipywidgets as W
 
+from braid_widgets.base import inputs
 from braid_widgets.base.charts import STYLE, Chart
 from braid_widgets.base.launcher import Launch, Launcher, State
 from braid_widgets.diffusion import by_arrival, loads, routing, segments
@@ -106,34 +107,16 @@ def _drawn(view: Callable[[list[Any]], Chart], events: list[Any]) -> dict[str, A
 
 
 def _inputs(placements: tuple[str, ...]) -> dict[str, Any]:
-    style: dict[str, Any] = {
-        "style": {"description_width": "150px"},
-        "layout": W.Layout(width="auto"),
-    }
     return {
-        "placement": W.Dropdown(description="placement", options=placements, **style),
-        "streams": W.BoundedIntText(description="streams n", min=2, max=6, value=3, **style),
-        "window": W.BoundedFloatText(
-            description="window W (s)", min=1, max=120, value=10.0, **style
-        ),
-        "slowest": W.BoundedFloatText(
-            description="rates from (tuples/s)", min=0.1, max=500, value=5.0, **style
-        ),
-        "fastest": W.BoundedFloatText(
-            description="rates to (tuples/s)", min=0.1, max=500, value=20.0, **style
-        ),
-        "selectivity": W.BoundedFloatText(
-            description="selectivity σ", min=0, max=1, step=0.05, value=0.1, **style
-        ),
-        "hosts": W.BoundedIntText(description="hosts J", min=1, max=256, value=12, **style),
-        "length": W.BoundedIntText(
-            description="segment length T (s)", min=1, max=60, value=2, **style
-        ),
-        "copies": W.BoundedIntText(
-            description="copies L of CTR (0: √J)", min=0, max=256, value=0, **style
-        ),
-        "bursts": W.Checkbox(description="bursts", value=False, **style),
-        "burst": W.BoundedFloatText(
-            description="bursty ratio θ", min=0, max=1, step=0.25, value=0.5, **style
-        ),
+        "placement": inputs.choice("placement", placements),
+        "streams": inputs.whole("streams n", 2, 6, 3),
+        "window": inputs.number("window W (s)", 1, 120, 10.0),
+        "slowest": inputs.number("rates from (tuples/s)", 0.1, 500, 5.0),
+        "fastest": inputs.number("rates to (tuples/s)", 0.1, 500, 20.0),
+        "selectivity": inputs.number("selectivity σ", 0, 1, 0.1, 0.05),
+        "hosts": inputs.whole("hosts J", 1, 256, 12),
+        "length": inputs.whole("segment length T (s)", 1, 60, 2),
+        "copies": inputs.whole("copies L of CTR (0: √J)", 0, 256, 0),
+        "bursts": inputs.switch("bursts"),
+        "burst": inputs.number("bursty ratio θ", 0, 1, 0.5, 0.25),
     }

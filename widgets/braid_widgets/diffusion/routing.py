@@ -11,6 +11,7 @@ from braid.core.events import BatchPlanned, PathChosen, RunStarted
 
 from braid_widgets.base import colours
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
+from braid_widgets.base.words import origin
 
 COLUMNS = ["path", "hop", "stream", "host", "blocks"]
 
@@ -57,7 +58,7 @@ def figure(events: Iterable[Any], block: int | None = None) -> Chart:
         ]
     )
     ticks = ["stored on"] + [f"V<sub>{k + 1}</sub>" for k in range(hops)]
-    kind = "modelled run" if start.clock == "modelled" else "measured on Spark"
+    kind = origin(start)
     title = (
         f"Routing path of block {route[0]}, stream {start.streams[route[1]]} "
         f"({kind})<br><sub>{_note(events, route, start)}</sub>"

@@ -19,6 +19,7 @@ from braid.core.events import (
 
 from braid_widgets.base import colours
 from braid_widgets.base.charts import TEMPLATE, Chart
+from braid_widgets.base.words import origin
 
 LATEST = 60
 """Batches that are shown, the last ones."""
@@ -99,7 +100,7 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
     for e in events:
         if isinstance(e, (MasterSwitched, SegmentLengthTuned)) and e.batch > end - latest:
             _mark(plot, e, start.streams, end - latest)
-    kind = "modelled run" if start.clock == "modelled" else "measured on Spark"
+    kind = origin(start)
     title = (
         f"Segments by host: {start.placement}, {start.hosts} hosts "
         f"({kind})<br><sub>{_note(events)}</sub>"

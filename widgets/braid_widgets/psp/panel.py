@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ipywidgets as W
-
+from braid_widgets.base import inputs
 from braid_widgets.base.launcher import Launch, Launcher
 from braid_widgets.psp.ring import Ring
 
@@ -56,24 +55,13 @@ FORMS = {"PSP (basic)": "basic", "PSP-I (interleaved)": "interleaved", "PSP-D (d
 
 
 def _inputs() -> dict[str, Any]:
-    style: dict[str, Any] = {
-        "style": {"description_width": "130px"},
-        "layout": W.Layout(width="auto"),
-    }
-    late: dict[str, Any] = {"continuous_update": False, **style}
     return {
-        "streams": W.BoundedIntText(description="streams M", min=2, max=5, value=3, **style),
-        "rates": W.Text(description="rates λ (tuples/s)", value="20", **late),
-        "windows": W.Text(description="windows W (s)", value="10", **late),
-        "sigma": W.BoundedFloatText(
-            description="selectivity σ", min=0, max=1, step=0.01, value=0.05, **style
-        ),
-        "nodes": W.BoundedIntText(description="nodes N", min=1, max=24, value=6, **style),
-        "form": W.Dropdown(description="form", options=FORMS, value="dynamic", **style),
-        "slicing": W.Dropdown(
-            description="slices by", options=["time", "count"], value="time", **style
-        ),
-        "resize": W.BoundedIntText(
-            description="half-way to nodes", min=0, max=24, value=0, **style
-        ),
+        "streams": inputs.whole("streams M", 2, 5, 3),
+        "rates": inputs.line("rates λ (tuples/s)", "20"),
+        "windows": inputs.line("windows W (s)", "10"),
+        "sigma": inputs.number("selectivity σ", 0, 1, 0.05, 0.01),
+        "nodes": inputs.whole("nodes N", 1, 24, 6),
+        "form": inputs.choice("form", FORMS, "dynamic"),
+        "slicing": inputs.choice("slices by", ["time", "count"], "time"),
+        "resize": inputs.whole("half-way to nodes", 0, 24, 0),
     }

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import pandas as pd
 from braid.core.events import (
     BatchCommitted,
     Relocated,
@@ -22,10 +21,8 @@ from braid.core.events import (
 )
 from braid.core.spans import text
 
-from braid_widgets.base.film import Film, script
-
-MOST = 200
-"""Frames that a film has at most; of longer runs some batches are left out."""
+from braid_widgets.base.film import MOST, Film, pictures, script
+from braid_widgets.base.words import origin
 
 
 @dataclass
@@ -132,7 +129,7 @@ def _title(scene: RingScene) -> str:
 
 def _note(scene: RingScene) -> str:
     assert scene.start is not None and scene.last is not None
-    run = "modelled run" if scene.start.clock == "modelled" else "measured on Spark"
+    run = origin(scene.start)
     if scene.resized is not None:
         r = scene.resized
         return (
@@ -165,16 +162,8 @@ def _moves(scene: RingScene) -> list[list[Any]]:
 
 
 def frames(events: Iterable[Any], most: int = MOST) -> list[dict[str, Any]]:
-    """A picture for each committed batch, for ``most`` of them where there are more; the last is
-    always there.
-    """
-    scene, found = RingScene(), []
-    for event in events:
-        scene.apply(event)
-        if isinstance(event, BatchCommitted):
-            found.append(frame(scene))
-    every = -(-len(found) // most) or 1
-    return [f for k, f in enumerate(found) if k % every == 0 or k == len(found) - 1]
+    """A picture for each committed batch, thinned to ``most``; the last is always there."""
+    return pictures(events, RingScene(), frame, most)
 
 
 class Ring(Film):
@@ -191,16 +180,3 @@ class Ring(Film):
     def load(self, events: Iterable[Any]) -> None:
         """Show another run, or the same one as far as it is now; see ``Film.update``."""
         self.update(frames(events))
-
-
-def table(events: Iterable[Any]) -> pd.DataFrame:
-    """Tuples stored by batch, stream and node: columns batch, stream, node, rows."""
-    scene, found = RingScene(), []
-    for event in events:
-        scene.apply(event)
-        if isinstance(event, BatchCommitted) and scene.start is not None:
-            found += [
-                (event.batch, scene.start.streams[s], n, rows)
-                for (s, n), rows in sorted(scene.rows().items())
-            ]
-    return pd.DataFrame(found, columns=["batch", "stream", "node", "rows"])

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import pandas as pd
 import sqlglot
 import traitlets
 from braid.core.events import (
@@ -26,10 +25,8 @@ from braid.core.events import (
 )
 from braid.core.spans import text
 
-from braid_widgets.base.film import Film, script
-
-MOST = 200
-"""Frames that a film has at most; of longer runs some batches are left out."""
+from braid_widgets.base.film import MOST, Film, pictures, script
+from braid_widgets.base.words import origin
 
 
 @dataclass
@@ -224,7 +221,7 @@ def frame(scene: ChainScene, pick: bool = False) -> dict[str, Any]:
             "or more"
         )
     names, streams = scene.start.streams, sorted(scene.ends)
-    run = "modelled run" if scene.start.clock == "modelled" else "measured on Spark"
+    run = origin(scene.start)
     done = f"{scene.last.results:,} results, {sum(scene.last.host_compared):,} pairs compared"
     if scene.amended:
         done = "the slices change with the next batch"
@@ -271,16 +268,15 @@ def _marks(ages: Iterable[int]) -> list[list[Any]]:
 
 
 def frames(events: Iterable[Any], pick: bool = False, most: int = MOST) -> list[dict[str, Any]]:
-    """A picture for each committed batch, for ``most`` of them where there are more; the last is
-    always there.
-    """
-    scene, found = ChainScene(), []
-    for event in events:
-        scene.apply(event)
-        if isinstance(event, BatchCommitted) and (scene.ends or any(event.total)):
-            found.append(frame(scene, pick))
-    every = -(-len(found) // most) or 1
-    return [f for k, f in enumerate(found) if k % every == 0 or k == len(found) - 1]
+    """A picture for each committed batch, thinned to ``most``; the last is always there."""
+    scene = ChainScene()
+    return pictures(
+        events,
+        scene,
+        lambda now: frame(now, pick),
+        most,
+        lambda commit: bool(scene.ends) or any(commit.total),
+    )
 
 
 class Chain(Film):
@@ -301,20 +297,3 @@ class Chain(Film):
     def load(self, events: Iterable[Any]) -> None:
         """Show another run, or the same one as far as it is now; see ``Film.update``."""
         self.update(frames(events, self.pick))
-
-
-def table(events: Iterable[Any]) -> pd.DataFrame:
-    """Tuples held by batch, stream and slice: columns batch, stream, slice (from 1), until (seconds
-    of age), rows.
-    """
-    scene, found = ChainScene(), []
-    for event in events:
-        scene.apply(event)
-        if isinstance(event, BatchCommitted) and scene.start is not None:
-            for s, ends in sorted(scene.ends.items()):
-                each = zip(ends, scene.slices(s), strict=True)
-                found += [
-                    (event.batch, scene.start.streams[s], k, end / 1e6, rows)
-                    for k, (end, rows) in enumerate(each, 1)
-                ]
-    return pd.DataFrame(found, columns=["batch", "stream", "slice", "until", "rows"])

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import ipywidgets as W
 from braid.core.events import ChainSet
 
+from braid_widgets.base import inputs
 from braid_widgets.base.charts import STYLE
 from braid_widgets.base.launcher import Launched, Launcher
 from braid_widgets.base.live import Follower
@@ -234,10 +235,6 @@ def _serve(run: Served, asked: Sequence[Asked]) -> None:
 
 
 def _inputs() -> dict[str, Any]:
-    style: dict[str, Any] = {
-        "style": {"description_width": "150px"},
-        "layout": W.Layout(width="auto"),
-    }
     kinds = {
         "Mem-Opt (least state)": "memory",
         "CPU-Opt (fewest comparisons)": "cpu",
@@ -245,26 +242,12 @@ def _inputs() -> dict[str, Any]:
         "by hand": BY_HAND,
     }
     return {
-        "source": W.Dropdown(
-            description="streams", options=[(s.label, name) for name, s in SOURCES.items()], **style
-        ),
-        "chain": W.Dropdown(description="chain", options=kinds, **style),
-        "rate": W.BoundedFloatText(
-            description="rate λ (tuples/s)", min=0.001, max=1000, value=20.0, **style
-        ),
-        "sigma": W.BoundedFloatText(
-            description="selection passes Sσ", min=0, max=1, step=0.05, value=0.3, **style
-        ),
-        "join": W.BoundedFloatText(
-            description="join selectivity S⋈", min=0, max=1, step=0.01, value=0.05, **style
-        ),
-        "overhead": W.BoundedFloatText(
-            description="C_sys (comparisons)", min=0, max=1000, step=0.5, value=2.5, **style
-        ),
-        "batches": W.BoundedIntText(
-            description="micro-batches", min=1, max=1000, value=60, **style
-        ),
-        "pace": W.BoundedFloatText(
-            description="pace (s per batch)", min=0, max=60, step=0.25, value=0.5, **style
-        ),
+        "source": inputs.choice("streams", [(s.label, name) for name, s in SOURCES.items()]),
+        "chain": inputs.choice("chain", kinds),
+        "rate": inputs.number("rate λ (tuples/s)", 0.001, 1000, 20.0),
+        "sigma": inputs.number("selection passes Sσ", 0, 1, 0.3, 0.05),
+        "join": inputs.number("join selectivity S⋈", 0, 1, 0.05, 0.01),
+        "overhead": inputs.number("C_sys (comparisons)", 0, 1000, 2.5, 0.5),
+        "batches": inputs.batches(60),
+        "pace": inputs.pace(0.5),
     }

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import pandas as pd
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
@@ -24,8 +23,8 @@ from braid.core.events import (
 )
 from braid.core.spans import text
 
-from braid_widgets.base.film import Film, script
-from braid_widgets.psp.ring import MOST
+from braid_widgets.base.film import MOST, Film, pictures, script
+from braid_widgets.base.words import origin
 
 
 class Piece(NamedTuple):
@@ -193,11 +192,11 @@ def _fed(scene: SharedScene) -> int:
 
 
 def _note(scene: SharedScene) -> str:
-    assert scene.last is not None
+    assert scene.start is not None and scene.last is not None
     fresh = {c.reason for c in scene.chains.values() if c.batch == scene.last.batch}
     chain = f" · ages shared out anew ({', '.join(sorted(fresh))})" if fresh else ""
     return (
-        f"measured on Spark · {scene.last.results:,} results for {len(scene.queries)} "
+        f"{origin(scene.start)} · {scene.last.results:,} results for {len(scene.queries)} "
         f"queries{chain}"
     )
 
@@ -222,16 +221,8 @@ def _query(scene: SharedScene, q: QueryAdded) -> dict[str, Any]:
 
 
 def frames(events: Iterable[Any], most: int = MOST) -> list[dict[str, Any]]:
-    """A picture for each committed batch, for ``most`` of them where there are more; the last is
-    always there.
-    """
-    scene, found = SharedScene(), []
-    for event in events:
-        scene.apply(event)
-        if isinstance(event, BatchCommitted):
-            found.append(frame(scene))
-    every = -(-len(found) // most) or 1
-    return [f for k, f in enumerate(found) if k % every == 0 or k == len(found) - 1]
+    """A picture for each committed batch, thinned to ``most``; the last is always there."""
+    return pictures(events, SharedScene(), frame, most)
 
 
 class SharedRing(Film):
@@ -248,18 +239,3 @@ class SharedRing(Film):
     def load(self, events: Iterable[Any]) -> None:
         """Show another run, or the same one as far as it is now; see ``Film.update``."""
         self.update(frames(events))
-
-
-def table(events: Iterable[Any]) -> pd.DataFrame:
-    """Tuples stored by batch, stream, host and logical slice: columns batch, stream, host, slice,
-    rows.
-    """
-    scene, found = SharedScene(), []
-    for event in events:
-        scene.apply(event)
-        if isinstance(event, BatchCommitted) and scene.start is not None:
-            found += [
-                (event.batch, scene.start.streams[p.stream], p.host, p.slice, p.rows)
-                for p in scene.pieces()
-            ]
-    return pd.DataFrame(found, columns=["batch", "stream", "host", "slice", "rows"])

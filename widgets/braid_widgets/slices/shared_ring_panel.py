@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import ipywidgets as W
 from braid.core.events import ChainSet
 
+from braid_widgets.base import inputs
 from braid_widgets.base.launcher import Launched, Launcher, State
 from braid_widgets.base.queries import Asked, QueryTable
 from braid_widgets.slices.shared_ring import SharedRing
@@ -90,18 +91,10 @@ class SharedRingPanel(Launcher):
 
 
 def _inputs() -> dict[str, Any]:
-    style: dict[str, Any] = {
-        "style": {"description_width": "130px"},
-        "layout": W.Layout(width="auto"),
-    }
     return {
-        "hosts": W.BoundedIntText(description="hosts J", min=1, max=24, value=4, **style),
-        "month": W.BoundedIntText(description="month of 2013", min=1, max=12, value=2, **style),
-        "days": W.BoundedIntText(description="days", min=1, max=31, value=3, **style),
-        "batches": W.BoundedIntText(
-            description="micro-batches", min=1, max=1000, value=24, **style
-        ),
-        "pace": W.BoundedFloatText(
-            description="pace (s per batch)", min=0, max=60, step=0.25, value=0.0, **style
-        ),
+        "hosts": inputs.whole("hosts J", 1, 24, 4),
+        "month": inputs.whole("month of 2013", 1, 12, 2),
+        "days": inputs.whole("days", 1, 31, 3),
+        "batches": inputs.batches(24),
+        "pace": inputs.pace(0.0),
     }

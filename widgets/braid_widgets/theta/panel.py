@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import ipywidgets as W
-
+from braid_widgets.base import inputs
 from braid_widgets.base.launcher import Launch, Launched, Launcher
 from braid_widgets.base.live import Follower
 from braid_widgets.theta.player import Player
@@ -83,37 +82,15 @@ class Panel(Launcher):
 
 
 def _inputs() -> dict[str, Any]:
-    style: dict[str, Any] = {
-        "style": {"description_width": "150px"},
-        "layout": W.Layout(width="auto"),
-    }
     return {
-        "workload": W.Dropdown(
-            description="workload", options=[(w.label, k) for k, w in WORKLOADS.items()], **style
-        ),
-        "skew": W.BoundedFloatText(
-            description="skew z (Zipf)", min=0, max=4, step=0.25, value=0.0, **style
-        ),
-        "scale": W.BoundedFloatText(
-            description="scale factor (TPC-H)", min=0.001, max=100, step=0.01, value=0.01, **style
-        ),
-        "width": W.BoundedIntText(description="band width", min=0, max=365, value=1, **style),
-        "hosts": W.BoundedIntText(description="hosts J", min=1, max=256, value=16, **style),
-        "placement": W.Dropdown(
-            description="placement",
-            options=[(label, k) for k, label in PLACEMENTS.items()],
-            **style,
-        ),
-        "fluctuation": W.BoundedIntText(
-            description="fluctuation k (ratio)", min=2, max=16, value=4, **style
-        ),
-        "epsilon": W.BoundedFloatText(
-            description="epsilon (share)", min=0.05, max=1, step=0.05, value=1.0, **style
-        ),
-        "batches": W.BoundedIntText(
-            description="micro-batches", min=1, max=1000, value=20, **style
-        ),
-        "pace": W.BoundedFloatText(
-            description="pace (s per batch)", min=0, max=60, step=0.25, value=0.0, **style
-        ),
+        "workload": inputs.choice("workload", [(w.label, k) for k, w in WORKLOADS.items()]),
+        "skew": inputs.number("skew z (Zipf)", 0, 4, 0.0, 0.25),
+        "scale": inputs.number("scale factor (TPC-H)", 0.001, 100, 0.01, 0.01),
+        "width": inputs.whole("band width", 0, 365, 1),
+        "hosts": inputs.whole("hosts J", 1, 256, 16),
+        "placement": inputs.choice("placement", [(label, k) for k, label in PLACEMENTS.items()]),
+        "fluctuation": inputs.whole("fluctuation k (ratio)", 2, 16, 4),
+        "epsilon": inputs.number("epsilon (share)", 0.05, 1, 1.0, 0.05),
+        "batches": inputs.batches(20),
+        "pace": inputs.pace(0.0),
     }

@@ -13,8 +13,10 @@ import traitlets
 
 from braid_widgets.base import colours, progress
 from braid_widgets.base.charts import save_page
+from braid_widgets.base.film import thinned
 from braid_widgets.base.fold import Scene
 from braid_widgets.base.recording import Recording
+from braid_widgets.base.words import origin
 from braid_widgets.theta import grid, matrix, timeline
 
 _HERE = Path(__file__).parent
@@ -54,11 +56,8 @@ def _note(scene: Scene) -> str:
         return ""
     hosts = scene.points[-1].hosts if scene.points else scene.start.hosts
     windows = ", ".join(f"{a} {w}" for a, w in scene.start.windows.items()) or "full history"
-    facts = (
-        "modelled run"
-        if scene.modelled
-        else f"{scene.totals.results:,} results · measured on Spark"
-    )
+    results = "" if scene.modelled else f"{scene.totals.results:,} results · "
+    facts = results + origin(scene.start)
     return f"{scene.start.placement}, {hosts} hosts · windows: {windows} · {facts}"
 
 
@@ -88,9 +87,8 @@ def replay(events: Iterable[Any] | str | Path, most: int = 200) -> str:
     ``most`` frames.
     """
     recording = Recording(events)
-    every = -(-len(recording) // most)
-    last = len(recording) - 1
-    return page([frame(s) for k, s in enumerate(recording) if k % every == 0 or k == last])
+    kept = set(thinned(range(len(recording)), most))
+    return page([frame(scene) for k, scene in enumerate(recording) if k in kept])
 
 
 def save(events: Iterable[Any] | str | Path, path: str | Path, overwrite: bool = False) -> Path:

@@ -19,6 +19,7 @@ from braid_widgets.base import colours
 from braid_widgets.base.charts import TEMPLATE, Chart
 from braid_widgets.base.fold import Scene
 from braid_widgets.base.metrics import Point
+from braid_widgets.base.words import MODELLED
 
 BOUND = 1.25
 """Theorem 4.1: ILF <= 1.25 ILF*, for J a power of two, 1/J <= |R|/|S| <= J and tuples of one
@@ -96,7 +97,7 @@ def data(scene: Scene) -> dict[str, Any]:
 def _title(modelled: bool, gridded: bool) -> str:
     mapping = "ILF of the grid / ILF* of an oracle · dashed: bound 1.25 · shaded: migrating"
     first = mapping if gridded else "Most stored on a host / ILF* of an oracle"
-    return first + (" · modelled run" if modelled else " · measured rates")
+    return first + (f" · {MODELLED}" if modelled else " · measured rates")
 
 
 def _ratio_name(gridded: bool) -> str:
