@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from pyspark.sql import types as T
 
 from braid.condition.parse import parse
 from braid.condition.predicate import Predicate
+from braid.core.codec import plain
 from braid.core.columns import TIME
 from braid.core.placement import Placement
 from braid.core.query import Served
@@ -65,6 +63,7 @@ class StreamJoin:
     """
 
     runs = JoinRun
+    shared = False
     queries: tuple[Served, ...] = ()
 
     def __init__(
@@ -99,6 +98,10 @@ class StreamJoin:
                 f"{type(placement).__name__} partitions by the value that an equality joins on, "
                 f"but {on!r} has no equality "
                 "that links all streams; placements that route by tuple take any condition"
+            )
+        if placement.shares and not self.shared:
+            raise ValueError(
+                f"{type(placement).__name__} serves the queries of a shared join; use SharedJoin"
             )
         placement.start(len(self.streams))
         self.spark = next(iter(self.streams.values())).sparkSession
@@ -203,16 +206,13 @@ class StreamJoin:
         query = Store(path).query()
         if query is None:
             raise ValueError(f"{path} holds no run that could be resumed")
-        module, name = query["placement"].rsplit(".", 1)
-        settings = {name: _frozen(value) for name, value in query["settings"].items()}
-        placement = getattr(importlib.import_module(module), name)(**settings)
+        placement = Placement.by_name(query["placement"]).of(query["settings"])
         names = ("on", "windows", "time", "lateness", "partitions", "seed", "check")
         return StreamJoin(streams, placement=placement, **{n: query[n] for n in names}).start(
             path, **trigger
         )
 
     def _fingerprint(self) -> dict[str, Any]:
-        kind = type(self.placement)
         query = {
             "on": self.on,
             "streams": list(self.streams),
@@ -222,13 +222,13 @@ class StreamJoin:
             "windows": self.windows,
             "time": self.time,
             "lateness": self.lateness,
-            "placement": f"{kind.__module__}.{kind.__qualname__}",
-            "settings": asdict(self.placement),  # type: ignore[call-overload]
+            "placement": type(self.placement).__name__,
+            "settings": self.placement,
             "partitions": self.partitions,
             "seed": self.seed,
             "check": self.check,
         }
-        return dict(json.loads(json.dumps(query)))
+        return dict(plain(query))
 
     def _static(self) -> dict[str, DataFrame]:
         return {a: f for a, f in self.streams.items() if not f.isStreaming}
@@ -300,8 +300,3 @@ class StreamJoin:
         instant = isinstance(frame.schema[self.time].dataType, T.TimestampType)
         time = f"unix_micros({column if instant else f'cast({column} as timestamp)'})"
         return time if self.windows or self.queries else f"coalesce({time}, cast(0 as bigint))"
-
-
-def _frozen(value: Any) -> Any:
-    """A setting as it was before it was written as JSON: sequences are tuples."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value

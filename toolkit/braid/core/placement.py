@@ -8,13 +8,14 @@ whatever runs placements by name, or all of them, looks here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from importlib import import_module
 from inspect import isabstract
 from pkgutil import walk_packages
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from braid.core.codec import typed
 from braid.core.facts import Facts
 from braid.core.plan import Coverage, Keying, Plan
 
@@ -94,6 +95,16 @@ class Placement(ABC):
     def examples(cls) -> Iterable[Self]:
         """Small instances, which the generic checks try."""
         return (cls(hosts=4) if "hosts" in cls.takes() else cls(),)  # type: ignore[call-arg]
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """The placement of these settings, as ``codec.plain`` gives them. Raises ValueError."""
+        if unknown := [name for name in settings if name not in cls.takes()]:
+            raise ValueError(
+                f"{cls.__name__} takes no {' and no '.join(unknown)}; "
+                f"it takes: {', '.join(cls.takes()) or 'nothing'}"
+            )
+        return typed(settings, cls, f"a setting of {cls.__name__}")
 
     @staticmethod
     def by_name(name: str) -> type[Placement]:

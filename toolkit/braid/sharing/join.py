@@ -52,6 +52,7 @@ class SharedJoin(StreamJoin):
     """
 
     runs = SharedRun
+    shared = True
     placement: Chain
 
     def __init__(

@@ -1,0 +1,115 @@
+"""Placements by name: one list that papers and newcomers enter by defining a class, and nothing
+else that a file may name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from math import inf
+
+import pytest
+from braid.core import placement as module
+from braid.core.codec import again, plain, typed
+from braid.core.placement import Placement, registry
+from braid.core.plan import Plan
+from braid.join import StreamJoin
+from braid.papers.psp.ring import Ring
+from braid.papers.theta.grid import AdaptiveGrid
+
+OURS = {name: c for name, c in registry().items() if c.__module__.startswith("braid.")}
+
+
+def test_every_paper_and_every_baseline_is_there_by_being_defined():
+    papers = Counter(c.__module__.split(".")[2] for c in OURS.values())
+    assert papers == {"baselines": 3, "theta": 3, "diffusion": 3, "psp": 1, "slices": 1}
+    assert all(c.__name__ == name and c.label for name, c in OURS.items())
+    assert len({c.label for c in OURS.values()}) == len(OURS)
+
+
+@pytest.mark.parametrize("kind", OURS.values(), ids=list(OURS))
+def test_settings_survive_a_file(kind):
+    for placement in kind.examples():
+        stored = json.loads(json.dumps(plain(placement)))
+        assert kind.of(stored) == placement and list(stored) == [*kind.takes()]
+
+
+def test_a_name_that_is_unknown_is_refused_with_those_that_exist():
+    with pytest.raises(ValueError, match="^no placement is named 'Grid'; there are: .*Ring") as e:
+        Placement.by_name("Grid")
+    assert all(name in str(e.value) for name in OURS)
+
+
+@pytest.mark.parametrize(
+    "kind, settings, sentence",
+    [
+        (Ring, {"hosts": 3, "nodes": 4}, "^Ring takes no nodes; it takes: hosts, form,"),
+        (Ring, {"hosts": "3"}, "^a setting of Ring is not accepted: expected `int`, got `str`"),
+        (Ring, {}, "^a setting of Ring is not accepted: object missing required field `hosts`$"),
+        (Ring, {"hosts": 0}, "^a setting of Ring is not accepted: hosts is 0; it must be a whole"),
+        (AdaptiveGrid, {"hosts": 4, "sizes": [1, 2, 3]}, "of length 2, got 3 - at `.*sizes`$"),
+    ],
+)
+def test_settings_of_another_shape_are_refused_with_a_sentence(kind, settings, sentence):
+    with pytest.raises(ValueError, match=sentence) as e:
+        kind.of(settings)
+    assert "\n" not in str(e.value)
+
+
+def test_a_run_folder_cannot_name_a_function(tmp_path):
+    """It names "os.system" with a command that would make a file."""
+    made = tmp_path / "made"
+    for name in ("os.system", "posix.system", "subprocess.run", "braid.join.StreamJoin"):
+        folder = tmp_path / name
+        folder.mkdir()
+        query = {"placement": name, "settings": {"command": f"touch {made}"}, "ready": True}
+        (folder / "run.json").write_text(json.dumps(query))
+        with pytest.raises(ValueError, match=f"no placement is named {name!r}; there are: "):
+            StreamJoin.resume(folder, {})
+        assert not made.exists() and [f.name for f in folder.iterdir()] == ["run.json"]
+
+
+@pytest.fixture
+def apart(monkeypatch):
+    """What a test registers is gone after it."""
+    monkeypatch.setattr(module, "_registered", dict(module._registered))
+
+
+def test_a_name_stands_for_one_placement(apart):
+    with pytest.raises(TypeError, match="a placement named Ring is defined in braid.papers.psp.ri"):
+        type("Ring", (Placement,), {"plan": lambda self, facts, state: Plan()})
+
+
+def test_a_placement_that_is_defined_again_replaces_its_elder(apart):
+    def cell():
+        @dataclass(frozen=True)
+        class Mine(Placement):
+            hosts: int
+
+            def plan(self, facts, state):
+                return Plan()
+
+        return Mine
+
+    first, second = cell(), cell()
+    assert registry()["Mine"] is second is not first
+    assert [p.hosts for p in second.examples()] == [4] and second(7).max_hosts == 7
+    assert (second.label, second(1).keys, second(1).serves(9)) == ("Mine", 1, True)
+
+
+def test_what_is_private_or_has_no_plan_is_not_listed(apart):
+    type("_Mine", (Ring,), {})
+    type("Half", (Placement,), {})
+    assert not {"_Mine", "Half"} & set(registry())
+
+
+def test_typed_values_survive_a_file():
+    values = {3: (1.5, None), 4: (2.0, "x")}
+    assert again(values, dict[int, tuple[float, str | None]]) == values
+    assert plain(values) == {"3": [1.5, None], "4": [2.0, "x"]}
+    with pytest.raises(
+        ValueError, match="^the state is not accepted: expected `float`, got `null`"
+    ):
+        typed(plain(inf), float, "the state")
+    assert replace(Ring(3), form="basic") == Ring.of(plain(Ring(3, form="basic")))
