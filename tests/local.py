@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from braid.core.placement import Placement
-from braid.engine import task
+from braid.engine import spark
 from braid.engine.engine import Engine
+from braid.engine.spark import SparkExecutor
 from braid.engine.store import Store
 from braid.engine.wire import Query
 from braid.join import StreamJoin
@@ -58,7 +59,7 @@ class Frame:
 
 @contextmanager
 def _partition(number: int) -> Iterator[None]:
-    with mock.patch.object(task, "_partition", lambda: number):
+    with mock.patch.object(spark, "_partition", lambda: number):
         yield
 
 
@@ -119,7 +120,15 @@ class LocalRun:
             str(folder),
             min(2, placement.hosts),
         )
-        return Engine(query, placement, Store(folder), join._lateness, join.check, happened.extend)
+        return Engine(
+            query,
+            placement,
+            Store(folder),
+            join._lateness,
+            join.check,
+            happened.extend,
+            SparkExecutor(),
+        )
 
     def _found(self, store: Store) -> Ids:
         found = Ids()

@@ -12,7 +12,7 @@ from typing import Any
 
 import driver
 import pytest
-from braid.engine import engine
+from braid.engine import spark as executor
 from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
 from oracle import differ, expected, found, frames, tables, until
@@ -128,9 +128,9 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
     tried again.
     """
     streams, on = tables("abc", 60, seed=41, batches=3), "a.k = b.k AND b.k = c.k"
-    real = getattr(engine, stage)
+    real = getattr(executor, stage)
     monkeypatch.setattr(
-        engine, stage, lambda batch: stopping(real(batch), tmp_path / f"{batch.number}")
+        executor, stage, lambda batch: stopping(real(batch), tmp_path / f"{batch.number}")
     )
     join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
     run, killed = join.start(tmp_path / "run", batches="batch"), set()

@@ -22,6 +22,7 @@ from braid.core.compaction import horizon
 from braid.core.plan import Block
 from braid.core.query import Served
 from braid.engine.engine import Engine
+from braid.engine.spark import SparkExecutor
 from braid.engine.store import Store
 from braid.engine.wire import Layout, Query
 from braid.local.bitmaps import Audience
@@ -83,7 +84,16 @@ class Shared:
             self.folder,
             2,
         )
-        return Engine(query, self.chain, Store(self.folder), 0, True, lambda events: None, queries)
+        return Engine(
+            query,
+            self.chain,
+            Store(self.folder),
+            0,
+            True,
+            lambda events: None,
+            SparkExecutor(),
+            queries,
+        )
 
     def batch(self, rows: list[tuple[int, int, int, int]]) -> None:
         """Tuples (stream, k, v, how long after the last one), as one batch."""

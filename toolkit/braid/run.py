@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from braid.core import events
 from braid.engine.engine import Engine
+from braid.engine.spark import SparkExecutor
 from braid.engine.store import Store
 from braid.engine.wire import Query
 
@@ -57,7 +58,14 @@ class JoinRun:
         )
         self._schema = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
         self._engine = Engine(
-            settings, join.placement, store, join._lateness, join.check, self._publish, join.queries
+            settings,
+            join.placement,
+            store,
+            join._lateness,
+            join.check,
+            self._publish,
+            SparkExecutor(),
+            join.queries,
         )
         self._done_before = self._engine.state.epoch + 1
         self._spark_query = self._launch(frame, trigger)

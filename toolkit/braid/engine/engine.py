@@ -1,7 +1,7 @@
-"""The batch loop's one turn: upkeep, plan, execute on Spark, commit.
+"""The batch loop's one turn: upkeep, plan, execute, commit.
 
-The driver decides from block facts, Spark moves and joins, files hold the state. Nothing here knows
-a policy, and nothing in a policy knows Spark.
+The driver decides from block facts, an executor moves and joins, files hold the state. Nothing here
+knows a policy or Spark, and nothing in a policy knows Spark.
 """
 
 from __future__ import annotations
@@ -10,11 +10,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
-
-from pyspark.sql import DataFrame
-from pyspark.sql import types as T
 
 from braid.condition.predicate import windowed
 from braid.core.compaction import horizon, upkeep
@@ -25,17 +21,10 @@ from braid.core.history import discarded, lineage, matches, planned, usage
 from braid.core.placement import Placement
 from braid.core.plan import Block, Plan, after, joined
 from braid.core.query import Served, longest
+from braid.engine.executor import Executor
 from braid.engine.store import Slot, State, Store
-from braid.engine.task import first_stage, next_stage, spread
 from braid.engine.wire import Batch, Query
 from braid.local.bitmaps import Audience
-
-SHIPPED = (
-    T.StructType()
-    .add("partition", T.IntegerType())
-    .add("kind", T.StringType())
-    .add("body", T.BinaryType())
-)
 
 
 @dataclass
@@ -53,7 +42,7 @@ class Outcome:
 
 class Engine:
     """Runs batches of one query against one store; ``publish`` receives the events of each
-    committed batch.
+    committed batch; ``executor`` runs the tasks, and may be another one from batch to batch.
 
     ``lateness`` is in microseconds. With ``check`` every plan is held against the cover rule before
     it runs. ``queries`` are those that a new run serves, if it serves many; ``query`` has no
@@ -68,10 +57,11 @@ class Engine:
         lateness: int,
         check: bool,
         publish: Callable[[list[Any]], None],
+        executor: Executor,
         queries: tuple[Served, ...] = (),
     ) -> None:
         self.alone, self.placement, self.store = query, placement, store
-        self.lateness, self.publish = lateness, publish
+        self.lateness, self.publish, self.executor = lateness, publish, executor
         self.streams = len(query.columns)
         self.state = store.state() or self._first(queries)
         self.serve(self.state.queries)
@@ -96,9 +86,7 @@ class Engine:
             )
             self.audience = Audience.of(queries)
 
-    def run(
-        self, frame: DataFrame, epoch: int, seen: Callable[[], Sequence[int | None]] = tuple
-    ) -> None:
+    def run(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]] = tuple) -> None:
         """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has
         been committed before.
 
@@ -109,14 +97,14 @@ class Engine:
         if epoch > self.state.epoch:
             self._turn(frame, epoch, seen)
 
-    def finish(self, frame: DataFrame, stopped: Callable[[], bool]) -> None:
+    def finish(self, frame: Any, stopped: Callable[[], bool]) -> None:
         """At the end of the input, run batches of no tuples (``frame`` is empty) until no migration
         owes results.
         """
         while self.placement.owes(self.state.policy) and not stopped():
             self._turn(frame, self.state.epoch, tuple)
 
-    def _turn(self, frame: DataFrame, epoch: int, seen: Callable[[], Sequence[int | None]]) -> None:
+    def _turn(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]) -> None:
         number = self.state.batch + 1
         began = time.perf_counter()
         kept, plan = self._plan(number)
@@ -218,19 +206,14 @@ class Engine:
             self.ledger.check(blocks, joined(kept, plan))
         return kept, plan
 
-    def _execute(self, frame: DataFrame, number: int, kept: Plan, plan: Plan) -> Outcome:
+    def _execute(self, frame: Any, number: int, kept: Plan, plan: Plan) -> Outcome:
         query, whole = self.query, joined(kept, plan)
         expected = horizon(self.state.latest, self.lateness)
         keys, slots = self.placement.keys, self.state.slots
         batch = Batch(
             query, number, keys, plan.routes, whole.derivations, slots, expected, self.audience
         )
-        rows = frame.mapInArrow(spread(batch), SHIPPED)
-        for stage in (first_stage, *[next_stage] * _shuffles(plan, query.partitions)):
-            rows = rows.repartitionById(query.partitions, "partition").mapInArrow(
-                stage(batch), SHIPPED
-            )
-        return _merge([json.loads(row.body) for row in rows.collect()], self.streams)
+        return _merge(self.executor.execute(frame, batch), self.streams)
 
     def _next(
         self,
@@ -370,18 +353,6 @@ def _check_tiles(plan: Plan, streams: int, keys: int) -> None:
                 f"the fresh blocks of stream {s} hold routing keys {ranges}; together they must "
                 f"hold [0, {keys}) once"
             )
-
-
-def _shuffles(plan: Plan, partitions: int) -> int:
-    """How many times some path of the plan leaves its partition."""
-    most = 0
-    for route in plan.routes:
-        for path in route.paths:
-            jumps = sum(
-                len({h % partitions for h in (*a.probes, *b.probes)}) > 1 for a, b in pairwise(path)
-            )
-            most = max(most, jumps)
-    return most
 
 
 def _merge(reports: list[dict[str, Any]], streams: int) -> Outcome:

@@ -1,4 +1,4 @@
-"""What a Spark task does for its hosts in one batch: derive blocks, build fresh ones, probe, ship,
+"""What a task does for its hosts in one batch: derive blocks, build fresh ones, probe, ship,
 emit, report.
 
 A task serves the hosts h with ``h % partitions`` equal to its partition. Files are named by task
@@ -7,35 +7,23 @@ attempt; only those that a report carries to the driver come into being.
 
 from __future__ import annotations
 
-import gc
-import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from braid.core.columns import MARK, ROUTING, TIME
+from braid.core.columns import ROUTING, TIME
 from braid.core.facts import Matches
 from braid.core.plan import Derivation, Hop, Keys, Route
 from braid.engine.files import BlockFiles, ResultFile, replica
 from braid.engine.store import Slot
-from braid.engine.wire import (
-    Batch,
-    arrow_stream,
-    chosen_rows,
-    key_mask,
-    pack,
-    partitions_by_key,
-    shipment,
-    unpack,
-)
-from braid.local.kernels import Joiner, Partial, Rows, build, merge, replaced
+from braid.engine.wire import Batch, chosen_rows, key_mask
+from braid.local.kernels import Joiner, Partial, Rows, build, merge
 
 Place = tuple[int, int, int]
 """Where partial results are in the plan: number of the route, of its path, of the hop that comes
@@ -61,7 +49,7 @@ class Counts:
 
 
 @dataclass
-class _Task:
+class Task:
     """One task attempt, whatever its stage."""
 
     batch: Batch
@@ -297,25 +285,22 @@ class _Task:
         if not all(map(self.mine, self._hop(place).probes)):
             self.leaving.setdefault(place, []).append(found)
 
-    def ship(self) -> Iterator[tuple[int, str, bytes]]:
+    def ship(self) -> Iterator[tuple[list[int], Place, Partial]]:
         """What found something here goes once to every other partition on which the next hop has
         hosts.
         """
         for place, found in self.leaving.items():
-            body = pack(Partial.concat(found), place)
-            for p in sorted(
-                {h % self.batch.query.partitions for h in self._hop(place).probes}
-                - {self.partition}
-            ):
-                yield p, "partial", body
+            hosts = self._hop(place).probes
+            partitions = {h % self.batch.query.partitions for h in hosts} - {self.partition}
+            yield sorted(partitions), place, Partial.concat(found)
 
     def _count(self, host: int) -> Counts:
         return self.counts.setdefault(host, Counts())
 
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        """The rows that leave this task: its report, then its partial results."""
+    def report(self) -> dict[str, Any]:
+        """What the driver has to know, when all is done: the files are whole then."""
         self.blocks.close()
-        report = {
+        return {
             "hosts": {h: vars(c) for h, c in self.counts.items()},
             "slots": self.reported,
             "results": self.results.close(),
@@ -326,9 +311,15 @@ class _Task:
                 for key, n in counts.items()
             ],
         }
-        yield shipment([(self.partition, "report", json.dumps(report).encode())])
-        for row in self.ship():
-            yield shipment([row])
+
+    def learn(self, report: dict[str, Any]) -> None:
+        """Know the blocks that an earlier task made on these hosts."""
+        folder = Path(self.batch.query.folder) / "blocks"
+        for block, host, file, index, keys, *_ in report["slots"]:
+            if self.mine(host):
+                keys = None if keys is None else tuple(keys)
+                rows = replica(str(folder / file), index, keys)
+                self.made[block, host] = (Slot(file, index, keys), rows)
 
 
 class _clock:
@@ -342,103 +333,6 @@ class _clock:
 
     def __exit__(self, *_: object) -> None:
         self.counts.seconds += time.perf_counter() - self.began
-
-
-def spread(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow`` over the streams' union, the reshuffler: tuples go to the
-    partitions that need them.
-    """
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _quiet_collector()
-        need = partitions_by_key(batch)
-        for rows in batches:
-            stream = rows.column("__stream").to_numpy()
-            for s in np.unique(stream).tolist():
-                flat = batch.query.layouts[s].flatten(rows, np.flatnonzero(stream == s))
-                if batch.audience is not None:
-                    flat = replaced(
-                        flat,
-                        ROUTING,
-                        pa.array(batch.audience.rank(s, flat.column(MARK).to_numpy())),
-                    )
-                key = flat.column(ROUTING).to_numpy()
-                for p in range(batch.query.partitions):
-                    part = chosen_rows(flat, np.flatnonzero(need[s][p][key]))
-                    if part.num_rows:
-                        yield shipment([(p, f"tuples {s}", arrow_stream(part))])
-
-    return run
-
-
-def first_stage(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow`` over what ``spread`` sent: the joiners."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = _Task(batch, _partition())
-        arrived: dict[int, list[pa.RecordBatch]] = {}
-        for rows in batches:
-            for kind, body in zip(
-                rows.column("kind").to_pylist(), rows.column("body"), strict=True
-            ):
-                arrived.setdefault(int(kind.split()[1]), []).extend(
-                    pa.ipc.open_stream(body.as_buffer())
-                )
-        task.derive()
-        task.probe(task.take_in(arrived))
-        yield from task.finish()
-
-    return run
-
-
-def next_stage(batch: Batch) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow`` over what an earlier stage shipped: reports pass through,
-    partial results go on.
-    """
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = _Task(batch, _partition())
-        for row in (row for b in batches for row in b.to_pylist()):
-            if row["kind"] == "report":
-                yield shipment([(row["partition"], "report", row["body"])])
-                _learn(task, json.loads(row["body"]))
-            else:
-                partial, place = unpack(row["body"])
-                task.pending.setdefault(place, []).append(partial)
-        task.go_on()
-        yield from task.finish()
-
-    return run
-
-
-def _learn(task: _Task, report: dict[str, Any]) -> None:
-    """Know the blocks that an earlier stage made on this task's hosts."""
-    folder = Path(task.batch.query.folder) / "blocks"
-    for block, host, file, index, keys, *_ in report["slots"]:
-        if task.mine(host):
-            keys = None if keys is None else tuple(keys)
-            task.made[block, host] = (
-                Slot(file, index, keys),
-                replica(str(folder / file), index, keys),
-            )
-
-
-def _partition() -> int:
-    from pyspark import TaskContext
-
-    _quiet_collector()
-    context = TaskContext.get()
-    assert context is not None
-    return int(context.partitionId())
-
-
-@cache
-def _quiet_collector() -> None:
-    """Once per worker: leave the objects of imported modules out of every later garbage
-    collection.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def _is_dense(view: Rows) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -76,6 +77,18 @@ class Batch:
     slots: dict[tuple[int, int], Slot]
     horizon: tuple[int | None, ...]
     audience: Audience | None = None
+
+
+def shuffles(batch: Batch) -> int:
+    """How many times some path of the plan leaves its partition."""
+    most, partitions = 0, batch.query.partitions
+    for route in batch.routes:
+        for path in route.paths:
+            jumps = sum(
+                len({h % partitions for h in (*a.probes, *b.probes)}) > 1 for a, b in pairwise(path)
+            )
+            most = max(most, jumps)
+    return most
 
 
 def partitions_by_key(batch: Batch) -> list[list[np.ndarray]]:

@@ -1,0 +1,21 @@
+"""What runs the tasks of a batch: tasks of Spark (spark.py), or threads here (process.py)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from braid.engine.wire import Batch
+
+
+class Executor(Protocol):
+    """A way to run the tasks of a batch.
+
+    All ways run the same tasks (task.py), which write the same files, so that a run may go another
+    way from batch to batch.
+    """
+
+    def execute(self, frame: Any, batch: Batch) -> list[dict[str, Any]]:
+        """The reports of all tasks of a batch. ``frame`` has the batch's tuples: the union of the
+        streams as layout.py lays it out.
+        """
+        ...
