@@ -29,6 +29,10 @@ test-spark test-notebooks test-browser: test-%: $(READY) java
 bench: $(READY) java ## all benchmarks, one after the other
 	@for file in $(sort $(wildcard benchmarks/[!_]*.py)); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
+docs: $(READY) ## build the documentation into site/; a broken link or reference fails
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict $(ARGS)
+	@echo "open file://$(CURDIR)/site/index.html"
+
 lint: $(READY) ## rules, format, types, and which floor may import which
 	@$(BIN)/ruff check -q .
 	@$(BIN)/ruff format -q --check .
@@ -44,4 +48,4 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: help demo lab report test test-unit test-spark test-notebooks test-browser bench lint java chromium
+.PHONY: help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint java chromium

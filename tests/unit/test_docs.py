@@ -1,0 +1,101 @@
+"""The documentation: what the concordance finds, and that a broken link fails the build."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs import concordance, prose
+
+ROOT = Path(__file__).parents[2]
+
+MENTIONS = [
+    ("Wang 2008, Fig. 5.8 to 5.10, 6.4 and 6.7.", "Figure 5.8 5.9 5.10 6.4 6.7"),
+    ("Fig. 7 (W = 60) and 8 (W = 120): results", "Figure 7 8"),
+    ("Fig. 16.2 (a), (c), (e): join", "Figure 16.2"),
+    ("Eq. 4.1 (selection pull-up), 4.2 (partition), 5.1", "Equation 4.1 4.2 5.1"),
+    ("Algorithms 1 to 3 and section 4.2.2", "Algorithm 1 2 3"),
+    ("Theorem 5, on 4 nodes", "Theorem 5"),
+    ("Elseidy 2014: Figure 4b shows", "Figure 4"),
+    ("a table 4.1 of nothing, and configuration 5", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), MENTIONS)
+def test_mentions_are_found(text: str, wanted: str) -> None:
+    found = list(concordance.Finder(concordance.papers()).items(text))
+    kinds = {item.kind for item in found}
+    assert " ".join([*kinds, *(item.number for item in found)]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "hints", "wanted"),
+    [
+        ("Gu 2007, Fig. 5", (), "gu"),
+        ("Figure 5 of Elseidy 2014", (), "elseidy"),
+        ("As Gu says, but in Elseidy 2014, Fig. 3", (), "elseidy"),
+        ("Fig. 3", ("wang", "gu"), "gu"),
+    ],
+)
+def test_a_number_of_two_papers_is_of_the_one_that_is_named(
+    text: str, hints: tuple[str, ...], wanted: str
+) -> None:
+    (item,) = concordance.Finder(concordance.papers(), hints).items(text)
+    assert item.paper == wanted
+
+
+@pytest.mark.parametrize("text", ["Fig. 5", "Wang 2008, Theorem 99"])
+def test_a_mention_that_no_paper_has_is_refused(text: str) -> None:
+    with pytest.raises(concordance.Unknown, match="of which paper"):
+        list(concordance.Finder(concordance.papers()).items(text))
+
+
+def test_names_of_tests_count() -> None:
+    finder = concordance.Finder(concordance.papers(), ("wang",))
+    named = [
+        *finder.named("test_lemma_4_4_partners_exchange"),
+        *finder.named("test_theorem_5_holds"),
+    ]
+    assert named == [("elseidy", "Lemma", "4.4"), ("wang", "Theorem", "5")]
+
+
+def test_every_mention_in_the_project_is_of_something_that_a_paper_has() -> None:
+    found = concordance.index()
+    lemma = found[concordance.Item("elseidy", "Lemma", "4.4")]
+    assert any("test_lemma_4_4" in place for place in lemma["tests"])
+    assert any(place.startswith("braid/papers/theta/") for place in lemma["code"])
+    assert found[concordance.Item("wang", "Table", "5.1")]["notebooks"]
+    for paper in concordance.papers().values():
+        titles = {f"{kind} {n}" for kind, numbers in paper.numbered.items() for n in numbers}
+        assert titles.issuperset(paper.words)
+
+
+@pytest.mark.parametrize(
+    "text", ["[gone](gone.md)", "[gone](index.md#gone)", "[gone](/gone.md)", "[x][braid.gone]"]
+)
+def test_a_broken_link_fails_the_build(text: str, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(f"# A page\n\n{text}\n")
+    config = f"INHERIT: {ROOT / 'mkdocs.yml'}\nhooks: []\nextra_css: []\nnav: [index.md]\n"
+    (tmp_path / "mkdocs.yml").write_text(config)
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict"],
+        cwd=tmp_path,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode != 0
+    assert "gone" in built.stderr and "Aborted with 1 warnings" in built.stdout
+
+
+def test_prose_after_parameters_goes_before_them() -> None:
+    parameters = "Parameters\n----------\na\n    The first.\n\n    More.\nb, c : int\n    Others."
+    text = f"What.\n\n{parameters}\n\nRaises ValueError.\n"
+    assert prose.reordered(text).strip() == f"What.\n\nRaises ValueError.\n\n\n{parameters}"
+    assert prose.reordered(parameters) == parameters
+    assert prose.reordered("What. No parameters here.") == "What. No parameters here."
