@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, Protocol
 
 import ipywidgets as W
+from traitlets import TraitError
 
 from braid_widgets.base.charts import WIDTH
 from braid_widgets.base.fold import Scene
+from braid_widgets.base.follow import follow
 from braid_widgets.base.live import Follower, Run, problem
 from braid_widgets.base.progress import line
 
@@ -34,20 +36,23 @@ Launch = Callable[[dict[str, Any]], Launched]
 
 class Launcher(W.VBox):
     """Controls of a live run, and its Launch, Pause and Stop. A subclass has ``show`` for the run,
-    or a ``follow`` of its own.
+    or a ``follow`` of its own, and ``twins``, what a report shows in its place.
 
     ``launch`` gets the settings and returns the run; it is called in a thread of its own. A launch
     while a run goes on stops that run first. ``inputs`` are the controls by name, at least
     ``width`` pixels wide each, and ``defaults`` set them. ``run`` is the run launched last,
     ``launched`` its settings, ``follower`` what follows it; ``error`` keeps what went wrong.
     ``lock`` is held by whoever changes the widgets. Raises ValueError for a default that is of no
-    control.
+    control, and for one that its control does not take.
     """
 
     show: Callable[[list[Any]], None]
     """Shows a run as far as it is; there is a committed batch at least."""
     children: Any
     """The widgets in it, which ipywidgets keeps."""
+
+    twins: Callable[[], Iterable[Any]]
+    """Views that need no kernel; of a run that this call launches and waits for, if need be."""
 
     def __init__(
         self,
@@ -64,6 +69,7 @@ class Launcher(W.VBox):
         self._progress = ""
         self._worker: threading.Thread | None = None
         self.follower: Follower | None = None
+        self.given = dict(defaults)
         self._default(defaults)
         self.start = W.Button(description=label, button_style="primary", icon="play")
         self.pause = W.Button(description="Pause", icon="pause")
@@ -90,6 +96,16 @@ class Launcher(W.VBox):
     def settings(self) -> dict[str, Any]:
         """The controls' values by name: plain literals."""
         return {name: control.value for name, control in self.inputs.items()}
+
+    def asked(self) -> dict[str, Any]:
+        """The settings, with the defaults as they were given: no control's range cuts them."""
+        return self.settings() | self.given
+
+    def complete(self) -> list[Any]:
+        """Launch what is asked for, and wait until the run has ended; its events."""
+        self.launched = self.asked()
+        self.run = self.launch(self.launched)
+        return follow(self.run)
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until what a button began (a launch, a stop) is done; a run goes on after its
@@ -157,7 +173,12 @@ class Launcher(W.VBox):
                 f"the panel has no control {unknown[0]!r}; it has: {', '.join(self.inputs)}"
             )
         for name, value in defaults.items():
-            self.inputs[name].value = value
+            try:
+                self.inputs[name].value = value
+            except TraitError:
+                choices = getattr(self.inputs[name], "options", ())
+                kept = f"one of {', '.join(map(str, choices))}" if choices else "another value"
+                raise ValueError(f"{name} is {value!r}; its control takes {kept}") from None
 
     def _guarded(self, work: Callable[[], Any]) -> None:
         try:

@@ -36,3 +36,14 @@ def html(view: Any) -> str:
 def show(view: Any) -> None:
     """Display a chart, a stage, a player or a pandas DataFrame in a notebook."""
     display(HTML(html(view)) if headless() else view)  # type: ignore[no-untyped-call]
+
+
+def present(panel: Any, *views: Any) -> None:
+    """Display a panel, and what it drives, where somebody can press its buttons; in a report do
+    what its Launch does, and show its ``twins``.
+    """
+    if headless():
+        for twin in panel.twins():
+            show(twin)
+    else:
+        display(panel, *views)  # type: ignore[no-untyped-call]

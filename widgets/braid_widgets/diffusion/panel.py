@@ -68,6 +68,12 @@ class DiffusionPanel(Launcher):
                     output.outputs = ()
             self._draw()
 
+    def twins(self) -> list[Chart]:
+        """All views of the modelled run. Raises what went wrong when it was simulated."""
+        if self.error is not None:
+            raise self.error
+        return [view(self.events) for view in VIEWS.values()]
+
     def _simulate(self, simulate: Callable[[dict[str, Any]], list[Any]]) -> None:
         if self.state == "idle":
             settings = self.settings()

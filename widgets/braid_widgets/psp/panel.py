@@ -40,6 +40,11 @@ class RingPanel(Launcher):
             self.events = events
             self.view.load(events)
 
+    def twins(self) -> list[Ring]:
+        """The ring of the modelled run."""
+        self.events = self.simulate(self.asked())
+        return [Ring(self.events)]
+
     def _changed(self, change: Any) -> None:
         if self.state != "idle":
             return

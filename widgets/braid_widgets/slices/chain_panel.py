@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import ipywidgets as W
+import pandas as pd
 from braid.core.events import ChainSet
 
 from braid_widgets.base import inputs
 from braid_widgets.base.charts import STYLE
 from braid_widgets.base.launcher import Launched, Launcher
+from braid_widgets.base.listing import Listing
 from braid_widgets.base.live import Follower
 from braid_widgets.base.queries import Asked, QueryTable
 from braid_widgets.slices.chain import Chain
@@ -135,6 +137,14 @@ class ChainPanel(Launcher):
                 self.place.children = [self.film]
             else:
                 self.film.load(events)
+
+    def twins(self) -> list[Any]:
+        """The queries that are on, and what sharing them costs (modelled)."""
+        asked, chosen = self.table.active, self.asked()
+        rows = [(q.name, q.window, q.where or "every tuple") for q in asked]
+        queries = pd.DataFrame(rows, columns=["query", "window", "selection"])
+        costs = {name: chosen[name] for name in ("rate", "sigma", "join", "overhead")}
+        return [Listing(queries), *charts(asked, self.table.streams, **costs)]
 
     def settle(self, timeout: float | None = None) -> None:
         """Wait until what was asked of the running join so far is done."""

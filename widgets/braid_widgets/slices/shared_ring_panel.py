@@ -74,6 +74,10 @@ class SharedRingPanel(Launcher):
             else:
                 self.view.load(events)
 
+    def twins(self) -> list[SharedRing]:
+        """The ring of a run that has ended."""
+        return [SharedRing(self.complete())]
+
     def settle(self, timeout: float | None = None) -> None:
         """Wait until what was asked of the running ring so far is done."""
         self._changes.submit(lambda: None).result(timeout)

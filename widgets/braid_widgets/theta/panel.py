@@ -62,6 +62,18 @@ class Panel(Launcher):
     def follow(self, run: Launched) -> Follower:
         return self.player.attach(run, self.over)
 
+    def twins(self) -> list[Any]:
+        """The player, with a run that has ended."""
+        self.complete()
+        assert self.run is not None
+        self.player.attach(self.run)
+        self.player.wait()
+        return [self.player]
+
+    def events(self) -> list[Any]:
+        """Of the run so far; as long as there is none, of the recording that the player holds."""
+        return self.run.events() if self.run is not None else self.player.recording.events
+
     def _relevant(self, change: Any = None) -> None:
         """Grey out what the chosen workload and placement do not heed; SHJ is offered for equality
         only.

@@ -1,0 +1,101 @@
+"""The studies' joins on Spark, as panels and reports launch them: a function a paper, each run in a
+folder of its own. Spark starts with the first.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from braid import launch
+from braid.run import JoinRun
+from braid.session import session
+from braid.sharing.join import SharedJoin
+from braid.sharing.run import SharedRun
+from braid.studies import diffusion as diffusion_study
+from braid.studies import psp as psp_study
+from braid.studies import shared_ring as shared_ring_study
+from braid.workloads.base import Workload
+from braid.workloads.dashboards import Shared, dashboards
+
+_numbers = count()
+
+
+@cache
+def _runs() -> Path:
+    return Path(tempfile.mkdtemp(prefix="braid-"))
+
+
+def folder(name: str) -> Path:
+    """A folder for a run that is not there yet, under a temporary one of this process."""
+    return _runs() / f"{name}-{next(_numbers)}"
+
+
+def theta(settings: Mapping[str, Any]) -> JoinRun:
+    """A join of two streams of Elseidy 2014 under a placement, by the settings of the panel."""
+    chosen = dict(settings)
+    kind, hosts, epsilon, pace = (
+        chosen.pop(name) for name in ("placement", "hosts", "epsilon", "pace")
+    )
+    join = launch.workload(session(), chosen.pop("workload"), **chosen)
+    under = launch.placement(kind, hosts, epsilon, join)
+    return launch.launch(session(), folder(f"{join.name}-{kind}"), join, under, pace)
+
+
+def diffusion(placement: str, setting: diffusion_study.Setting) -> JoinRun:
+    """A setting of Gu 2007 under a placement: the same tuples, hosts and decisions as modelled."""
+    join = diffusion_study.arrivals(setting).workload(session())
+    under = diffusion_study.placement(placement, setting)
+    return launch.launch(session(), folder(placement), join, under)
+
+
+def ring(settings: Mapping[str, Any], batches: int) -> JoinRun:
+    """A PSP ring (Wang 2008, Part II) by the settings of the panel, for so many seconds of event
+    time.
+    """
+    given, placement = psp_study.by_settings(**settings, seconds=float(batches))
+    return launch.launch(session(), folder("ring"), given.workload(session()), placement)
+
+
+def pair(source: str, batches: int, **settings: Any) -> Workload:
+    """The two streams of Wang 2008, Part I: "flights" (``days``; departures with the weather that
+    their airport had had) or "arrivals" (``rate``, ``join``; synthetic).
+    """
+    if source == "flights":
+        found = launch.workload(session(), "flights", days=settings["days"], batches=batches)
+        streams = {alias: found.streams[alias] for alias in "dw"}
+        return Workload("flights", streams, WEATHER_THEN, time="ts", batch=found.batch)
+    rates, sigma = (settings["rate"],) * 2, settings["join"]
+    return launch.workload(
+        session(), source, rates=rates, seconds=float(batches), batches=batches, sigma=sigma
+    )
+
+
+WEATHER_THEN = "d.origin = w.origin AND w.ts <= d.ts"
+
+
+def slices(
+    join: Workload, queries: Iterable[Any], chain: str, overhead: float, pace: float = 0.0
+) -> SharedRun:
+    """A chain of slices for these queries over two streams; ``overhead`` is C_sys, in
+    comparisons.
+    """
+    joined = SharedJoin(join.streams, join.on, time="ts", chain=chain, overhead=overhead)
+    for q in queries:
+        joined.add(q.name, q.windows(tuple(join.streams)), q.selections(tuple(join.streams)))
+    return joined.start(folder("slices"), batches=join.batch or 20, pace=pace)
+
+
+def shared_ring(shared: Shared, hosts: int, pace: float = 0.0) -> SharedRun:
+    """One run for all queries on a ring of hosts (Wang 2008, Part III)."""
+    return shared_ring_study.start(shared, folder("shared"), hosts, pace)
+
+
+def dashboard_join(streams: Sequence[str], settings: Mapping[str, Any]) -> Workload:
+    """The join that the dashboards ask, of the ``month``, ``days`` and ``batches`` of a panel."""
+    chosen = (settings[name] for name in ("month", "days", "batches"))
+    return dashboards(session(), streams, *chosen).join
