@@ -61,7 +61,7 @@ def record(name: str, folder: Path = FOLDER) -> Path:
     run.awaitTermination()
     folder.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
-    write(run.events(), target)
+    write(target, run.events())
     return target
 
 

@@ -30,6 +30,8 @@ class Launched(Run, Protocol):
 
     def stop(self) -> None: ...
 
+    def awaitTermination(self, timeout: float | None = None) -> bool: ...  # noqa: N802 (Spark's name)
+
 
 Launch = Callable[[dict[str, Any]], Launched]
 

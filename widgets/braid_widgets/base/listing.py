@@ -33,7 +33,7 @@ class Listing:
             formatters={c: "{:,}".format for c in self.data.select_dtypes("integer")},
         )
         head = f"<p><b>{self.caption}</b></p>" if self.caption else ""
-        return STYLE + head + rows
+        return f"{STYLE}{head}{rows}"
 
     def _repr_html_(self) -> str:
         return self.to_html()
