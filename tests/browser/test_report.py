@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from braid import Aligned
 from braid.model.simulate import simulate
-from braid.reports.notebook import page
+from braid.reports.page import page
 from braid_widgets.diffusion import segments
 from playwright.sync_api import Browser
 

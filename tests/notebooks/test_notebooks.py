@@ -10,7 +10,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from braid.reports.cli import main
-from braid.reports.notebook import NOTEBOOKS, external_loads
+from braid.reports.notebook import NOTEBOOKS
+from braid.reports.page import external_loads
 
 JOIN = [
     "scale=0.01",

@@ -9,7 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from braid.reports.cli import main
-from braid.reports.notebook import NotebookError, Parameter, external_loads, parameters, run
+from braid.reports.notebook import NotebookError, Parameter, parameters, run
+from braid.reports.page import external_loads
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 PARAMETERS = """\

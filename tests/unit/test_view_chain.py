@@ -15,7 +15,7 @@ from braid.papers.slices import chain as chains
 from braid.papers.slices import cost as costs
 from braid.papers.slices import cuts as slices
 from braid.papers.slices.chain import Chain as Placement
-from braid.reports.notebook import external_loads
+from braid.reports.page import external_loads
 from braid.sharing.changes import entered
 from braid_widgets.base import progress
 from braid_widgets.base.fold import fold

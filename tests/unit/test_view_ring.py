@@ -12,7 +12,7 @@ from braid.model.simulate import simulate
 from braid.papers.diffusion import reference_atr as reference_aligned
 from braid.papers.diffusion import reference_ctr as reference_coordinated
 from braid.papers.psp import reference as reference_ring
-from braid.reports.notebook import external_loads
+from braid.reports.page import external_loads
 from braid_widgets.base import steps
 from braid_widgets.base.film import Film
 from braid_widgets.psp import ring

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from braid.core.events import ChainSet, QueryAdded, QueryRemoved, RunStarted
-from braid.reports.notebook import external_loads
+from braid.reports.page import external_loads
 from braid_widgets.base.queries import Asked
 from braid_widgets.slices.shared_ring import SharedRing, frames
 from braid_widgets.slices.shared_ring_panel import SharedRingPanel

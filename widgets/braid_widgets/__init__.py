@@ -1,1 +1,9 @@
 """Views of a join that runs, ran, or is simulated: functions of its events alone."""
+
+from importlib.util import find_spec
+
+from braid.core.extras import missing
+
+for _package in ("anywidget", "ipywidgets", "plotly"):
+    if find_spec(_package) is None:
+        raise ModuleNotFoundError(missing(_package, "notebooks"), name=_package)

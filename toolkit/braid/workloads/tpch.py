@@ -1,7 +1,7 @@
 """TPC-H with Zipf skew, and the five joins of Elseidy 2014 (section 5, Table 1).
 
-Tables come from ``tpchgen-cli``, once per scale factor, and stay under ``data/cache`` (or
-``$BRAID_CACHE``) as Parquet. Skew is a property of the data set, as in the paper: for z > 0 the
+Tables come from ``tpchgen-cli``, once per scale factor, and stay in the cache folder as
+Parquet. Skew is a property of the data set, as in the paper: for z > 0 the
 foreign keys l_orderkey and l_suppkey of lineitem are drawn anew from a Zipf distribution, by a
 seeded hash of each row, so the same z and seed give the same file everywhere.
 
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from braid.core.extras import missing
 from braid.engine.static import cuts_below
 from braid.workloads.base import BATCH, Workload, cache_folder
 from braid.workloads.zipf import mix, remap, zipf
@@ -78,9 +79,7 @@ def _generator() -> str:
     places = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     found = shutil.which("tpchgen-cli", path=places)
     if not found:
-        raise RuntimeError(
-            "tpchgen-cli is not installed; `pip install tpchgen-cli` brings the TPC-H generator"
-        )
+        raise RuntimeError(missing("tpchgen-cli", "data"))
     return found
 
 

@@ -1,0 +1,86 @@
+"""The wheel, in an environment that has what Braid needs but no checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from braid.reports.notebook import NOTEBOOKS, names
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Bare:
+    """A virtual environment with the wheel, and an empty folder to stand in."""
+
+    venv: Path
+    here: Path
+
+    def __call__(self, command: str, *arguments: str) -> str:
+        """What a command of the environment prints; it must succeed."""
+        keep = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYSPARK"))}
+        done = subprocess.run(
+            [str(self.venv / "bin" / command), *arguments],
+            cwd=self.here,
+            env={**keep, "VIRTUAL_ENV": str(self.venv)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+def run(*command: str | Path) -> None:
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Bare:
+    """The wheel is built by way of the source archive and installed alone; the packages it needs
+    are those of this Python, seen through a path file, which leaves out what is editable there.
+    """
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", ROOT)
+    run(sys.executable, "-m", "venv", "--without-pip", venv := folder / "venv")
+    [packages] = venv.glob("lib/python*/site-packages")
+    (packages / "needed.pth").write_text(sysconfig.get_path("purelib"))
+    templates = "share/jupyter/nbconvert"
+    (venv / templates).parent.mkdir(parents=True)
+    (venv / templates).symlink_to(Path(sys.prefix) / templates)
+    [wheel] = (folder / "dist").glob("*.whl")
+    pip = ("-m", "pip", "--disable-pip-version-check", "--python", venv / "bin" / "python")
+    run(sys.executable, *pip, "install", "--no-deps", "--no-index", wheel)
+    (here := folder / "here").mkdir()
+    return Bare(venv, here)
+
+
+def test_it_is_the_wheel_that_is_imported(bare: Bare) -> None:
+    told = bare(
+        "python", "-c", "import braid, braid_widgets as w; print(braid.__file__, w.__file__)"
+    )
+    assert all(Path(place).is_relative_to(bare.venv) for place in told.split())
+    asked = "from importlib.metadata import version; import braid; print(version('braid-joins'))"
+    assert bare("python", "-c", asked) == bare(
+        "python", "-c", "import braid; print(braid.__version__)"
+    )
+
+
+def test_it_lists_the_notebooks(bare: Bare) -> None:
+    listed = [line for line in bare("braid", "list").splitlines() if not line.startswith(" ")]
+    assert listed == names(NOTEBOOKS) and "00_tour" in listed
+
+
+def test_it_makes_a_report(bare: Bare) -> None:
+    settings = [w for s in ("tuples=600", "hosts=3", "batches=3") for w in ("-p", s)]
+    assert "wrote tour.html" in bare("braid", "report", "00_tour", "-o", "tour.html", *settings)
+    html = (bare.here / "tour.html").read_text()
+    assert "pairs, the same as by brute force" in html
+    assert "batch 48 of 48" in html and "batch 3 of 3" in html, "the recorded run, and its own"
+    assert [p.name for p in bare.here.iterdir()] == ["tour.html"], "and nothing else is left"

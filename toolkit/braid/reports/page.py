@@ -1,0 +1,74 @@
+"""A notebook that has run, as one HTML page that works offline."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from braid.core.extras import Needs
+from braid.reports.notebook import NotebookError
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
+{%- block html_head_js -%}{%- endblock -%}
+{%- block html_head_css -%}
+<meta name="color-scheme" content="light dark">
+{{ resources.include_css("static/theme-dark.css")
+   | replace("<style", '<style media="(prefers-color-scheme: dark)"') }}
+{%- endblock -%}
+{%- block jupyter_widgets -%}{%- endblock -%}
+{%- block html_head_js_mathjax -%}{%- endblock -%}
+{%- block html_head_js_mermaidjs -%}{%- endblock -%}
+{%- block stream_stderr -%}{%- endblock -%}
+"""
+SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
+
+
+def page(notebook: NotebookNode, title: str, folder: Path) -> str:
+    """The notebook as one HTML page that loads nothing: no code, no widgets (their static twins),
+    images inside.
+
+    ``folder`` is where the notebook's relative links start. Raises NotebookError when an output
+    would load something from elsewhere.
+    """
+    with Needs("notebooks"):
+        from jinja2 import DictLoader
+        from nbconvert import HTMLExporter
+
+    notebook.metadata.pop("widgets", None)  # their state, which no page without a kernel can use
+    exporter = HTMLExporter(  # type: ignore[no-untyped-call]
+        extra_loaders=[DictLoader({"offline.html.j2": TEMPLATE})],
+        template_file="offline.html.j2",
+        exclude_input=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+        embed_images=True,
+    )
+    exporter.config.NbConvertBase.display_data_priority = SHOWN
+    html, _ = exporter.from_notebook_node(
+        notebook, resources={"metadata": {"name": title, "path": str(folder)}}
+    )
+    if loads := external_loads(html):
+        raise NotebookError(f"the page would not work offline, it loads {', '.join(loads[:5])}")
+    return str(html)
+
+
+def external_loads(html: str) -> list[str]:
+    """The addresses that a browser would fetch to show this page: of scripts, styles, images,
+    frames, media.
+    """
+    with Needs("notebooks"):
+        from bs4 import BeautifulSoup
+
+    soup = BeautifulSoup(html, "html.parser")
+    loads = [str(tag["src"]) for tag in soup.select("[src]")] + [
+        str(tag["href"]) for tag in soup.select("link[href]")
+    ]
+    for style in soup.select("style"):
+        loads += re.findall(
+            r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""", style.get_text()
+        )
+    return [address for address in loads if not address.startswith(("data:", "#"))]
