@@ -24,7 +24,7 @@ from braid.engine import spark
 from braid.engine.engine import Engine
 from braid.engine.spark import SparkExecutor
 from braid.engine.store import Store
-from braid.engine.wire import Query
+from braid.engine.wire import JoinSpec
 from braid.join import StreamJoin
 from braid.local.kernels import replaced
 from oracle import Ids
@@ -112,7 +112,7 @@ class LocalRun:
     def _engine(self, placement: Placement, folder: Path, happened: list[Any]) -> Engine:
         join = self.join
         columns = tuple(tuple(c for c in f.columns if c != "batch") for f in join.streams.values())
-        query = Query(
+        spec = JoinSpec(
             join.predicate,
             columns,
             self.where,
@@ -121,7 +121,7 @@ class LocalRun:
             min(2, placement.hosts),
         )
         return Engine(
-            query,
+            spec,
             placement,
             Store(folder),
             join._lateness,

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 from braid.core.columns import MARK, TIME
 from braid.core.events import BatchCommitted
-from braid.core.query import MOST, Served, longest
-from braid.local.bitmaps import Audience
+from braid.core.query import MOST, Query, longest
+from braid.local.bitmaps import QueryBitmaps
 from braid.local.kernels import Joiner, Partial, Rows
 from braid.papers.slices import reference_bitmaps as reference_routing
 from braid.papers.slices.chain import Chain
@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 from unit.test_sharing import SELECTIONS, Shared
 
 RANKS = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
-BOOK = Audience.of(
-    [Served(name, windows, (None,) * 3, bit) for bit, (name, windows) in enumerate(RANKS.items())]
+BOOK = QueryBitmaps.of(
+    [Query(name, windows, (None,) * 3, bit) for bit, (name, windows) in enumerate(RANKS.items())]
 )
 """Section 20.1: by length of window the queries rank q2, q3, q1 on A, q1, q2, q3 on B, and q3, q1,
 q2 on C.
@@ -52,11 +52,11 @@ def partial(*members: Rows | None) -> Partial:
     )
 
 
-def orders(audience: Audience) -> list[list[int]]:
+def orders(bitmaps: QueryBitmaps) -> list[list[int]]:
     """The matrix O of section 20.1: what a slice serves that the next one does not, by rank and
     stream.
     """
-    gone = [[a & ~b for a, b in zip(masks, masks[1:], strict=False)] for masks in audience.masks]
+    gone = [[a & ~b for a, b in zip(masks, masks[1:], strict=False)] for masks in bitmaps.masks]
     return [list(rank) for rank in zip(*gone, strict=True)]
 
 
@@ -100,15 +100,15 @@ windows = st.integers(1, 12)
 
 
 @st.composite
-def audiences(draw: Any, streams: int = 3) -> tuple[tuple[Served, ...], Audience]:
+def bitmaps_of(draw: Any, streams: int = 3) -> tuple[tuple[Query, ...], QueryBitmaps]:
     bits = draw(
         st.lists(st.sampled_from((0, 1, 2, 5, MOST - 1)), min_size=1, max_size=5, unique=True)
     )
     queries = tuple(
-        Served(f"q{b}", tuple(draw(windows) for _ in range(streams)), (None,) * streams, b)
+        Query(f"q{b}", tuple(draw(windows) for _ in range(streams)), (None,) * streams, b)
         for b in bits
     )
-    return queries, Audience.of(queries)
+    return queries, QueryBitmaps.of(queries)
 
 
 @st.composite
@@ -131,7 +131,7 @@ def partials(draw: Any, visited: tuple[int, ...], most: int = 6) -> Partial:
     return Partial(parts)
 
 
-def serves(q: Served, members: dict[int, tuple[int, int]]) -> bool:
+def serves(q: Query, members: dict[int, tuple[int, int]]) -> bool:
     """Whether a query wants these members, (time, mark) by stream: windows and marks, by
     definition.
     """
@@ -145,41 +145,41 @@ def members(found: Partial, n: int) -> dict[int, tuple[int, int]]:
     return {s: (int(found.values(s, TIME)[n]), int(found.values(s, MARK)[n])) for s in found.parts}
 
 
-def brute(queries: tuple[Served, ...], group: dict[int, tuple[int, int]]) -> int:
+def brute(queries: tuple[Query, ...], group: dict[int, tuple[int, int]]) -> int:
     return sum(1 << q.bit for q in queries if serves(q, group))
 
 
-@given(audiences(), partials((0, 1, 2)))
+@given(bitmaps_of(), partials((0, 1, 2)))
 def test_the_product_of_bitmaps_is_who_is_served_by_definition(given_: Any, found: Partial):
-    queries, audience = given_
-    assert audience.of_results(found).tolist() == [
+    queries, bitmaps = given_
+    assert bitmaps.of_results(found).tolist() == [
         brute(queries, members(found, n)) for n in range(len(found))
     ]
 
 
-@given(audiences(), partials((0, 1, 2)))
+@given(bitmaps_of(), partials((0, 1, 2)))
 def test_looking_at_each_age_gives_the_same_as_at_the_ages_of_a_block(given_: Any, found: Partial):
-    _, audience = given_
+    _, bitmaps = given_
     now = np.maximum.reduce([found.values(s, TIME) for s in found.parts])
     one_by_one = np.full(len(found), -1, np.int64)
     for s in found.parts:
-        one_by_one &= found.values(s, MARK) & audience.serves(s, now - found.values(s, TIME))
-    assert audience.of_results(found).tolist() == one_by_one.tolist()
+        one_by_one &= found.values(s, MARK) & bitmaps.serves(s, now - found.values(s, TIME))
+    assert bitmaps.of_results(found).tolist() == one_by_one.tolist()
 
 
-@given(audiences(), st.integers(0, 2), st.integers(0, 14), st.integers(0, 14))
+@given(bitmaps_of(), st.integers(0, 2), st.integers(0, 14), st.integers(0, 14))
 def test_what_is_said_of_a_range_of_ages_holds_for_each_of_them(
     given_: Any, stream: int, a: int, b: int
 ):
-    _, audience = given_
+    _, bitmaps = given_
     youngest, oldest = sorted((a, b))
-    each = set(np.asarray(audience.serves(stream, np.arange(youngest, oldest + 1))).tolist())
-    said = audience.constant(stream, youngest, oldest)
+    each = set(np.asarray(bitmaps.serves(stream, np.arange(youngest, oldest + 1))).tolist())
+    said = bitmaps.constant(stream, youngest, oldest)
     assert (said is None) == (len(each) > 1) and (said is None or each == {said})
 
 
 @given(
-    audiences(),
+    bitmaps_of(),
     partials((0, 1)),
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2**MOST - 1)), min_size=1, max_size=4),
 )
@@ -189,10 +189,10 @@ def test_probes_are_left_out_only_where_no_query_wants_what_they_could_find(
     """Lemma 9 for a block: by its youngest tuple. What is kept, some query wants with that tuple,
     selections on it aside.
     """
-    queries, audience = given_
+    queries, bitmaps = given_
     block = rows([t for t, _ in held], [m for _, m in held])
     groups = [members(found, n) for n in range(len(found))]
-    kept = audience.wanted(found, block, C)
+    kept = bitmaps.wanted(found, block, C)
     stay = [members(kept, n) for n in range(len(kept))]
     youngest = (max(t for t, _ in held), -1)
     for group in groups:
@@ -213,7 +213,7 @@ class Counted(Shared):
     def __init__(
         self,
         folder: Path,
-        queries: tuple[Served, ...],
+        queries: tuple[Query, ...],
         hosts: int,
         streams: int = 3,
         chain: Chain | None = None,
@@ -237,11 +237,11 @@ class Counted(Shared):
 
 def made(
     *windows: tuple[int, ...], where: tuple[tuple[str | None, ...], ...] = ()
-) -> tuple[Served, ...]:
-    found: tuple[Served, ...] = ()
+) -> tuple[Query, ...]:
+    found: tuple[Query, ...] = ()
     for n, lengths in enumerate(windows):
         found = entered(
-            found, Served(f"q{n}", lengths, where[n] if where else (None,) * len(lengths))
+            found, Query(f"q{n}", lengths, where[n] if where else (None,) * len(lengths))
         )
     return found
 
@@ -259,7 +259,7 @@ def hosts(request: Any) -> int:
     return int(request.param)
 
 
-def alone(q: Served) -> tuple[Served, ...]:
+def alone(q: Query) -> tuple[Query, ...]:
     return (replace(q, bit=0, complete=(None,) * len(q.windows)),)
 
 
@@ -291,7 +291,7 @@ def test_theorem_12_selections_in_the_ring_keep_out_what_no_query_wants(tmp_path
     )
 
 
-def wanted(queries: tuple[Served, ...], stream: int, t: tuple[int, ...], now: int) -> bool:
+def wanted(queries: tuple[Query, ...], stream: int, t: tuple[int, ...], now: int) -> bool:
     """Whether a tuple can still serve a query."""
     return any(
         SELECTIONS[q.where[stream]](t[2]) and now - t[3] < q.windows[stream] for q in queries
@@ -307,7 +307,7 @@ def test_theorem_13_intermediate_results_are_not_probed_where_no_query_wants_the
 ):
     queries = made(*OPPOSITE)
     shared = Counted(tmp_path / "shared", queries, hosts).fed(some_batches())
-    one = alone(Served("both", longest(queries), (None,) * 3))
+    one = alone(Query("both", longest(queries), (None,) * 3))
     largest = Counted(tmp_path / "largest", one, hosts).fed(some_batches())
     shared.check()
     assert shared.total("compared") < largest.total("compared"), (

@@ -54,7 +54,7 @@ def block(p: Predicate, stream: int, **columns: Any) -> Rows:
 def join(p: Predicate, *blocks: Rows, **more: Any) -> Counter[tuple[int, ...]]:
     """The first block meets the others, one hop after another."""
     none = (None,) * len(blocks)
-    joiner = Joiner(p, more.get("windows", none), more.get("horizon", none))
+    joiner = Joiner(p, more.get("windows", none), more.get("watermarks", none))
     count = more.get("count", SimpleNamespace(compared=0))
     partials = [Partial({0: (blocks[0], np.arange(blocks[0].batch.num_rows))})]
     for stream in range(1, len(blocks)):
@@ -271,7 +271,7 @@ def test_expired_rows_of_a_stored_block_no_longer_count() -> None:
     """
     p = predicate([link(0, 0)])
     a, b = block(p, 0, x=[1]), block(p, 1, x=[1] * 7, **{TIME: [0, 4, 5, 6, 7, 14, 20]})
-    more = {"windows": (None, 10), "horizon": (None, 15)}
+    more = {"windows": (None, 10), "watermarks": (None, 15)}
     assert join(p, a, b, stored=True, **more) == Counter((0, j) for j in (3, 4, 5, 6))
     assert join(p, a, b, stored=False, **more) == Counter((0, j) for j in range(7))
 

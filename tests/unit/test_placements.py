@@ -15,7 +15,7 @@ from itertools import product
 
 import pytest
 from braid import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid, StaticOpt
-from braid.core.compaction import upkeep
+from braid.core.compaction import compact
 from braid.core.cover import CoverLedger
 from braid.core.facts import Facts
 from braid.core.plan import Block, Plan, after, joined
@@ -81,7 +81,7 @@ class Cluster:
     def _plan(self):
         none = (None,) * self.streams
         blocks = tuple(self.blocks.values())
-        kept = upkeep(blocks, self.next_id, self.pinned, none, none)
+        kept = compact(blocks, self.next_id, self.pinned, none, none)
         facts = Facts(
             self.batch,
             ("r", "s", "t")[: self.streams],

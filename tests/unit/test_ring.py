@@ -348,8 +348,8 @@ def test_aggressive_relocation_moves_once_and_fills_the_new_nodes_at_once():
 
 
 @pytest.mark.parametrize("batch", range(8, 24))
-def test_relocation_does_not_meet_upkeep_halfway(batch):
-    """What upkeep merges in a batch cannot be copied in it, so all blocks are pinned for the one
+def test_relocation_does_not_meet_compaction_halfway(batch):
+    """What compaction merges in a batch cannot be copied in it, so all blocks are pinned for the one
     batch before.
     """
     run = steady(Ring(3, resize=((batch, 5), (batch + 1, 2))), 26, 20, 2, 20)

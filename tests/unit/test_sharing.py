@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from braid.condition.predicate import Link, Predicate
 from braid.core.columns import MARK, QUERIES, ROUTING, TIME
-from braid.core.compaction import horizon
+from braid.core.compaction import watermarks_of
 from braid.core.plan import Block
-from braid.core.query import Served
+from braid.core.query import Query
 from braid.engine.engine import Engine
 from braid.engine.spark import SparkExecutor
 from braid.engine.store import Store
-from braid.engine.wire import Layout, Query
-from braid.local.bitmaps import Audience
+from braid.engine.wire import JoinSpec, Layout
+from braid.local.bitmaps import QueryBitmaps
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import Chain
 from braid.sharing.changes import entered, left
@@ -51,21 +51,19 @@ Tuple = tuple[int, int, int, int]
 class Shared:
     """A shared run in this process, and all tuples that it was given: (batch, tuple) by stream."""
 
-    def __init__(
-        self, folder: str, streams: int, chain: Chain, queries: tuple[Served, ...]
-    ) -> None:
+    def __init__(self, folder: str, streams: int, chain: Chain, queries: tuple[Query, ...]) -> None:
         self.folder, self.streams, self.chain = folder, streams, chain
         self.came: list[list[tuple[int, Tuple]]] = [[] for _ in range(streams)]
         self.clock, self.ids = 0, 0
         self.before: list[Block] = []
         self.purged: tuple[int | None, ...] = ()
         Store(folder).create({})
-        self.served: dict[str, list[tuple[Served, int, int | None, tuple[int | None, ...]]]] = {}
+        self.served: dict[str, list[tuple[Query, int, int | None, tuple[int | None, ...]]]] = {}
         self.first, self.engine = queries, self.open(queries)
         for q in queries:
             self.served[q.name] = [(q, 0, None, (None,) * streams)]
 
-    def open(self, queries: tuple[Served, ...] = ()) -> Engine:
+    def open(self, queries: tuple[Query, ...] = ()) -> Engine:
         links = tuple(
             Link((a, "k"), (b, "k"), 0, 0)
             for a in range(self.streams)
@@ -76,7 +74,7 @@ class Shared:
             tuple("abcd")[: self.streams], (None,) * self.streams, empty, empty, links, ()
         )
         layout = Layout(tuple((name, name) for name in COLUMNS), ())
-        query = Query(
+        spec = JoinSpec(
             predicate,
             (("id",),) * self.streams,
             (layout,) * self.streams,
@@ -100,7 +98,7 @@ class Shared:
         number = self.engine.state.batch + 1
         self.before, self.purged = (
             [*self.engine.state.blocks.values()],
-            horizon(self.engine.state.latest, 0),
+            watermarks_of(self.engine.state.latest, 0),
         )
         lines = []
         for stream, k, v, later in rows:
@@ -124,7 +122,7 @@ class Shared:
         latest = [max((t[3] for _, t in came), default=None) for came in self.came]
         self.engine._turn(Frame([[batch]]), number, lambda: latest)  # type: ignore[arg-type]
 
-    def change(self, queries: tuple[Served, ...]) -> None:
+    def change(self, queries: tuple[Query, ...]) -> None:
         """Serve other queries, as SharedRun does."""
         old, job = self.engine.state.queries, work(self.engine, queries)
         new = [q for q in queries if q not in old]
@@ -169,7 +167,7 @@ class Shared:
     def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:
         state = self.engine.state
         queries = entered(
-            state.queries, Served(name, windows, where), horizon(state.latest, 0), state.latest
+            state.queries, Query(name, windows, where), watermarks_of(state.latest, 0), state.latest
         )
         self.change(queries)
         self.served.setdefault(name, []).append(
@@ -181,7 +179,7 @@ class Shared:
         q, first, _, since = self.served[name][-1]
         self.served[name][-1] = (q, first, self.engine.state.batch, since)
 
-    def found(self, q: Served, first: int, end: int | None) -> Counter[tuple[int, ...]]:
+    def found(self, q: Query, first: int, end: int | None) -> Counter[tuple[int, ...]]:
         """The results that a query got in some batches."""
         ids: Counter[tuple[int, ...]] = Counter()
         for file in self.engine.store.result_files(first, end):
@@ -191,7 +189,7 @@ class Shared:
         return ids
 
     def truth(
-        self, q: Served, first: int, end: int | None, since: tuple[int | None, ...]
+        self, q: Query, first: int, end: int | None, since: tuple[int | None, ...]
     ) -> tuple[Any, Any]:
         """The results that a query must get in those batches, and those that it may get."""
         must: Counter[tuple[int, ...]] = Counter()
@@ -229,14 +227,14 @@ class Shared:
         """
         state, held = self.engine.state, Counter()
         job = work(self.engine, state.queries)
-        audience = Audience.of(state.queries)
+        bitmaps = QueryBitmaps.of(state.queries)
         for block, host in state.slots:
             b, rows = state.blocks[block], job.rows(block, host)
             assert len(b.hosts) == 1
             chosen = rows.chosen()
             keep = np.arange(rows.batch.num_rows) if chosen is None else np.flatnonzero(chosen)
             held.update((b.stream, id) for id in rows.numpy("id")[keep].tolist())
-            lives = audience.lives(b.stream)[audience.rank(b.stream, rows.numpy(MARK)[keep])]
+            lives = bitmaps.lives(b.stream)[bitmaps.rank(b.stream, rows.numpy(MARK)[keep])]
             assert (rows.numpy(MARK)[keep] != 0).all()
             limit = (
                 self.purged[b.stream]
@@ -279,9 +277,9 @@ class SharedRuns(RuleBasedStateMachine):
     )
     def begin(self, streams: int, hosts: int, mode: Any, first: Any) -> Any:
         self.folder = tempfile.TemporaryDirectory()
-        served: tuple[Served, ...] = ()
+        served: tuple[Query, ...] = ()
         for n, query in enumerate(first):
-            served = entered(served, Served(f"q{n}", *(tuple(part[:streams]) for part in query)))
+            served = entered(served, Query(f"q{n}", *(tuple(part[:streams]) for part in query)))
         self.run = Shared(f"{self.folder.name}/run", streams, Chain(mode, hosts=hosts), served)
         self.count = len(first)
         return multiple(*(q.name for q in served))
@@ -346,12 +344,12 @@ def test_selections_are_pushed_into_the_chain(tmp_path: Path) -> None:
     """Mem-Opt with selections (Theorem 6): held is what came and a query can still use, no more and
     no less.
     """
-    served = entered((), Served("young", (4, 4), ("v < 3", None)))
-    served = entered(served, Served("old", (20, 20), ("v >= 5", "v = 9")))
+    served = entered((), Query("young", (4, 4), ("v < 3", None)))
+    served = entered(served, Query("old", (20, 20), ("v >= 5", "v = 9")))
     run, draw = Shared(str(tmp_path / "run"), 2, Chain("memory"), served), np.random.default_rng(5)
     sizes = []
     for _ in range(40):
-        limit = horizon(run.engine.state.latest, 0)
+        limit = watermarks_of(run.engine.state.latest, 0)
         run.batch([(s, int(draw.integers(2)), int(draw.integers(10)), s) for s in (0, 1)])
         held = Counter(b.stream for b in run.engine.state.blocks.values() for _ in range(b.rows))
         for s, bound in enumerate(limit):
@@ -384,9 +382,9 @@ def test_no_query_makes_another_hold_more(tmp_path: Path) -> None:
     """
     windows, held = (4, 7, 12, 20), []
     for n, mine in enumerate((windows, windows[-1:])):
-        served: tuple[Served, ...] = ()
+        served: tuple[Query, ...] = ()
         for w in mine:
-            served = entered(served, Served(f"w{w}", (w, w), (None, None)))
+            served = entered(served, Query(f"w{w}", (w, w), (None, None)))
         run, draw = (
             Shared(str(tmp_path / str(n)), 2, Chain("memory"), served),
             np.random.default_rng(5),
@@ -412,11 +410,11 @@ def fed(run: Shared, batches: int, rate: int, seed: int = 5) -> list[list[int]]:
     return ends
 
 
-def four(where: tuple[str | None, str | None] = (None, None)) -> tuple[Served, ...]:
+def four(where: tuple[str | None, str | None] = (None, None)) -> tuple[Query, ...]:
     """A query for each window; the longer ones select."""
-    served: tuple[Served, ...] = ()
+    served: tuple[Query, ...] = ()
     for w in WINDOWS:
-        served = entered(served, Served(f"w{w}", (w, w), where if w > WINDOWS[0] else (None, None)))
+        served = entered(served, Query(f"w{w}", (w, w), where if w > WINDOWS[0] else (None, None)))
     return served
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from braid import Centralized
 from braid.core.events import BatchCommitted, QueryAdded, QueryRemoved, RunStarted
-from braid.core.query import Served
+from braid.core.query import Query
 from braid.model.simulate import simulate
 from braid.papers.slices import chain as chains
 from braid.papers.slices import cost as costs
@@ -26,7 +26,7 @@ from braid_widgets.slices.strategies import charts, compared, modelled, statisti
 from unit.test_sharing import Shared
 
 SERVED = entered(
-    entered((), Served("near", (4, 4), (None, None))), Served("far", (12, 12), ("v < 3", None))
+    entered((), Query("near", (4, 4), (None, None))), Query("far", (12, 12), ("v < 3", None))
 )
 
 
@@ -132,7 +132,7 @@ def test_queries_and_slices_that_change_are_told_and_drawn(run):
         4,
         12,
     ], "windows stay marked"
-    new = Served("new", (20, 7), (None, None))
+    new = Query("new", (20, 7), (None, None))
     run.add("new", new.windows, new.where)
     run.events.insert(-1, run.told(run.engine.state.queries[-1], run.engine.state.batch))
     assert (

@@ -17,7 +17,7 @@ from braid.condition.predicate import Predicate
 from braid.core.codec import plain
 from braid.core.columns import TIME
 from braid.core.placement import Placement
-from braid.core.query import Served
+from braid.core.query import Query
 from braid.core.spans import Span, micros
 from braid.engine import static as replay
 from braid.engine.layout import laid_out, layouts
@@ -64,7 +64,7 @@ class StreamJoin:
 
     runs = JoinRun
     shared = False
-    queries: tuple[Served, ...] = ()
+    queries: tuple[Query, ...] = ()
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from braid.core import events
 from braid.engine.engine import Engine
 from braid.engine.spark import SparkExecutor
 from braid.engine.store import Store
-from braid.engine.wire import Query
+from braid.engine.wire import JoinSpec
 
 if TYPE_CHECKING:
     from braid.join import StreamJoin
@@ -53,12 +53,12 @@ class JoinRun:
         sources = join.sources(store)
         columns = tuple(tuple(f.columns) for f in sources.values())
         frame, where = join.union(sources)
-        settings = Query(
+        spec = JoinSpec(
             join.predicate, columns, where, tuple(join._micros), str(store.path), join.partitions
         )
         self._schema = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
         self._engine = Engine(
-            settings,
+            spec,
             join.placement,
             store,
             join._lateness,

@@ -20,7 +20,7 @@ _SMALLEST = 4096
 """Tuples: all smaller blocks are of the lowest tier."""
 
 
-def horizon(latest: Sequence[int | None], lateness: int) -> tuple[int | None, ...]:
+def watermarks_of(latest: Sequence[int | None], lateness: int) -> tuple[int | None, ...]:
     """By stream, the earliest event time still expected of the other streams, in microseconds; None
     while one is silent.
     """
@@ -32,16 +32,16 @@ def horizon(latest: Sequence[int | None], lateness: int) -> tuple[int | None, ..
     return tuple(times)
 
 
-def upkeep(
+def compact(
     blocks: Iterable[Block],
     next_id: int,
     pinned: Collection[int],
     windows: Sequence[int | None],
-    horizon: Sequence[int | None],
+    watermarks: Sequence[int | None],
     slices: Sequence[Sequence[int]] = (),
 ) -> Plan:
-    """What is due before a batch: drops of expired blocks, and merges. ``windows`` and ``horizon``
-    are in microseconds.
+    """What is due before a batch: drops of expired blocks, and merges. ``windows`` and
+    ``watermarks`` are in microseconds.
 
     A block has expired when now - t_max >= W for every tuple that may still come. ``slices`` are,
     by stream, ages across which nothing is merged, the window the last of them.
@@ -50,7 +50,7 @@ def upkeep(
     groups: dict[tuple[int, tuple[int, ...], int], list[Block]] = {}
     slices = slices or tuple(() if w is None else (w,) for w in windows)
     for b in blocks:
-        window, limit = windows[b.stream], horizon[b.stream]
+        window, limit = windows[b.stream], watermarks[b.stream]
         if (
             window is not None
             and limit is not None
@@ -72,11 +72,11 @@ def upkeep(
     return Plan(derivations=tuple(derivations), drops=drops)
 
 
-def reached(b: Block, ages: Sequence[int], horizon: int | None) -> int:
+def reached(b: Block, ages: Sequence[int], watermark: int | None) -> int:
     """How many of the ages (rising, microseconds) all tuples of a block have reached, for every
     tuple that may still come.
     """
-    return 0 if horizon is None or b.span is None else bisect_right(ages, horizon - b.span[1])
+    return 0 if watermark is None or b.span is None else bisect_right(ages, watermark - b.span[1])
 
 
 def _width(ages: Sequence[int], at: int) -> int | None:

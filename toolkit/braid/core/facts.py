@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from braid.core.plan import Block
-from braid.core.query import Served
+from braid.core.query import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ Matches = dict[Visit, tuple[float, float]]
 class Facts:
     """All that a placement may know when it plans batch number ``batch``: no tuple, no clock.
 
-    ``blocks`` are live, after upkeep; new ids start at ``next_id``; ``received`` and
+    ``blocks`` are live, after compaction; new ids start at ``next_id``; ``received`` and
     ``received_bytes`` count, by stream, the tuples of all committed batches; ``last_received``
     those of the last one. By stream, ``windows`` are W_i and ``latest`` the latest event times, in
     microseconds; None stands for full history and for a stream that has been silent. ``usage`` is
     by host and may be shorter than the hosts are many. ``matches`` measures selectivity, recent
-    batches counting most: see Matches. ``horizon`` is, by stream, the earliest event time still
+    batches counting most: see Matches. ``watermarks`` is, by stream, the earliest event time still
     expected of the others. A run that serves many queries tells them, and how many tuples had each
-    routing key, by stream, recent batches counting most (``lineage``).
+    routing key, by stream, recent batches counting most (``key_counts``).
     """
 
     batch: int
@@ -62,6 +62,6 @@ class Facts:
     latest: tuple[int | None, ...] = ()
     usage: tuple[Usage, ...] = ()
     matches: Matches = field(default_factory=dict)
-    horizon: tuple[int | None, ...] = ()
-    queries: tuple[Served, ...] = ()
-    lineage: tuple[Mapping[int, float], ...] = ()
+    watermarks: tuple[int | None, ...] = ()
+    queries: tuple[Query, ...] = ()
+    key_counts: tuple[Mapping[int, float], ...] = ()

@@ -64,7 +64,7 @@ def matches(earlier: Matches, batch: Matches) -> Matches:
     }
 
 
-def lineage(
+def key_counts(
     earlier: Sequence[Mapping[int, float]], batch: Sequence[Mapping[int, int]]
 ) -> tuple[dict[int, float], ...]:
     """The tuples of a batch by stream and routing key, added to those before it, which fade."""

@@ -107,7 +107,7 @@ class Plan:
     """The plan of one micro-batch: derivations (in order), then drops, then routes.
 
     ``drops`` maps a block to the hosts that give up their replica. ``pinned`` blocks must not be
-    merged by upkeep before the next plan. ``state`` is the placement's own state, a JSON value,
+    merged by compaction before the next plan. ``state`` is the placement's own state, a JSON value,
     committed with the batch. ``events`` are what the placement has to tell.
     """
 

@@ -10,7 +10,7 @@ MOST = 63
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class Query:
     """A query that a run serves. By stream, ``windows`` are W_i in microseconds and ``where`` the
     selection, Spark SQL over the stream's columns (None: every tuple). ``bit`` is its place in
     bitmaps. ``complete`` is the event time from which on the state held all tuples that it can use
@@ -24,6 +24,6 @@ class Served:
     complete: tuple[int | None, ...] = ()
 
 
-def longest(queries: Sequence[Served]) -> tuple[int, ...]:
+def longest(queries: Sequence[Query]) -> tuple[int, ...]:
     """By stream, the longest window of any query."""
     return tuple(max(ws) for ws in zip(*(q.windows for q in queries), strict=True))

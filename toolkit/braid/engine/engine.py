@@ -1,4 +1,4 @@
-"""The batch loop's one turn: upkeep, plan, execute, commit.
+"""The batch loop's one turn: compaction, plan, execute, commit.
 
 The driver decides from block facts, an executor moves and joins, files hold the state. Nothing here
 knows a policy or Spark, and nothing in a policy knows Spark.
@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from braid.condition.predicate import windowed
-from braid.core.compaction import horizon, upkeep
+from braid.core.compaction import compact, watermarks_of
 from braid.core.cover import CoverError, CoverLedger
 from braid.core.events import BatchCommitted
 from braid.core.facts import Facts, Matches
-from braid.core.history import discarded, lineage, matches, planned, usage
+from braid.core.history import discarded, key_counts, matches, planned, usage
 from braid.core.placement import Placement
 from braid.core.plan import Block, Plan, after, joined
-from braid.core.query import Served, longest
+from braid.core.query import Query, longest
 from braid.engine.executor import Executor
 from braid.engine.store import Slot, State, Store
-from braid.engine.wire import Batch, Query
-from braid.local.bitmaps import Audience
+from braid.engine.wire import Batch, JoinSpec
+from braid.local.bitmaps import QueryBitmaps
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Outcome:
     hosts: dict[int, dict[str, float]]
     results: list[str]
     matches: Matches
-    lineage: tuple[dict[int, int], ...] = ()
+    key_counts: tuple[dict[int, int], ...] = ()
 
 
 class Engine:
@@ -51,40 +51,40 @@ class Engine:
 
     def __init__(
         self,
-        query: Query,
+        spec: JoinSpec,
         placement: Placement,
         store: Store,
         lateness: int,
         check: bool,
         publish: Callable[[list[Any]], None],
         executor: Executor,
-        queries: tuple[Served, ...] = (),
+        queries: tuple[Query, ...] = (),
     ) -> None:
-        self.alone, self.placement, self.store = query, placement, store
+        self.alone, self.placement, self.store = spec, placement, store
         self.lateness, self.publish, self.executor = lateness, publish, executor
-        self.streams = len(query.columns)
+        self.streams = len(spec.columns)
         self.state = store.state() or self._first(queries)
         self.serve(self.state.queries)
         owed = {(a, b) for a, b in self.state.owed}
         checked = check and placement.coverage == "exactly once"
         self.ledger = CoverLedger(self.streams, placement.keying, owed) if checked else None
 
-    def _first(self, queries: tuple[Served, ...]) -> State:
+    def _first(self, queries: tuple[Query, ...]) -> State:
         none = [0] * self.streams
         policy = self.placement.start(self.streams)
         return State(
             -1, -1, {}, {}, 0, policy, none, none, none, [None] * self.streams, queries=queries
         )
 
-    def serve(self, queries: tuple[Served, ...]) -> None:
+    def serve(self, queries: tuple[Query, ...]) -> None:
         """Join for these queries from now on: in the longest of their windows."""
-        self.query, self.audience = self.alone, None
+        self.spec, self.bitmaps = self.alone, None
         if queries:
             windows = longest(queries)
-            self.query = replace(
+            self.spec = replace(
                 self.alone, predicate=windowed(self.alone.predicate, windows), windows=windows
             )
-            self.audience = Audience.of(queries)
+            self.bitmaps = QueryBitmaps.of(queries)
 
     def run(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]] = tuple) -> None:
         """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has
@@ -114,9 +114,9 @@ class Engine:
         state = self._next(number, epoch, kept, plan, outcome, seen())
         committed = self._committed(state, kept, plan, outcome)
         state.usage, state.matches = usage(committed), matches(self.state.matches, outcome.matches)
-        state.queries, state.lineage = (
+        state.queries, state.key_counts = (
             self.state.queries,
-            lineage(self.state.lineage, outcome.lineage),
+            key_counts(self.state.key_counts, outcome.key_counts),
         )
         snapshot = self.store.snapshot(state)
         seconds = {
@@ -140,7 +140,7 @@ class Engine:
 
     def amend(
         self,
-        queries: tuple[Served, ...],
+        queries: tuple[Query, ...],
         policy: Any,
         replicas: list[list[Any]] | None,
         happened: list[Any],
@@ -158,7 +158,7 @@ class Engine:
             old, batch=old.batch + 1, policy=policy, queries=queries, last_received=none
         )
         if queries != old.queries:
-            state.lineage = ()  # a routing key is a rank among the queries' windows
+            state.key_counts = ()  # a routing key is a rank among the queries' windows
         outcome = Outcome({}, {}, [], {})
         if replicas is not None:
             outcome.slots = {(line[0], line[1]): line for line in replicas}
@@ -178,27 +178,27 @@ class Engine:
         self.serve(queries)
 
     def _plan(self, number: int) -> tuple[Plan, Plan]:
-        """The upkeep that is due, and the placement's plan for the blocks that it leaves."""
+        """The compaction that is due, and the placement's plan for the blocks that it leaves."""
         s = self.state
         blocks = tuple(s.blocks.values())
-        expected = horizon(s.latest, self.lateness)
+        expected = watermarks_of(s.latest, self.lateness)
         slices = self.placement.slices(s.policy)
-        kept = upkeep(blocks, s.next_id, s.pinned, self.query.windows, expected, slices)
+        kept = compact(blocks, s.next_id, s.pinned, self.spec.windows, expected, slices)
         facts = Facts(
             number,
-            self.query.predicate.aliases,
+            self.spec.predicate.aliases,
             after(blocks, kept),
             s.next_id + len(kept.derivations),
             tuple(s.received),
             tuple(s.received_bytes),
             tuple(s.last_received),
-            self.query.windows,
+            self.spec.windows,
             tuple(s.latest),
             s.usage,
             s.matches,
             expected,
             s.queries,
-            s.lineage,
+            s.key_counts,
         )
         plan = self.placement.plan(facts, json.loads(json.dumps(s.policy)))
         if self.ledger is not None:
@@ -207,11 +207,11 @@ class Engine:
         return kept, plan
 
     def _execute(self, frame: Any, number: int, kept: Plan, plan: Plan) -> Outcome:
-        query, whole = self.query, joined(kept, plan)
-        expected = horizon(self.state.latest, self.lateness)
+        spec, whole = self.spec, joined(kept, plan)
+        expected = watermarks_of(self.state.latest, self.lateness)
         keys, slots = self.placement.keys, self.state.slots
         batch = Batch(
-            query, number, keys, plan.routes, whole.derivations, slots, expected, self.audience
+            spec, number, keys, plan.routes, whole.derivations, slots, expected, self.bitmaps
         )
         return _merge(self.executor.execute(frame, batch), self.streams)
 
@@ -367,8 +367,8 @@ def _merge(reports: list[dict[str, Any]], streams: int) -> Outcome:
         for visited, stream, pairs, found in report["matches"]:
             earlier = outcome.matches.get((tuple(visited), stream), (0, 0))
             outcome.matches[tuple(visited), stream] = (earlier[0] + pairs, earlier[1] + found)
-        for stream, key, n in report["lineage"]:
-            outcome.lineage[stream][key] = outcome.lineage[stream].get(key, 0) + n
+        for stream, key, n in report["key_counts"]:
+            outcome.key_counts[stream][key] = outcome.key_counts[stream].get(key, 0) + n
     return outcome
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from braid.core.columns import QUERIES
 from braid.core.plan import Keys
 from braid.engine.store import Slot
-from braid.engine.wire import Query
+from braid.engine.wire import JoinSpec
 from braid.local.kernels import Partial, Rows
 
 _EMIT_ROWS = 1 << 16
@@ -50,14 +50,14 @@ class ResultFile:
     Small pieces are gathered before they are written.
     """
 
-    def __init__(self, query: Query, folder: Path, stem: str) -> None:
-        self.query, self.folder, self.name = query, folder, f"{stem}.parquet"
+    def __init__(self, spec: JoinSpec, folder: Path, stem: str) -> None:
+        self.spec, self.folder, self.name = spec, folder, f"{stem}.parquet"
         self.pending: list[pa.RecordBatch] = []
         self.rows, self.writer = 0, None
 
     def add(self, found: Partial) -> None:
-        columns = [self._struct(found, s) for s in range(len(self.query.columns))]
-        names = list(self.query.predicate.aliases)
+        columns = [self._struct(found, s) for s in range(len(self.spec.columns))]
+        names = list(self.spec.predicate.aliases)
         if found.queries is not None:
             columns, names = [*columns, pa.array(found.queries)], [*names, QUERIES]
         self.pending.append(pa.record_batch(columns, names=names))
@@ -67,7 +67,7 @@ class ResultFile:
 
     def _struct(self, found: Partial, stream: int) -> pa.StructArray:
         rows, at = found.parts[stream]
-        names = list(self.query.columns[stream])
+        names = list(self.spec.columns[stream])
         taken = rows.batch.select(names).take(pa.array(at))
         return pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema))
 

@@ -46,7 +46,7 @@ class SparkExecutor:
     def execute(self, frame: DataFrame, batch: Batch) -> list[dict[str, Any]]:
         rows = frame.mapInArrow(spread(batch), SHIPPED)
         for stage in (first_stage, *[next_stage] * shuffles(batch)):
-            rows = rows.repartitionById(batch.query.partitions, "partition").mapInArrow(
+            rows = rows.repartitionById(batch.spec.partitions, "partition").mapInArrow(
                 stage(batch), SHIPPED
             )
         return [json.loads(row.body) for row in rows.collect()]
@@ -63,15 +63,15 @@ def spread(batch: Batch) -> Stage:
         for rows in batches:
             stream = rows.column("__stream").to_numpy()
             for s in np.unique(stream).tolist():
-                flat = batch.query.layouts[s].flatten(rows, np.flatnonzero(stream == s))
-                if batch.audience is not None:
+                flat = batch.spec.layouts[s].flatten(rows, np.flatnonzero(stream == s))
+                if batch.bitmaps is not None:
                     flat = replaced(
                         flat,
                         ROUTING,
-                        pa.array(batch.audience.rank(s, flat.column(MARK).to_numpy())),
+                        pa.array(batch.bitmaps.rank(s, flat.column(MARK).to_numpy())),
                     )
                 key = flat.column(ROUTING).to_numpy()
-                for p in range(batch.query.partitions):
+                for p in range(batch.spec.partitions):
                     part = chosen_rows(flat, np.flatnonzero(need[s][p][key]))
                     if part.num_rows:
                         yield shipment([(p, f"tuples {s}", arrow_stream(part))])

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from braid.core import events
 from braid.core.facts import Matches, Usage
 from braid.core.plan import Block, Keys
-from braid.core.query import Served
+from braid.core.query import Query
 
 
 class Slot(NamedTuple):
@@ -51,7 +51,7 @@ class State:
     ``batch`` counts our batches, ``epoch`` is the number of Spark's last micro-batch among them (a
     batch that only finishes a migration has none). ``latest`` is the greatest event time seen, by
     stream, in microseconds (None: nothing yet). ``owed`` is the cover ledger's account, kept when
-    plans are checked. ``usage``, ``matches``, ``queries`` and ``lineage`` are the facts of those
+    plans are checked. ``usage``, ``matches``, ``queries`` and ``key_counts`` are the facts of those
     names.
     """
 
@@ -69,8 +69,8 @@ class State:
     owed: list[list[int]] = field(default_factory=list)
     usage: tuple[Usage, ...] = ()
     matches: Matches = field(default_factory=dict)
-    queries: tuple[Served, ...] = ()
-    lineage: tuple[dict[int, float], ...] = ()
+    queries: tuple[Query, ...] = ()
+    key_counts: tuple[dict[int, float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         files = sorted({s.file for s in self.slots.values()})
@@ -78,13 +78,13 @@ class State:
         plain = {
             k: v
             for k, v in vars(self).items()
-            if k not in ("blocks", "slots", "usage", "matches", "queries", "lineage")
+            if k not in ("blocks", "slots", "usage", "matches", "queries", "key_counts")
         }
         facts = {
             "usage": [astuple(u) for u in self.usage],
             "matches": [[*visit, *n] for visit, n in self.matches.items()],
             "queries": [astuple(q) for q in self.queries],
-            "lineage": [list(counts.items()) for counts in self.lineage],
+            "key_counts": [list(counts.items()) for counts in self.key_counts],
         }
         slots = [[*where, number[s.file], s.index, s.keys] for where, s in self.slots.items()]
         return (
@@ -118,11 +118,11 @@ class State:
             (tuple(visited), s): (pairs, found) for visited, s, pairs, found in data.pop("matches")
         }
         queries = tuple(
-            Served(n, tuple(ws), tuple(sql), bit, tuple(since))
+            Query(n, tuple(ws), tuple(sql), bit, tuple(since))
             for n, ws, sql, bit, since in data.pop("queries", ())
         )
-        lineage = tuple({key: n for key, n in counts} for counts in data.pop("lineage", ()))
-        facts = {"usage": usage, "matches": matches, "queries": queries, "lineage": lineage}
+        key_counts = tuple({key: n for key, n in counts} for counts in data.pop("key_counts", ()))
+        facts = {"usage": usage, "matches": matches, "queries": queries, "key_counts": key_counts}
         return cls(blocks={b.id: b for b in named}, slots=where, **facts, **data)
 
 

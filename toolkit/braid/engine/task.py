@@ -58,23 +58,23 @@ class Task:
     made: dict[tuple[int, int], tuple[Slot, Rows]] = field(default_factory=dict)
     reported: list[list[Any]] = field(default_factory=list)
     matches: Matches = field(default_factory=dict)
-    lineage: dict[int, dict[int, int]] = field(default_factory=dict)
+    key_counts: dict[int, dict[int, int]] = field(default_factory=dict)
     pending: dict[Place, list[Partial]] = field(default_factory=dict)
     leaving: dict[Place, list[Partial]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        query = self.batch.query
+        spec = self.batch.spec
         stem = f"{self.batch.number:06d}-{self.partition}-{uuid.uuid4().hex[:8]}"
-        folder = Path(query.folder)
+        folder = Path(spec.folder)
         self.blocks = BlockFiles(folder / "blocks", stem)
-        self.results = ResultFile(query, folder / "results", stem)
+        self.results = ResultFile(spec, folder / "results", stem)
         self.joiner = Joiner(
-            query.predicate, query.windows, self.batch.horizon, self.batch.audience
+            spec.predicate, spec.windows, self.batch.watermarks, self.batch.bitmaps
         )
         self.fresh = {r.block.id for r in self.batch.routes if r.fresh}
 
     def mine(self, host: int) -> bool:
-        return host % self.batch.query.partitions == self.partition
+        return host % self.batch.spec.partitions == self.partition
 
     def rows(self, block: int, host: int) -> Rows | None:
         """A host's replica of a block; None when the block turned out to have no rows there."""
@@ -84,7 +84,7 @@ class Task:
         if slot is None:
             return None
         rows = replica(
-            str(Path(self.batch.query.folder) / "blocks" / slot.file), slot.index, slot.keys
+            str(Path(self.batch.spec.folder) / "blocks" / slot.file), slot.index, slot.keys
         )
         self.made[block, host] = (slot, rows)
         return rows
@@ -108,7 +108,7 @@ class Task:
             rows = parts[0]
             slot = self.made[found[0][0], host][0]._replace(keys=rows.keys)
         else:
-            rows = Rows(merge(parts, self.batch.query.predicate.indexes(d.block.stream)))
+            rows = Rows(merge(parts, self.batch.spec.predicate.indexes(d.block.stream)))
             slot = (
                 self.blocks.write(d.block.stream, rows.batch)
                 if rows.batch.num_rows
@@ -149,7 +149,7 @@ class Task:
         """
         here: dict[tuple[int, int], Rows] = {}
         for s, batches in arrived.items():
-            indexes = self.batch.query.predicate.indexes(s)
+            indexes = self.batch.spec.predicate.indexes(s)
             whole = build(pa.concat_batches(batches), indexes[:1])
             key = whole.column(ROUTING).to_numpy()
             routes = [r for r in self.batch.routes if r.fresh and r.block.stream == s]
@@ -181,7 +181,7 @@ class Task:
             if part.num_rows:
                 rows = Rows(build(part, indexes, ordered=True))
                 here[route.block.id, host] = rows
-                if host == route.block.hosts[0] and self.batch.audience is not None:
+                if host == route.block.hosts[0] and self.batch.bitmaps is not None:
                     self._trace(rows, route.block.stream)
                 if host in route.block.hosts:
                     slot = self.blocks.write(route.block.stream, rows.batch)
@@ -193,7 +193,7 @@ class Task:
         """Count the fresh tuples by routing key, which in a run for many queries tells how long
         each is of use.
         """
-        counts = self.lineage.setdefault(stream, {})
+        counts = self.key_counts.setdefault(stream, {})
         for key, number in enumerate(np.bincount(rows.numpy(ROUTING)).tolist()):
             if number:
                 counts[key] = counts.get(key, 0) + number
@@ -205,7 +205,7 @@ class Task:
         bounds = [
             h
             for s, (h, w) in enumerate(
-                zip(self.batch.horizon, self.batch.query.windows, strict=True)
+                zip(self.batch.watermarks, self.batch.spec.windows, strict=True)
             )
             if s != stream and h is not None and w is not None
         ]
@@ -291,7 +291,7 @@ class Task:
         """
         for place, found in self.leaving.items():
             hosts = self._hop(place).probes
-            partitions = {h % self.batch.query.partitions for h in hosts} - {self.partition}
+            partitions = {h % self.batch.spec.partitions for h in hosts} - {self.partition}
             yield sorted(partitions), place, Partial.concat(found)
 
     def _count(self, host: int) -> Counts:
@@ -305,16 +305,16 @@ class Task:
             "slots": self.reported,
             "results": self.results.close(),
             "matches": [[*visit, *n] for visit, n in self.matches.items()],
-            "lineage": [
+            "key_counts": [
                 [stream, key, n]
-                for stream, counts in self.lineage.items()
+                for stream, counts in self.key_counts.items()
                 for key, n in counts.items()
             ],
         }
 
     def learn(self, report: dict[str, Any]) -> None:
         """Know the blocks that an earlier task made on these hosts."""
-        folder = Path(self.batch.query.folder) / "blocks"
+        folder = Path(self.batch.spec.folder) / "blocks"
         for block, host, file, index, keys, *_ in report["slots"]:
             if self.mine(host):
                 keys = None if keys is None else tuple(keys)

@@ -19,7 +19,7 @@ from braid.condition.predicate import Predicate
 from braid.core.columns import ROUTING
 from braid.core.plan import Derivation, Route
 from braid.engine.store import Slot
-from braid.local.bitmaps import Audience
+from braid.local.bitmaps import QueryBitmaps
 from braid.local.kernels import Partial, Rows
 
 
@@ -50,7 +50,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Query:
+class JoinSpec:
     """What stays the same from batch to batch. ``columns`` are the user's column names by stream;
     ``folder`` is the run's.
     """
@@ -66,22 +66,22 @@ class Query:
 @dataclass(frozen=True)
 class Batch:
     """What the driver tells every task of one batch. ``keys`` is the size of the routing-key space;
-    ``audience`` says which queries results serve, in a run that serves many.
+    ``bitmaps`` says which queries results serve, in a run that serves many.
     """
 
-    query: Query
+    spec: JoinSpec
     number: int
     keys: int
     routes: tuple[Route, ...]
     derivations: tuple[Derivation, ...]
     slots: dict[tuple[int, int], Slot]
-    horizon: tuple[int | None, ...]
-    audience: Audience | None = None
+    watermarks: tuple[int | None, ...]
+    bitmaps: QueryBitmaps | None = None
 
 
 def shuffles(batch: Batch) -> int:
     """How many times some path of the plan leaves its partition."""
-    most, partitions = 0, batch.query.partitions
+    most, partitions = 0, batch.spec.partitions
     for route in batch.routes:
         for path in route.paths:
             jumps = sum(
@@ -93,11 +93,11 @@ def shuffles(batch: Batch) -> int:
 
 def partitions_by_key(batch: Batch) -> list[list[np.ndarray]]:
     """By stream and partition, the mask of routing keys that some host of the partition needs."""
-    partitions = range(batch.query.partitions)
-    need = [[np.zeros(batch.keys, bool) for _ in partitions] for _ in batch.query.columns]
+    partitions = range(batch.spec.partitions)
+    need = [[np.zeros(batch.keys, bool) for _ in partitions] for _ in batch.spec.columns]
     for route in batch.routes:
         if route.fresh:
-            for p in {host % batch.query.partitions for host in route.hosts()}:
+            for p in {host % batch.spec.partitions for host in route.hosts()}:
                 need[route.block.stream][p][slice(*route.block.keys)] = True
     return need
 

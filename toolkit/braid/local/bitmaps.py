@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from braid.core.columns import MARK, TIME
-from braid.core.query import Served
+from braid.core.query import Query
 
 if TYPE_CHECKING:
     from braid.local.kernels import Partial, Rows
 
 
 @dataclass(frozen=True)
-class Audience:
+class QueryBitmaps:
     """The queries of a batch. By stream, ``windows`` are the distinct ones, w_1 < ... < w_n in
     microseconds, and ``masks[k]`` the queries that serve a tuple whose age has reached w_k (w_0 =
     0): those that a slice from w_k on is there for (Lemma 9).
@@ -32,7 +32,7 @@ class Audience:
     masks: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, queries: Sequence[Served]) -> Audience:
+    def of(cls, queries: Sequence[Query]) -> QueryBitmaps:
         windows, masks = [], []
         for mine in zip(*(q.windows for q in queries), strict=True):
             bits = [(w, 1 << q.bit) for w, q in zip(mine, queries, strict=True)]

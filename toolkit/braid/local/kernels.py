@@ -20,7 +20,7 @@ import pyarrow as pa
 from braid.condition.predicate import Link, Predicate, Residual, Step
 from braid.core.columns import ROUTING, TIME
 from braid.core.plan import Keys
-from braid.local.bitmaps import Audience
+from braid.local.bitmaps import QueryBitmaps
 from braid.local.vectors import Vectors, measure
 
 CHUNK = 1 << 20
@@ -138,16 +138,16 @@ def _together(parts: list[tuple[Rows, np.ndarray]]) -> tuple[Rows, np.ndarray]:
 class Joiner:
     """Meets partial results with blocks under one predicate.
 
-    ``windows`` gives W_i by stream in microseconds, None for full history. ``horizon`` gives, by
+    ``windows`` gives W_i by stream in microseconds, None for full history. ``watermarks`` gives, by
     stream, the earliest event time still expected of the other streams: a stored tuple has expired
-    when its time plus its window is not after it. With an ``audience``, only what serves some query
+    when its time plus its window is not after it. With ``bitmaps``, only what serves some query
     is found, and each result carries the queries that it serves.
     """
 
     predicate: Predicate
     windows: Sequence[int | None]
-    horizon: Sequence[int | None]
-    audience: Audience | None = None
+    watermarks: Sequence[int | None]
+    bitmaps: QueryBitmaps | None = None
     steps: dict[tuple[frozenset[int], int], Step] = field(default_factory=dict)
 
     def probe(
@@ -160,8 +160,8 @@ class Joiner:
         longer count. The candidate pairs are added to ``count.compared``.
         """
         step = self._step(frozenset(partial.parts), stream)
-        if self.audience is not None and rows.batch.num_rows:
-            partial = self.audience.wanted(partial, rows, stream)
+        if self.bitmaps is not None and rows.batch.num_rows:
+            partial = self.bitmaps.wanted(partial, rows, stream)
         for left, right in _candidates(partial, rows, stream, step.index):
             left, right = _in_range(rows, left, right)
             count.compared += len(left)
@@ -169,8 +169,8 @@ class Joiner:
             if len(keep := np.flatnonzero(keep)):
                 left, right = left[keep], right[keep]
                 found = Partial({**partial.take(left).parts, stream: (rows, right)})
-                if self.audience is not None:
-                    found.queries = self.audience.of_results(found)
+                if self.bitmaps is not None:
+                    found.queries = self.bitmaps.of_results(found)
                     found = found.take(np.flatnonzero(found.queries))
                 for residual in step.residuals:
                     found = self._residual(found, residual)
@@ -198,9 +198,9 @@ class Joiner:
                 for end in (link.left, link.right)
             )
             keep &= _holds(a, b, link)
-        window, horizon = self.windows[step.stream], self.horizon[step.stream]
-        if stored and window is not None and horizon is not None:
-            keep &= rows.numpy(TIME)[right] > horizon - window
+        window, watermark = self.windows[step.stream], self.watermarks[step.stream]
+        if stored and window is not None and watermark is not None:
+            keep &= rows.numpy(TIME)[right] > watermark - window
         return keep
 
     def _residual(self, found: Partial, residual: Residual) -> Partial:

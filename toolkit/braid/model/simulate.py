@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from braid.core.cluster import GU, REFERENCE_MIPS, Costs, Host, check_cluster
-from braid.core.compaction import horizon, upkeep
+from braid.core.compaction import compact, watermarks_of
 from braid.core.cover import CoverError, CoverLedger
 from braid.core.events import BatchCommitted, RunEnded, RunStarted
 from braid.core.facts import Facts, Matches, Usage
@@ -230,9 +230,11 @@ class _Model:
         ) - 1
 
     def _plan(self) -> tuple[Plan, Plan]:
-        """The upkeep that is due, and the placement's plan."""
+        """The compaction that is due, and the placement's plan."""
         blocks = tuple(self.blocks.values())
-        kept = upkeep(blocks, self.next_id, self.pinned, self.windows, horizon(self.latest, 0))
+        kept = compact(
+            blocks, self.next_id, self.pinned, self.windows, watermarks_of(self.latest, 0)
+        )
         size = tuple(n * size for n, size in zip(self.received, self.sizes, strict=True))
         facts = Facts(
             self.batch,

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from braid.condition.predicate import Link, Predicate, windowed
 from braid.core.columns import MARK, ROUTING, TIME
-from braid.core.query import Served
-from braid.local.bitmaps import Audience
+from braid.core.query import Query
+from braid.local.bitmaps import QueryBitmaps
 from braid.local.kernels import Joiner, Partial, Rows, build
 
 _PROBES, _STORED, _SLICES, _ROUNDS = 4096, 65536, 8, 5
@@ -31,8 +31,8 @@ def measure() -> float:
     predicate = windowed(
         Predicate(("a", "b"), (None, None), ({}, {}), ({}, {}), links, ()), (window, window)
     )
-    audience = Audience.of([Served("q", (window, window), (None, None))])
-    joiner = Joiner(predicate, (window, window), (None, None), audience)
+    bitmaps = QueryBitmaps.of([Query("q", (window, window), (None, None))])
+    joiner = Joiner(predicate, (window, window), (None, None), bitmaps)
     stored, probes = _rows(_STORED, 0), _rows(_PROBES, _STORED)
     whole = [Rows(build(stored, ["k"]))]
     sliced = [

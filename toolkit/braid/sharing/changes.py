@@ -13,21 +13,21 @@ import numpy as np
 import pyarrow as pa
 
 from braid.core.columns import MARK, ROUTING, TIME
-from braid.core.query import MOST, Served
-from braid.local.bitmaps import Audience
+from braid.core.query import MOST, Query
+from braid.local.bitmaps import QueryBitmaps
 from braid.local.kernels import Rows, build, replaced
 
-Queries = tuple[Served, ...]
+Queries = tuple[Query, ...]
 
 
 def entered(
     queries: Queries,
-    new: Served,
-    horizon: Sequence[int | None] = (),
+    new: Query,
+    watermarks: Sequence[int | None] = (),
     latest: Sequence[int | None] = (),
 ) -> Queries:
-    """The queries with one more, on a bit of its own. ``horizon`` and ``latest`` are those facts,
-    of a join that is running.
+    """The queries with one more, on a bit of its own. ``watermarks`` and ``latest`` are those
+    facts, of a join that is running.
 
     Raises ValueError when the name is taken or there are too many.
     """
@@ -43,13 +43,13 @@ def entered(
     bit = min(set(range(MOST)) - {q.bit for q in queries})
     since = [
         _complete(queries, new, s, limit, now)
-        for s, (limit, now) in enumerate(zip(horizon, latest, strict=True))
+        for s, (limit, now) in enumerate(zip(watermarks, latest, strict=True))
     ]
     return (*queries, replace(new, bit=bit, complete=tuple(since) or (None,) * len(new.windows)))
 
 
 def _complete(
-    queries: Queries, new: Served, stream: int, limit: int | None, now: int | None
+    queries: Queries, new: Query, stream: int, limit: int | None, now: int | None
 ) -> int | None:
     """The event time (microseconds) from which on the state has all tuples of a stream that a new
     query can use; None: all.
@@ -84,7 +84,7 @@ def remarked(
     rows: Rows,
     fresh: np.ndarray,
     kept: int,
-    audience: Audience,
+    bitmaps: QueryBitmaps,
     stream: int,
     limit: int | None,
     indexes: Sequence[str],
@@ -99,19 +99,19 @@ def remarked(
     chosen = rows.chosen()
     batch = rows.batch if chosen is None else rows.batch.filter(pa.array(chosen))
     marks = (batch.column(MARK).to_numpy() & kept) | fresh
-    ranks = audience.rank(stream, marks)
+    ranks = bitmaps.rank(stream, marks)
     alive = marks != 0
     if limit is not None:
-        alive &= batch.column(TIME).to_numpy() + audience.lives(stream)[ranks] > limit
+        alive &= batch.column(TIME).to_numpy() + bitmaps.lives(stream)[ranks] > limit
     batch = replaced(replaced(batch, MARK, pa.array(marks)), ROUTING, pa.array(ranks))
     return build(batch.filter(pa.array(alive)), indexes, ordered=True) if alive.any() else None
 
 
-def bits(queries: Iterable[Served]) -> int:
+def bits(queries: Iterable[Query]) -> int:
     return sum(1 << q.bit for q in queries)
 
 
-def selections(queries: Iterable[Served], stream: int) -> dict[str | None, int]:
+def selections(queries: Iterable[Query], stream: int) -> dict[str | None, int]:
     """The queries, as bits, by their selection on a stream, so that each is evaluated once
     (7.4).
     """

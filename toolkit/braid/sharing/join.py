@@ -17,7 +17,7 @@ from braid.condition.parse import parse
 from braid.condition.predicate import PredicateError
 from braid.condition.terms import conjuncts
 from braid.core.columns import MARK
-from braid.core.query import Served
+from braid.core.query import Query
 from braid.core.spans import micros
 from braid.engine.store import Store
 from braid.engine.wire import Layout
@@ -118,7 +118,7 @@ class SharedJoin(StreamJoin):
         where: Mapping[str, str] | None,
         on: str | None,
         streams: Sequence[str] | None,
-    ) -> Served:
+    ) -> Query:
         """A query to be served. Raises ValueError, with one sentence, for one that this join cannot
         serve.
         """
@@ -139,7 +139,7 @@ class SharedJoin(StreamJoin):
                 f"query {name!r} has windows for {given}; it needs one for each of {wanted}"
             )
         lengths = tuple(micros(spans[a], f"window of {name!r} on {a}") for a in self.streams)
-        return Served(name, lengths, self._selections(name, where or {}))
+        return Query(name, lengths, self._selections(name, where or {}))
 
     def _selections(self, name: str, where: Mapping[str, str]) -> tuple[str | None, ...]:
         """By stream, the selection as Spark SQL over the stream's own columns."""
@@ -199,7 +199,7 @@ class SharedJoin(StreamJoin):
         names = ("on", "time", "chain", "lateness", "partitions", "check")
         join = SharedJoin(streams, hosts=query["settings"]["hosts"], **{n: query[n] for n in names})
         join.queries = tuple(
-            Served(n, tuple(ws), tuple(sql), bit, tuple(since))
+            Query(n, tuple(ws), tuple(sql), bit, tuple(since))
             for n, ws, sql, bit, since in query["queries"]
         )
         return join.start(path, **trigger)

@@ -19,12 +19,12 @@ from pyspark.sql import types as T
 from sqlglot import exp
 
 from braid.condition.predicate import Predicate
-from braid.core.compaction import horizon
+from braid.core.compaction import watermarks_of
 from braid.engine.engine import Engine
 from braid.engine.files import BlockFiles, replica
 from braid.engine.store import Slot
 from braid.engine.wire import chosen_rows
-from braid.local.bitmaps import Audience
+from braid.local.bitmaps import QueryBitmaps
 from braid.local.kernels import Rows
 from braid.sharing.changes import Queries, bits, remarked, selections
 from braid.sharing.marks import marks
@@ -55,8 +55,8 @@ class Remarking:
     slots: Mapping[Replica, Slot]
     streams: Mapping[int, int]
     kept: int
-    audience: Audience
-    horizon: tuple[int | None, ...]
+    bitmaps: QueryBitmaps
+    watermarks: tuple[int | None, ...]
 
     def rows(self, block: int, host: int) -> Rows:
         slot = self.slots[block, host]
@@ -69,12 +69,12 @@ def work(engine: Engine, queries: Queries) -> Remarking:
     return Remarking(
         str(engine.store.blocks),
         state.batch + 1,
-        engine.query.predicate,
+        engine.spec.predicate,
         state.slots,
         streams,
         bits(q for q in state.queries if q in queries),
-        Audience.of(queries),
-        horizon(state.latest, engine.lateness),
+        QueryBitmaps.of(queries),
+        watermarks_of(state.latest, engine.lateness),
     )
 
 
@@ -173,7 +173,7 @@ def _written(
     stream = job.streams[block]
     indexes = job.predicate.indexes(stream)
     batch = remarked(
-        job.rows(block, host), fresh, job.kept, job.audience, stream, job.horizon[stream], indexes
+        job.rows(block, host), fresh, job.kept, job.bitmaps, stream, job.watermarks[stream], indexes
     )
     if batch is None:
         return None

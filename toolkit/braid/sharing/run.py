@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from braid.core.columns import QUERIES
-from braid.core.compaction import horizon
+from braid.core.compaction import watermarks_of
 from braid.core.events import QueryAdded, QueryRemoved
-from braid.core.query import Served
+from braid.core.query import Query
 from braid.core.spans import micros
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import MODES
@@ -37,7 +37,7 @@ class SharedRun(JoinRun):
     def _opening(self) -> list[Any]:
         return [*super()._opening(), *(self._told(q, -1) for q in self.join.queries)]
 
-    def _told(self, q: Served, batch: int) -> QueryAdded:
+    def _told(self, q: Query, batch: int) -> QueryAdded:
         windows, where, since = (
             dict(zip(self.join.streams, each, strict=True))
             for each in (q.windows, q.where, q.complete)
@@ -45,7 +45,7 @@ class SharedRun(JoinRun):
         return QueryAdded(batch, q.name, q.bit, windows, where, since)
 
     def _run(self, frame: DataFrame, number: int) -> None:
-        layouts = self._engine.query.layouts
+        layouts = self._engine.spec.layouts
         seen = Observation()
         whole = frame.observe(seen, *latest(layouts))
         self._engine.run(
@@ -55,7 +55,7 @@ class SharedRun(JoinRun):
         )
 
     @property
-    def queries(self) -> tuple[Served, ...]:
+    def queries(self) -> tuple[Query, ...]:
         """The queries that are served now."""
         return self._engine.state.queries
 
@@ -134,7 +134,7 @@ class SharedRun(JoinRun):
         with self._turn:
             state, new = self._engine.state, self.join.query(name, windows, where, on, streams)
             queries = entered(
-                state.queries, new, horizon(state.latest, self._engine.lateness), state.latest
+                state.queries, new, watermarks_of(state.latest, self._engine.lateness), state.latest
             )
             self._change(queries, [self._told(queries[-1], state.batch + 1)])
 
@@ -188,9 +188,7 @@ class SharedRun(JoinRun):
         began, engine = clock.perf_counter(), self._engine
         new = tuple(q for q in queries if q not in engine.state.queries)
         schemas = [f.dataType for f in self._schema.fields]
-        lines = remark(
-            self.join.spark, work(engine, queries), schemas, new, engine.query.partitions
-        )  # type: ignore[arg-type]
+        lines = remark(self.join.spark, work(engine, queries), schemas, new, engine.spec.partitions)  # type: ignore[arg-type]
         engine.amend(queries, engine.state.policy, lines, happened, began)
 
     def _check_active(self) -> None:

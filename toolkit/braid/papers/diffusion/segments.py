@@ -51,8 +51,8 @@ class Roles:
     transition after a switch a combination belongs to the segment of its old-master tuple if that
     came before t_s; else to the segment of its new-master tuple if that came since; else to the
     last old segment. The paper's marked tuples, * and #, are the copies that the last two cases
-    need. A block that upkeep has merged counts by its earliest tuples; the hosts that it is on make
-    that no less right.
+    need. A block that compaction has merged counts by its earliest tuples; the hosts that it is on
+    make that no less right.
     """
 
     def __init__(self, streams: int, reign: Reign, segments: list[Segment]) -> None:

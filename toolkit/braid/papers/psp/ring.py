@@ -261,7 +261,7 @@ class _Turn:
     def _want(self, nodes: int) -> tuple[float, int]:
         """The mean load in pairs per batch, and the nodes for the next one.
 
-        A change is announced one batch ahead, so that blocks can be pinned: what upkeep has just
+        A change is announced one batch ahead, so that blocks can be pinned: what has just been
         merged cannot move at once.
         """
         load = _FADING * self.before["load"] + (1 - _FADING) * sum(
@@ -301,7 +301,7 @@ class _Turn:
     def _age(self) -> None:
         """Slices that stay: blocks that have aged go on, oldest first, as many as may be in flight.
 
-        Not those on two nodes, whose delayed purge is due now, nor those that upkeep has just
+        Not those on two nodes, whose delayed purge is due now, nor those that compaction has just
         merged.
         """
         arrived = {b.id for b in self.facts.blocks if len(b.hosts) > 1}

@@ -92,7 +92,7 @@ class Chain(Placement):
         }
 
     def slices(self, state: Any) -> tuple[tuple[int, ...], ...]:
-        """The ages across which upkeep merges nothing: ends of slices, and of what a host holds."""
+        """Ages across which compaction merges nothing: ends of slices, and of what a host holds."""
         ages = tuple(
             tuple(sorted({*ends, *nodes}))
             for ends, nodes in zip(state["ends"], state["nodes"], strict=True)
@@ -256,10 +256,10 @@ class _Turn:
         """The block on the host of its age, without the tuples that only shorter windows than that
         wanted.
 
-        What upkeep has just merged is not on disk yet for another host to read: it goes a batch
+        What compaction has just merged is not on disk yet for another host to read: it goes a batch
         later.
         """
-        limit, ends = self.facts.horizon[b.stream], self.state["ends"][b.stream]
+        limit, ends = self.facts.watermarks[b.stream], self.state["ends"][b.stream]
         place = min(reached(b, self.state["nodes"][b.stream], limit), self.chain.hosts - 1)
         target = self._host(b.stream, place) if b.id < self.state["next"] else b.hosts[0]
         past = reached(b, ends, limit)
@@ -289,6 +289,6 @@ class _Turn:
             held: list[list[int]] = [[] for _ in self.state["ends"][s]]
             for b in (b for b in live if b.stream == s):
                 held[
-                    min(reached(b, self.state["ends"][s], self.facts.horizon[s]), len(held) - 1)
+                    min(reached(b, self.state["ends"][s], self.facts.watermarks[s]), len(held) - 1)
                 ].append(b.id)
             self.events.append(ChainFilled(self.facts.batch, s, held))

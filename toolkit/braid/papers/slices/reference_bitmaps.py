@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from braid.core.query import Served
-from braid.local.bitmaps import Audience
+from braid.core.query import Query
+from braid.local.bitmaps import QueryBitmaps
 from braid.papers.trace import NAMES, Group, Move, Step, Trace, Tuple, name
 
 WINDOWS = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
@@ -49,15 +49,15 @@ class _Routing:
 
     def __post_init__(self) -> None:
         queries = [
-            Served(q, w, (None,) * len(w), bit) for bit, (q, w) in enumerate(self.windows.items())
+            Query(q, w, (None,) * len(w), bit) for bit, (q, w) in enumerate(self.windows.items())
         ]
-        self.audience, self.all = Audience.of(queries), (1 << len(queries)) - 1
+        self.bitmaps, self.all = QueryBitmaps.of(queries), (1 << len(queries)) - 1
         self.trace = Trace(
             "Bitmaps of results (Wang 2008, chapter 20)", len(queries[0].windows), len(queries)
         )
         ages = [
             [(a + b) // 2 for a, b in zip((0, *ends), ends, strict=False)]
-            for ends in self.audience.windows
+            for ends in self.bitmaps.windows
         ]
         self.held = [
             [Tuple(NOW - age, s, k) for k, age in enumerate(of, 1)] if s else []
@@ -66,7 +66,7 @@ class _Routing:
 
     def bitmap(self, t: Tuple) -> int:
         """Whom a member serves, by its age (Lemma 9)."""
-        return int(self.audience.serves(t.stream, NOW - t.time))
+        return int(self.bitmaps.serves(t.stream, NOW - t.time))
 
     def product(self, group: Group) -> int:
         found = self.all
@@ -116,7 +116,7 @@ class _Routing:
         streams = range(len(self.held))
         rows = [("", *NAMES[: len(streams)], "product")]
         for k in range(len(self.windows)):
-            alone = (self.audience.masks[s][k] & ~self.audience.masks[s][k + 1] for s in streams)
+            alone = (self.bitmaps.masks[s][k] & ~self.bitmaps.masks[s][k + 1] for s in streams)
             rows.append((f"O, rank {k + 1}", *map(self.shown, alone), ""))
         mine = {t.stream: self.shown(self.bitmap(t)) for t in group}
         return (

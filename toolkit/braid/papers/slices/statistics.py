@@ -48,7 +48,7 @@ def surviving(facts: Facts, stream: int, windows: Sequence[int]) -> tuple[float,
     """By distinct window, the fraction of the tuples that came which some query with that window or
     a longer one wants.
     """
-    counts = facts.lineage[stream] if facts.lineage else {}
+    counts = facts.key_counts[stream] if facts.key_counts else {}
     total = sum(counts.values())
     return tuple(
         sum(n for key, n in counts.items() if key >= k) / total if total else 1.0

@@ -181,8 +181,8 @@ def advance(draft: Draft, migration: Migration, group: Group, blocks: dict[int, 
     """Copy what the hosts' allowances cover and drop the replicas that the new mapping does not
     need.
 
-    The pieces of a block come in the order of their keys, so that upkeep can join them while others
-    are on their way.
+    The pieces of a block come in the order of their keys, so that compaction can merge them while
+    others are on their way.
 
     When the last batch brought no tuple at all, copies delay nothing, and all that is pending
     moves.

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from math import ceil, log
 
-from braid.core.compaction import FANOUT, horizon, upkeep
+from braid.core.compaction import FANOUT, compact, watermarks_of
 from braid.core.cover import CoverLedger
 from braid.core.plan import Block, Plan, after
 from hypothesis import given
@@ -32,12 +32,12 @@ def test_the_horizon_is_what_the_other_streams_may_still_send() -> None:
     """Latest times 100, 70 and 90, with 5 of lateness: a waits for b (65), b for c (85), c for b
     (65).
     """
-    assert horizon((100, 70, 90), 5) == (65, 85, 65)
+    assert watermarks_of((100, 70, 90), 5) == (65, 85, 65)
 
 
 def test_a_silent_stream_keeps_the_others_alive() -> None:
-    assert horizon((100, None), 0) == (None, 100)
-    assert horizon((None, None), 0) == (None, None)
+    assert watermarks_of((100, None), 0) == (None, 100)
+    assert watermarks_of((None, None), 0) == (None, None)
 
 
 def test_a_block_expires_when_its_last_tuple_is_a_window_old() -> None:
@@ -49,14 +49,14 @@ def test_a_block_expires_when_its_last_tuple_is_a_window_old() -> None:
     block 3   |-----------------|             |   51 + 50 >  100  alive
     """
     blocks = (block(1, span=(0, 49)), block(2, span=(0, 50)), block(3, span=(0, 51)))
-    assert upkeep(blocks, 9, (), (50, None), (100, None)).drops == {1: (0,), 2: (0,)}
+    assert compact(blocks, 9, (), (50, None), (100, None)).drops == {1: (0,), 2: (0,)}
 
 
 def test_full_history_and_pinned_blocks_stay() -> None:
     old = block(1, span=(0, 0))
-    assert upkeep((old,), 9, (), FULL, (10**12, 10**12)) == Plan()
-    assert upkeep((old,), 9, (1,), (50, 50), (100, 100)) == Plan()
-    assert upkeep((old,), 9, (), (50, 50), (None, None)) == Plan()
+    assert compact((old,), 9, (), FULL, (10**12, 10**12)) == Plan()
+    assert compact((old,), 9, (1,), (50, 50), (100, 100)) == Plan()
+    assert compact((old,), 9, (), (50, 50), (None, None)) == Plan()
 
 
 def test_four_of_a_tier_become_one() -> None:
@@ -65,7 +65,7 @@ def test_four_of_a_tier_become_one() -> None:
     """
     small = [block(i, 100, (i, i + 5)) for i in (1, 2, 3, 4)]
     large = [block(i, 20_000) for i in (5, 6, 7)]
-    plan = upkeep([*small, *large], 8, (), FULL, FULL)
+    plan = compact([*small, *large], 8, (), FULL, FULL)
     (merge,) = plan.derivations
     assert merge.block == Block(8, 0, (0, 8), 1, (0,), 400, 3200, (1, 9))
     assert (merge.sources, merge.reads, set(plan.drops)) == ((1, 2, 3, 4), {0: 0}, {1, 2, 3, 4})
@@ -82,7 +82,7 @@ def test_pieces_of_a_cut_grow_together_again_where_their_keys_touch() -> None:
     pieces = [
         block(i, keys=keys) for i, keys in enumerate([(0, 2), (2, 4), (0, 2), (2, 4), (6, 8)], 1)
     ]
-    (merge,) = upkeep(pieces, 9, (), FULL, FULL).derivations
+    (merge,) = compact(pieces, 9, (), FULL, FULL).derivations
     assert (merge.sources, merge.block.keys) == ((1, 2, 3, 4), (0, 4))
 
 
@@ -94,10 +94,10 @@ def test_in_a_window_a_merged_block_spans_a_quarter_at_most() -> None:
              |---- 90 -----|    |----- 90 ----|
     """
     blocks = [block(i, span=(30 * (i - 1), 30 * (i - 1))) for i in range(1, 9)]
-    plan = upkeep(blocks, 9, (), (400, 400), (0, 0))
+    plan = compact(blocks, 9, (), (400, 400), (0, 0))
     assert [d.sources for d in plan.derivations] == [(1, 2, 3, 4), (5, 6, 7, 8)]
     wide = [replace(b, span=(b.span[0] * 2, b.span[1] * 2)) for b in blocks if b.span]
-    assert upkeep(wide, 9, (), (400, 400), (0, 0)) == Plan()
+    assert compact(wide, 9, (), (400, 400), (0, 0)) == Plan()
 
 
 BLOCKS = st.lists(
@@ -132,8 +132,8 @@ def touching(blocks: list[Block]) -> list[list[Block]]:
 
 
 def settled(blocks: list[Block], pinned: set[int]) -> list[Block]:
-    """What upkeep leaves when it has no more to do."""
-    while (plan := upkeep(blocks, 1 + max(b.id for b in blocks), pinned, FULL, FULL)) != Plan():
+    """What compaction leaves when it has no more to do."""
+    while (plan := compact(blocks, 1 + max(b.id for b in blocks), pinned, FULL, FULL)) != Plan():
         CoverLedger(2).check(blocks, plan)
         blocks = list(after(blocks, plan))
     return blocks
@@ -178,11 +178,11 @@ def test_the_pieces_of_a_cut_block_grow_together(cuts: int, rows: int, pinned: s
     st.sampled_from([None, 100, 400]),
     st.integers(0, 400),
 )
-def test_upkeep_keeps_every_live_tuple_where_it_was(
+def test_compaction_keeps_every_live_tuple_where_it_was(
     blocks: list[Block], pinned: set[int], window: int | None, now: int
 ) -> None:
     blocks = [replace(b, id=i) for i, b in enumerate(blocks)]
-    plan = upkeep(blocks, len(blocks), pinned, (window, window), (now, now))
+    plan = compact(blocks, len(blocks), pinned, (window, window), (now, now))
     CoverLedger(2).check(blocks, plan)
     known = {b.id: b for b in blocks}
     for d in plan.derivations:
@@ -215,7 +215,7 @@ def test_the_number_of_blocks_grows_with_the_logarithm_of_the_history(sizes: lis
     live: tuple[Block, ...] = ()
     rewritten = 0
     for batch, rows in enumerate(sizes):
-        plan = upkeep(live, 2 * batch, (), FULL, FULL)
+        plan = compact(live, 2 * batch, (), FULL, FULL)
         rewritten += sum(d.block.rows for d in plan.derivations)
         live = (*after(live, plan), block(10_000 + batch, rows))
     tiers = 1 + max(0, ceil(log(sum(sizes) / 4096, FANOUT)))
