@@ -83,7 +83,7 @@ class Shared:
             2,
         )
         return Engine(
-            query,
+            spec,
             self.chain,
             Store(self.folder),
             0,
