@@ -6,12 +6,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from runpy import run_path
 
 import pytest
+from braid.core import placement as registered
+from braid.core.events import BatchCommitted
+from braid.core.placement import registry
+from braid.model.simulate import simulate
 
 from docs import concordance, prose
 
 ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "docs" / "examples" / "in_turn.py"
 
 MENTIONS = [
     ("Wang 2008, Fig. 5.8 to 5.10, 6.4 and 6.7.", "Figure 5.8 5.9 5.10 6.4 6.7"),
@@ -99,3 +105,20 @@ def test_prose_after_parameters_goes_before_them() -> None:
     assert prose.reordered(text).strip() == f"What.\n\nRaises ValueError.\n\n\n{parameters}"
     assert prose.reordered(parameters) == parameters
     assert prose.reordered("What. No parameters here.") == "What. No parameters here."
+
+
+def test_the_example_of_the_documentation_works_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """add-a-placement.md shows this very file."""
+    assert f'--8<-- "{EXAMPLE.relative_to(ROOT)}"' in (ROOT / "docs/add-a-placement.md").read_text()
+    monkeypatch.setattr(registered, "_registered", dict(registered._registered))
+    in_turn = run_path(str(EXAMPLE))["InTurn"]
+    assert registry()["InTurn"] is in_turn
+    for streams in (2, 3, 4):
+        batches = [(5, 3, 2, 1)[:streams]] * 12
+        events = simulate(in_turn(hosts=3), batches, windows=(4.0,) * streams, seed=1)
+        committed = [e for e in events if isinstance(e, BatchCommitted)]
+        assert committed[-1].total[0] == 60 and sum(committed[-1].live) < sum(committed[-1].total)
+    with pytest.raises(ValueError, match="hosts is 0"):
+        in_turn(hosts=0)
