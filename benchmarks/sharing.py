@@ -51,7 +51,7 @@ def braid(
     last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
     return (
         steady(seconds(run)),
-        sum(last.host_stored_bytes),
+        last.all_hosts.stored_bytes,
         {name: run.results(name).count() for name, _, _ in asked},
     )
 

@@ -19,6 +19,7 @@ from braid.join import JoinRun, StreamJoin
 from braid.papers.baselines.biclique import JoinBiclique
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hashing import HashPartition
+from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid, StaticGrid
 from braid.papers.theta.routes import local_routes
 from oracle import EPOCH, files
@@ -249,7 +250,7 @@ def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> Non
         "seconds_left": 0,
     }
     told = run.events()
-    assert [type(e) for e in told if not isinstance(e, events.MappingChanged)] == [
+    assert [type(e) for e in told if not isinstance(e, MappingChanged)] == [
         events.RunStarted,
         *[events.BatchPlanned, events.BatchCommitted] * 4,
         events.RunEnded,

@@ -14,6 +14,7 @@ from braid import AdaptiveGrid, Centralized
 from braid.core import events
 from braid.core.placement import Placement
 from braid.join import JoinRun, StreamJoin
+from braid.papers.theta.events import MigrationAdvanced, MigrationEnded, MigrationStarted
 from local import LocalRun
 from oracle import EPOCH, PLACEMENTS, differ, expected, found, frames, serves, tables, until
 from pyspark.sql import SparkSession
@@ -78,7 +79,11 @@ def ended(run: JoinRun) -> JoinRun:
 
 
 def migrations(happened: list[Any]) -> list[tuple[int, str]]:
-    kinds = (events.MigrationStarted, events.MigrationAdvanced, events.MigrationEnded)
+    kinds = (
+        MigrationStarted,
+        MigrationAdvanced,
+        MigrationEnded,
+    )
     return [
         (e.batch, type(e).__name__.removeprefix("Migration"))
         for e in happened
@@ -183,7 +188,7 @@ def test_migrations_lose_and_double_nothing(
     assert "Advanced" in kinds
     if placement.max_hosts > placement.hosts:
         assert (
-            max(len(e.host_stored) for e in happened if isinstance(e, events.BatchCommitted))
+            max(len(e.hosts) for e in happened if isinstance(e, events.BatchCommitted))
             == placement.max_hosts
         )
 

@@ -180,15 +180,16 @@ def test_a_simulated_run_counts_what_an_executed_one_does(
             "received",
             "total",
             "live",
-            "host_received",
-            "host_stored",
-            "host_stored_bytes",
-            "host_moved",
         ):
             assert [getattr(e, name) for e in executed] == [getattr(e, name) for e in modelled], (
                 placement,
                 name,
             )
+        for name in ("received", "stored", "stored_bytes", "moved"):
+            done, expected = (
+                [[getattr(h, name) for h in e.hosts] for e in run] for run in (executed, modelled)
+            )
+            assert done == expected, (placement, name)
         results.add(sum(e.results for e in executed))
         expectation = sum(e.results for e in modelled)
     assert len(results) == 1

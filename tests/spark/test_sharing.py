@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.core.events import BatchCommitted, ChainSet, QueryAdded
+from braid.core.events import BatchCommitted, QueryAdded
+from braid.papers.slices.events import ChainSet
 from braid.sharing.join import SharedJoin, SharedRun
 from oracle import Ids, differ, expected, frames, tables, until
 from pyspark.sql import DataFrame, SparkSession

@@ -4,17 +4,18 @@ ten of S.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from braid.core.events import (
-    BatchCommitted,
-    BatchPlanned,
+from braid.core.events import BatchCommitted, BatchPlanned, Copy, HostDid, RunEnded, RunStarted
+from braid.core.plan import Block, Derivation, Hop, Route
+from braid.papers.theta.events import (
+    Cell,
     MappingChanged,
     MigrationAdvanced,
     MigrationEnded,
     MigrationStarted,
-    RunEnded,
-    RunStarted,
 )
 
 
@@ -29,98 +30,79 @@ def started(
 
 def committed(
     batch: int,
-    received: list[int],
-    total: list[int],
-    blocks: list[list[Any]] | None = None,
-    dropped: list[int] | None = None,
-    stored: list[int] | None = None,
-    moved: list[int] | None = None,
+    received: Sequence[int],
+    total: Sequence[int],
+    blocks: Iterable[Block] = (),
+    dropped: Sequence[int] = (),
+    stored: Sequence[int] = (),
+    moved: Sequence[int] = (),
     hosts: int = 2,
 ) -> BatchCommitted:
-    none = [0] * hosts
-    stored, moved = stored or none, moved or none
+    """Every host gets every tuple, and a tuple has 9 bytes."""
+    n = sum(received)
+    did = (
+        HostDid(n, 9 * n, held, 9 * held, came, 9 * came)
+        for held, came in zip(stored or [0] * hosts, moved or [0] * hosts, strict=True)
+    )
     return BatchCommitted(
         batch,
-        received,
-        total,
-        total,
+        tuple(received),
+        tuple(total),
+        tuple(total),
         7,
         {"plan": 0.01, "execute": 0.4, "commit": 0.09, "total": 0.5},
-        blocks or [],
-        dropped or [],
-        [sum(received)] * hosts,
-        [9 * sum(received)] * hosts,
-        stored,
-        [9 * s for s in stored],
-        moved,
-        [9 * m for m in moved],
-        none,
-        none,
-        none,
-        [0.0] * hosts,
+        tuple(blocks),
+        tuple(dropped),
+        tuple(did),
     )
 
+
+def route(
+    block: Block,
+    *paths: Mapping[int, tuple[int, ...]],
+    fresh: bool = True,
+    owed: Sequence[int] = (),
+) -> Route:
+    """A route of one hop, to the blocks of the other stream by host, for each path."""
+    hops = tuple((Hop(1 - block.stream, probes),) for probes in paths)
+    return Route(block, hops, tuple(owed), fresh)
+
+
+R0, R1 = Block(0, 0, (0, 1), 0, (0,), 2, 18), Block(1, 0, (1, 2), 0, (1,), 2, 18)
+S0, S1 = Block(2, 1, (0, 1), 0, (0, 1), 3, 27), Block(3, 1, (1, 2), 0, (0, 1), 3, 27)
+LATE_S0, LATE_S1 = Block(4, 1, (0, 1), 1, (0,), 2, 18), Block(5, 1, (1, 2), 1, (1,), 2, 18)
+R0_BOTH, R1_BOTH = replace(R0, hosts=(0, 1)), replace(R1, hosts=(0, 1))
 
 MIGRATION: list[Any] = [
     started(),
     BatchPlanned(
         0,
-        [
-            [0, 0, [0, 1], [0], [], True, []],
-            [1, 0, [1, 2], [1], [], True, []],
-            [2, 1, [0, 1], [0, 1], [[[0, {"0": [0], "1": [1]}]]], True, []],
-            [3, 1, [1, 2], [0, 1], [[[0, {"0": [0], "1": [1]}]]], True, []],
-        ],
-        [],
-        {},
+        (route(R0), route(R1), route(S0, {0: (0,), 1: (1,)}), route(S1, {0: (0,), 1: (1,)})),
     ),
-    MappingChanged(0, 0, (2, 1), (2, 1), [[0, 0, 0], [1, 1, 0]], [0, 0]),
-    committed(
-        0,
-        [4, 6],
-        [4, 6],
-        [
-            [0, 0, [0, 1], 0, [0], 2, 18],
-            [1, 0, [1, 2], 0, [1], 2, 18],
-            [2, 1, [0, 1], 0, [0, 1], 3, 27],
-            [3, 1, [1, 2], 0, [0, 1], 3, 27],
-        ],
-        stored=[8, 8],
-    ),
+    MappingChanged(0, 0, (2, 1), (2, 1), (Cell(0, 0, 0), Cell(1, 1, 0)), (0, 0)),
+    committed(0, [4, 6], [4, 6], [R0, R1, S0, S1], stored=[8, 8]),
     BatchPlanned(
         1,
-        [
-            [4, 1, [0, 1], [0], [[[0, {"0": [0]}]]], True, [1]],
-            [5, 1, [1, 2], [1], [[[0, {"1": [0, 1]}]]], True, []],
-        ],
-        [[0, [0, 1], [0], {"1": 0}]],
-        {"2": [1], "3": [0]},
+        (route(LATE_S0, {0: (0,)}, owed=[1]), route(LATE_S1, {1: (0, 1)})),
+        (Derivation(R0_BOTH, (0,), {1: 0}),),
+        {2: (1,), 3: (0,)},
     ),
-    MappingChanged(1, 0, (2, 1), (1, 2), [[0, 0, 0], [1, 0, 1]], [4, 10]),
+    MappingChanged(1, 0, (2, 1), (1, 2), (Cell(0, 0, 0), Cell(1, 0, 1)), (4, 10)),
     MigrationStarted(1, 0, 4, 6),
-    MigrationAdvanced(1, 0, [[0, 0, 1]], 2, 2),
+    MigrationAdvanced(1, 0, (Copy(0, 0, 1),), 2, 2),
     committed(
         1,
         [0, 4],
         [4, 10],
-        [
-            [0, 0, [0, 1], 0, [0, 1], 2, 18],
-            [2, 1, [0, 1], 0, [0], 3, 27],
-            [3, 1, [1, 2], 0, [1], 3, 27],
-            [4, 1, [0, 1], 1, [0], 2, 18],
-            [5, 1, [1, 2], 1, [1], 2, 18],
-        ],
+        [R0_BOTH, replace(S0, hosts=(0,)), replace(S1, hosts=(1,)), LATE_S0, LATE_S1],
         stored=[7, 9],
         moved=[0, 2],
     ),
     BatchPlanned(
-        2,
-        [[1, 0, [1, 2], [0, 1], [[[1, {"0": [4]}]]], False, []]],
-        [[1, [1, 2], [1], {"0": 1}]],
-        {},
+        2, (route(R1_BOTH, {0: (4,)}, fresh=False),), (Derivation(R1_BOTH, (1,), {0: 1}),)
     ),
-    MigrationAdvanced(2, 0, [[1, 1, 0]], 2, 0),
+    MigrationAdvanced(2, 0, (Copy(1, 1, 0),), 2, 0),
     MigrationEnded(2, 0),
-    committed(2, [0, 0], [4, 10], [[1, 0, [1, 2], 0, [0, 1], 2, 18]], stored=[9, 9], moved=[2, 0]),
+    committed(2, [0, 0], [4, 10], [R1_BOTH], stored=[9, 9], moved=[2, 0]),
     RunEnded(2, "completed"),
 ]

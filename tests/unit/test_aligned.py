@@ -13,19 +13,14 @@ import numpy as np
 import pytest
 from braid.core import events
 from braid.core.cover import CoverLedger
-from braid.core.events import (
-    BatchCommitted,
-    BatchPlanned,
-    MasterSwitched,
-    SegmentLengthTuned,
-    SegmentPlaced,
-)
+from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.facts import Facts, Usage
 from braid.core.plan import Block
 from braid.model import simulate as simulation
 from braid.model.simulate import simulate
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.diffusion.aligned import Aligned
+from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 from braid.papers.diffusion.overhead import copies_per_segment, overhead
 from braid.papers.diffusion.segments import Reign, Roles, Segment
 from braid.papers.diffusion.tuning import Search
@@ -51,7 +46,7 @@ def poisson(batches, *rates, seed=0):
 def extra(run, since):
     """Tuples received beyond one copy of each, per batch."""
     late = told(run, BatchCommitted)[since:]
-    return sum(sum(e.host_received) - sum(e.received) for e in late) / len(late)
+    return sum(e.all_hosts.received - sum(e.received) for e in late) / len(late)
 
 
 @st.composite
@@ -115,7 +110,7 @@ def test_a_slower_event_time_is_caught_up_with_by_copies(monkeypatch):
     assert not any(n for batch, n in copied.items() if batch <= 40 or batch >= 100)
     assert sum(copied.values()) > 0
     assert results(run) == 0 and sum(
-        sum(e.host_moved) for e in told(run, BatchCommitted)[20:]
+        e.all_hosts.moved for e in told(run, BatchCommitted)[20:]
     ) == sum(copied.values())
 
 
@@ -155,9 +150,9 @@ def test_full_history(windows, master):
     switched = told(run, MasterSwitched)
     assert not (switched and windows[master] is None)
     last = told(run, BatchPlanned)[-1]
-    for _, stream, _, hosts, *_ in last.routes:
-        if windows[stream] is None and stream != master:
-            assert hosts == [0, 1, 2, 3]
+    for b in (r.block for r in last.routes):
+        if windows[b.stream] is None and b.stream != master:
+            assert b.hosts == (0, 1, 2, 3)
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
@@ -186,15 +181,15 @@ def test_segments_are_disjoint_and_slaves_overlap_as_in_figure_3(master):
     )
     host = {batch: e.host for e in told(run, SegmentPlaced) for batch in (e.batch, e.batch + 1)}
     for e in told(run, BatchPlanned)[10:30]:
-        for _, stream, _, hosts, *_ in e.routes:
-            span = range(e.batch - 3, e.batch + 5) if stream != master else [e.batch]
-            assert hosts == sorted({host[t] for t in span})
+        for b in (r.block for r in e.routes):
+            span = range(e.batch - 3, e.batch + 5) if b.stream != master else [e.batch]
+            assert b.hosts == tuple(sorted({host[t] for t in span}))
 
 
 def test_nothing_hops():
     for e in told(simulate(Aligned(9, 2), poisson(60, 4, 2, 9), windows=(5, 5, 5)), BatchPlanned):
-        for _, _, _, _, paths, *_ in e.routes:
-            assert all(len({h for _, probes in path for h in probes}) == 1 for path in paths)
+        for r in e.routes:
+            assert all(len({h for hop in path for h in hop.probes}) == 1 for path in r.paths)
 
 
 def test_overhead_in_closed_form():
@@ -298,7 +293,9 @@ def test_marked_tuples_go_to_the_last_old_host_for_as_long_as_the_paper_says():
         Aligned(60, sample=1000, master=0), [(9, 1)] * 30 + [(1, 40)] * 60, windows=windows
     )
     (switch,) = told(run, MasterSwitched)
-    sent = {(e.batch, r[1]): r[3] for e in told(run, BatchPlanned) for r in e.routes}
+    sent = {
+        (e.batch, r.block.stream): r.block.hosts for e in told(run, BatchPlanned) for r in e.routes
+    }
     late = range(switch.batch, switch.batch + 20)
     star = [[b for b in late if switch.host in sent[b, stream]] for stream in (0, 1)]
     assert star == [list(late[: windows[1]]), list(late[: windows[0]])]
@@ -341,7 +338,7 @@ def test_tuning_evens_out_the_load():
         Aligned(20, 8, step=4), poisson(300, 5, 5, 5), windows=(12, 12, 12), selectivity=0.1
     )
     assert [(e.old, e.new) for e in told(run, SegmentLengthTuned)] == [(8, 12), (12, 4)]
-    peaks = [max(e.host_probed) for e in told(run, BatchCommitted)]
+    peaks = [max(h.probed for h in e.hosts) for e in told(run, BatchCommitted)]
     assert sum(peaks[-60:]) < 0.9 * sum(peaks[20:80])
 
 
@@ -436,8 +433,8 @@ def test_routing_without_semantics_copies_nothing_and_balances():
         simulate(SemanticsUnaware(5, length=2), [(6, 6, 6)] * 60, windows=(10, 10, 10)),
         BatchCommitted,
     )
-    assert all(sum(e.host_received) == 18 and not sum(e.host_moved) for e in run)
-    received = np.sum([e.host_received for e in run[10:]], axis=0)
+    assert all(e.all_hosts.received == 18 and not e.all_hosts.moved for e in run)
+    received = np.sum([[h.received for h in e.hosts] for e in run[10:]], axis=0)
     assert received.max() < 2 * received.min()
 
 

@@ -227,7 +227,7 @@ class Counted(Shared):
         return [e for e in self.events if isinstance(e, BatchCommitted)]
 
     def total(self, name: str) -> int:
-        return sum(sum(getattr(e, f"host_{name}")) for e in self.commits)
+        return sum(getattr(e.all_hosts, name) for e in self.commits)
 
     def fed(self, batches: list[Any]) -> Counted:
         for batch in batches:

@@ -11,12 +11,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from braid.core.events import BatchCommitted, BatchPlanned, PathChosen
+from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.facts import Facts, Usage
 from braid.core.plan import Block
 from braid.model.simulate import simulate
 from braid.papers.diffusion import coordinated
 from braid.papers.diffusion.coordinated import Coordinated
+from braid.papers.diffusion.events import PathChosen
 from braid.papers.diffusion.setcover import exact_cover, greedy_cover, random_cover
 from braid.papers.kit.joinorder import Growth
 from hypothesis import given, settings
@@ -195,13 +196,13 @@ def test_the_event_tells_equation_3_and_what_a_shared_host_lacks():
     )
     event = next(e for e in plan.events if e.stream == 0)
     (order, overhead, eq3), (other, worse, _) = event.orders
-    assert (order, other) == ([1, 2], [2, 1])
+    assert (order, other) == ((1, 2), (2, 1))
     assert (
         eq3 == pytest.approx(1 + 3 * 2)
         and overhead == pytest.approx(1 + 3 * 2.5)
         and worse > overhead
     )
-    assert set(event.loads) == {"2", "4", "5", "6"} and event.loads["4"] > event.loads["2"]
+    assert set(event.loads) == {2, 4, 5, 6} and event.loads[4] > event.loads[2]
 
 
 def test_a_stream_without_live_blocks_leaves_no_path_but_the_rest_is_stored():
@@ -276,7 +277,7 @@ def test_every_plan_obeys_the_cover_rule(run):
     """
     placement, counts, windows = run
     events = simulate(placement, counts, windows=windows, selectivity=0.5)
-    stored = [len(r[3]) for e in events if isinstance(e, BatchPlanned) for r in e.routes]
+    stored = [len(r.block.hosts) for e in events if isinstance(e, BatchPlanned) for r in e.routes]
     assert max(stored) <= (placement.copies or placement.hosts)
 
 
@@ -290,17 +291,17 @@ def test_a_bound_makes_disjoint_sets_of_hosts_so_that_one_host_of_each_is_a_cove
     live = {}
     for e in simulate(placement, counts, windows=windows, selectivity=0.5):
         if isinstance(e, BatchPlanned):
-            merged = {tuple(sorted(map(int, reads))) for *_, reads in e.derivations}
+            merged = {tuple(sorted(d.reads)) for d in e.derivations}
             places = (
-                {tuple(r[3]) for r in e.routes}
+                {r.block.hosts for r in e.routes}
                 | merged
-                | {at for id, at in live.items() if str(id) not in e.drops}
+                | {at for id, at in live.items() if id not in e.drops}
             )
             assert max(Counter(h for place in places for h in place).values()) == 1
-            hops = [hop for r in e.routes for path in r[4] for _, hop in path]
+            hops = [hop.probes for r in e.routes for path in r.paths for hop in path]
             assert all(len(hop) <= -(-placement.hosts // placement.copies) for hop in hops)
         if isinstance(e, BatchCommitted):
-            live |= {b[0]: tuple(b[4]) for b in e.blocks}
+            live |= {b.id: b.hosts for b in e.blocks}
             live = {id: hosts for id, hosts in live.items() if id not in e.dropped}
 
 
@@ -315,11 +316,12 @@ def test_a_segment_keeps_its_hosts_and_its_join_order():
     for before, now in zip(planned, planned[1:], strict=False):
         for a, b in zip(before.routes, now.routes, strict=True):
             if now.batch % 4:
-                assert a[3] == b[3] and [hop[0] for hop in a[4][0]] == [hop[0] for hop in b[4][0]]
-                kept += len(set(b[4][0][0][1]) - set(a[4][0][0][1]))
-                same += len(b[4][0][0][1])
+                assert a.block.hosts == b.block.hosts
+                assert [h.stream for h in a.paths[0]] == [h.stream for h in b.paths[0]]
+                kept += len(set(b.paths[0][0].probes) - set(a.paths[0][0].probes))
+                same += len(b.paths[0][0].probes)
             else:
-                moved += a[3] != b[3]
+                moved += a.block.hosts != b.block.hosts
     assert kept <= 0.1 * same, "V_1 gets a new host only for blocks that it does not hold"
     assert moved > 0
     assert {e.batch % 4 for e in events if isinstance(e, PathChosen) and e.batch >= 4} == {0}
@@ -340,7 +342,7 @@ def steady(hosts, streams=3, sigma=0.1, batches=120, window=30.0, **settings):
     done = [e for e in events if isinstance(e, BatchCommitted)][batches // 2 :]
     tuples = sum(sum(e.received) for e in done)
     received, arrived, sent, probed, stored = (
-        np.sum([getattr(e, f"host_{name}") for e in done], axis=0)
+        np.sum([[getattr(h, name) for h in e.hosts] for e in done], axis=0)
         for name in ("received", "arrived", "sent", "probed", "stored")
     )
     busy = (received + arrived + sent + 10 * probed) / tuples
@@ -379,7 +381,11 @@ def test_five_hosts_in_the_warm_up_are_enough_to_use_a_hundred_soon():
             windows=(30.0,) * 3,
             selectivity=0.1,
         )
-        used = [np.count_nonzero(e.host_stored) for e in events if isinstance(e, BatchCommitted)]
+        used = [
+            np.count_nonzero([h.stored for h in e.hosts])
+            for e in events
+            if isinstance(e, BatchCommitted)
+        ]
         first[warmup] = used.index(100)
         assert min(used[first[warmup] :]) > 90, "and they stay in use"
     assert first == {1: 33, 5: 6}
@@ -427,14 +433,14 @@ def test_the_overhead_that_is_estimated_is_the_overhead_that_is_counted():
     run = steady(16, copies=None)
     size = dict(zip([e.batch for e in run.done], [e.received for e in run.done], strict=True))
     chosen = [e for e in run.events if isinstance(e, PathChosen) and e.batch in size]
-    estimate = sum(e.orders[0][1] * size[e.batch][e.stream] for e in chosen)
-    eq3 = sum(e.orders[0][2] * size[e.batch][e.stream] for e in chosen)
-    counted = sum(sum(e.host_received) - sum(e.received) + sum(e.host_sent) for e in run.done)
+    estimate = sum(e.orders[0].overhead * size[e.batch][e.stream] for e in chosen)
+    eq3 = sum(e.orders[0].eq3 * size[e.batch][e.stream] for e in chosen)
+    counted = sum(e.all_hosts.received - sum(e.received) + e.all_hosts.sent for e in run.done)
     assert estimate == pytest.approx(counted, rel=0.15)
     assert eq3 < 0.8 * counted
     bounded = steady(16)
     assert (
-        max(e.orders[0][2] for e in bounded.events if isinstance(e, PathChosen) and e.batch > 60)
+        max(e.orders[0].eq3 for e in bounded.events if isinstance(e, PathChosen) and e.batch > 60)
         < 5
     )
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from braid.core import events
+from braid.core.plan import Block, Derivation, Hop, Route
+from braid.papers.diffusion import events as diffusion
+from braid.papers.psp import events as psp
+from braid.papers.slices import events as slices
+from braid.papers.theta import events as theta
+
+NEW, OLD = Block(1, 0, (0, 8), 0, (0,), 3, 24, (5, 9)), Block(3, 1, (0, 8), 0, (0, 1))
 
 ALL: list[Any] = [
     events.RunStarted(
@@ -15,48 +23,67 @@ ALL: list[Any] = [
     ),
     events.BatchPlanned(
         0,
-        [[1, 0, [0, 8], [0], [[[1, {"1": [2]}]]], True, []]],
-        [[3, [0, 4], [2], {"0": 1}]],
-        {"2": [1]},
+        (
+            Route(NEW, ((Hop(1, {1: (2,)}),),), deferred=(4,)),
+            Route(OLD, ((Hop(0, {0: (1, 5)}),),), fresh=False),
+        ),
+        (Derivation(replace(OLD, keys=(0, 4)), (2,), {0: 1}),),
+        {2: (1,)},
     ),
     events.BatchCommitted(
         0,
-        [1, 2],
-        [3, 4],
-        [3, 4],
+        (1, 2),
+        (3, 4),
+        (3, 4),
         5,
         {"total": 0.25},
-        [[1, 0, [0, 8], 0, [0], 3, 24]],
-        [2],
-        *[[1, 2]] * 9,
-        [0.125, 0.5],
+        (NEW, OLD),
+        (2,),
+        (events.HostDid(1, 2, 3, seconds=0.5), events.HostDid(*range(13), 0.125)),
         late=1,
     ),
-    events.MappingChanged(1, 0, (2, 2), (1, 4), [[0, 0, 0], [1, 0, 1]], [100, 400]),
-    events.MigrationStarted(1, 0, 500, 20),
-    events.MigrationAdvanced(2, 0, [[5, 0, 1]], 250, 250),
-    events.MigrationEnded(3, 0),
-    events.SegmentPlaced(1, 0, 2, 3, True, 0),
-    events.MasterSwitched(4, 0, 1, 2, [1.5, 0.5]),
-    events.SegmentLengthTuned(6, 1, 2, 0.25),
-    events.PathChosen(2, 7, 0, [[[1, 2], 3.5, 2.5], [[2, 1], 4.5, 3.0]], [0.5, 0.25]),
-    events.SlicesSet(1, 0, [0, 2, 1], [4000000, None, 0], None),
-    events.HeadMoved(1, 0, 0, 1),
-    events.TailMoved(1, 0, None, 2),
-    events.Relocated(1, 0, "aged", [[5, 0, 1]], 20, True),
-    events.RingResized(1, 3, 5, "load", "passive"),
+    theta.MappingChanged(
+        1, 0, (2, 2), (1, 4), (theta.Cell(0, 0, 0), theta.Cell(1, 0, 1)), (100, 400)
+    ),
+    theta.MigrationStarted(1, 0, 500, 20),
+    theta.MigrationAdvanced(2, 0, (events.Copy(5, 0, 1),), 250, 250),
+    theta.MigrationEnded(3, 0),
+    diffusion.SegmentPlaced(1, 0, 2, 3, True, 0),
+    diffusion.MasterSwitched(4, 0, 1, 2, (1.5, 0.5)),
+    diffusion.SegmentLengthTuned(6, 1, 2, 0.25),
+    diffusion.PathChosen(
+        2,
+        7,
+        0,
+        (diffusion.JoinOrder((1, 2), 3.5, 2.5), diffusion.JoinOrder((2, 1), 4.5, 3.0)),
+        {0: 0.5, 4: 0.25},
+    ),
+    psp.SlicesSet(1, 0, (0, 2, 1), (4000000, None, 0), None),
+    psp.HeadMoved(1, 0, 0, 1),
+    psp.TailMoved(1, 0, None, 2),
+    psp.Relocated(1, 0, "aged", (events.Copy(5, 0, 1),), 20, True),
+    psp.RingResized(1, 3, 5, "load", "passive"),
     events.QueryAdded(
         2, "trend", 1, {"a": 60, "b": 30}, {"a": "v > 3", "b": None}, {"a": 17, "b": None}
     ),
     events.QueryRemoved(5, "trend"),
-    events.ChainSet(2, 0, "memory", [30, 60], [[45, 1], [60, 0]]),
-    events.ChainFilled(3, 0, [[4, 5], []]),
+    slices.ChainSet(2, 0, "memory", (30, 60), (slices.Stretch(45, 1), slices.Stretch(60, 0))),
+    slices.ChainFilled(3, 0, ((4, 5), ())),
     events.RunEnded(3, "failed", "ValueError: no"),
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class Surprise(events.Event):
+    batch: int
+    places: tuple[events.Copy, ...]
+
+
+del events._kinds["Surprise"]
+
+
 def test_every_kind_is_here() -> None:
-    assert {type(e).__name__ for e in ALL} == set(events.KINDS)
+    assert {type(e).__name__ for e in ALL} == set(events.kinds())
 
 
 def test_events_are_read_back_as_they_were_written(tmp_path: Path) -> None:
@@ -76,5 +103,33 @@ def test_writing_whole_replaces(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [{"v": 99}, {"v": None}, {"kind": "Unheard"}])
 def test_another_version_or_kind_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"this version of Braid reads version 1 of RunStarted, "):
+    with pytest.raises(ValueError, match=r"this version of Braid reads version 2 of RunStarted, "):
         events.from_dict(events.to_dict(ALL[-1]) | change)
+
+
+def test_another_version_is_refused_in_one_sentence() -> None:
+    with pytest.raises(ValueError, match=r"^event of kind 'RunEnded', version 1; [^;.]*$"):
+        events.from_dict(events.to_dict(ALL[-1]) | {"v": 1})
+
+
+def test_what_a_line_lacks_or_has_of_another_type_is_refused() -> None:
+    line = events.to_dict(ALL[-1])
+    with pytest.raises(ValueError, match="Expected `int`, got `str` - at `\\$.batch`"):
+        events.from_dict(line | {"batch": "three"})
+    with pytest.raises(ValueError, match="missing required field `reason`"):
+        events.from_dict({k: v for k, v in line.items() if k != "reason"})
+
+
+def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -> None:
+    events._kinds["Surprise"] = Surprise
+    surprise = Surprise(3, (events.Copy(1, 2, 3),))
+    try:
+        assert events.from_dict(json.loads(json.dumps(events.to_dict(surprise)))) == surprise
+        with pytest.raises(TypeError, match="a name stands for one kind of event"):
+            type("Surprise", (events.Event,), {"__module__": "elsewhere"})
+    finally:
+        del events._kinds["Surprise"]
+
+
+def test_what_all_hosts_did_is_the_sum_of_each() -> None:
+    assert ALL[2].all_hosts == events.HostDid(1, 3, 5, *range(3, 13), 0.625)

@@ -10,16 +10,16 @@ from math import log
 
 import pytest
 from braid import AdaptiveGrid, StaticGrid, StaticOpt
-from braid.core.events import (
-    BatchCommitted,
+from braid.core.events import BatchCommitted
+from braid.core.facts import Facts
+from braid.core.plan import Block
+from braid.model.simulate import simulate
+from braid.papers.theta.events import (
     MappingChanged,
     MigrationAdvanced,
     MigrationEnded,
     MigrationStarted,
 )
-from braid.core.facts import Facts
-from braid.core.plan import Block
-from braid.model.simulate import simulate
 from braid.papers.theta.grid import Decision, decompose, ilf, optimal_ilf, optimal_mapping, pad
 from braid.papers.theta.groups import Group
 from braid.papers.theta.migration import Draft, begin
@@ -353,14 +353,20 @@ def test_a_migration_spends_at_most_twice_what_its_hosts_receive():
         if isinstance(e, BatchCommitted) and e.batch < len(batches):
             if running:
                 assert all(
-                    moved <= have for moved, have in zip(e.host_moved, allowance, strict=True)
+                    moved <= have
+                    for moved, have in zip([h.moved for h in e.hosts], allowance, strict=True)
                 )
                 allowance = [
                     a - m + 2 * n
-                    for a, m, n in zip(allowance, e.host_moved, e.host_received, strict=True)
+                    for a, m, n in zip(
+                        allowance,
+                        [h.moved for h in e.hosts],
+                        [h.received for h in e.hosts],
+                        strict=True,
+                    )
                 ]
             else:
-                assert not any(e.host_moved)
+                assert not any(h.moved for h in e.hosts)
             running = running and e.batch not in ends
 
 
@@ -375,7 +381,7 @@ def migrations(events):
         if isinstance(e, MigrationAdvanced):
             copied = [block for block, _, _ in e.copies]
         if isinstance(e, BatchCommitted):
-            rows |= {b[0]: b[5] for b in e.blocks}
+            rows |= {b.id: b.rows for b in e.blocks}
             if copied is not False:
                 found[-1][0].append(e)
                 found[-1][1].extend(rows[b] for b in copied)
@@ -390,7 +396,9 @@ def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
     """
     batches = [(200 * hosts, 20 * hosts)] * 40 + [(0, 200 * hosts)] * 60
     events = simulate(AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1)), batches)
-    received = {e.batch: e.host_received for e in events if isinstance(e, BatchCommitted)}
+    received = {
+        e.batch: [h.received for h in e.hosts] for e in events if isinstance(e, BatchCommitted)
+    }
     long = [m for m in migrations(events) if len(m[0]) > 4]
     assert long, "some migration takes several batches"
     for flow, pieces in long:
@@ -399,9 +407,10 @@ def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
             "about what a host may take in with a batch"
         )
         for e, budget in zip(flow, budgets, strict=True):
-            assert sum(e.host_moved) > 0
+            assert e.all_hosts.moved > 0
             assert all(
-                moved <= b + max(pieces) for moved, b in zip(e.host_moved, budget, strict=True)
+                moved <= b + max(pieces)
+                for moved, b in zip([h.moved for h in e.hosts], budget, strict=True)
             )
 
 
@@ -420,14 +429,15 @@ def test_migrations_leave_no_litter(hosts, factor):
             continue
         for id in e.dropped:
             del blocks[id]
-        blocks |= {b[0]: b for b in e.blocks}
+        blocks |= {b.id: b for b in e.blocks}
         quiet = 0 if running else quiet + 1
         if quiet > 4:
             checked += 1
             for h in range(hosts):
-                mine = [b for b in blocks.values() if h in b[4]]
+                mine = [b for b in blocks.values() if h in b.hosts]
                 tiers = sum(
-                    2 + log(max(1, sum(b[5] for b in mine if b[1] == s) / 4096), 4) for s in (0, 1)
+                    2 + log(max(1, sum(b.rows for b in mine if b.stream == s) / 4096), 4)
+                    for s in (0, 1)
                 )
                 assert len(mine) <= 4 * tiers
     assert checked > 20 and sum(isinstance(e, MigrationStarted) for e in events) >= 6
@@ -442,8 +452,8 @@ def test_groups_share_the_work_and_the_ratio_is_at_most_3_75(hosts):
     work = [0] * hosts
     for e in (e for e in events if isinstance(e, BatchCommitted)):
         best = min(ilf(*e.live, n, hosts // n) for n in range(1, hosts + 1))
-        assert max(e.host_stored) <= 3.75 * best
-        work = [a + b for a, b in zip(work, e.host_compared, strict=True)]
+        assert max(h.stored for h in e.hosts) <= 3.75 * best
+        work = [a + b for a, b in zip(work, [h.compared for h in e.hosts], strict=True)]
     assert max(work) <= 1.25 * sum(work) / hosts
     assert min(work) >= 0.75 * sum(work) / hosts
 
@@ -457,13 +467,13 @@ def test_growth_keeps_hosts_within_their_capacity_and_the_ratio(hosts, most):
     capacity = 4000
     grid = AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1), capacity=capacity, max_hosts=most)
     events = simulate(grid, [(40, 40)] * 300)
-    hosts_seen = {len(e.host_stored) for e in events if isinstance(e, BatchCommitted)}
+    hosts_seen = {len(e.hosts) for e in events if isinstance(e, BatchCommitted)}
     assert max(hosts_seen) > hosts, "it grew"
     growing = False
     for e in events:
         growing = isinstance(e, MigrationStarted) or (growing and not isinstance(e, MigrationEnded))
         if isinstance(e, BatchCommitted):
-            assert max(e.host_stored) <= capacity * (1.25 if growing else 1)
+            assert max(h.stored for h in e.hosts) <= capacity * (1.25 if growing else 1)
     if len(decompose(hosts)) == 1:
         assert max(ratio for _, ratio in ratios(events, hosts)) <= 1.25
 
@@ -524,7 +534,7 @@ def test_static_grids_say_their_mapping_and_never_move():
         events = simulate(grid, swings(4, 100, 2, share=0.2))
         changes = [e for e in events if isinstance(e, MappingChanged)]
         assert [(e.before, e.after, e.batch) for e in changes] == [(mapping, mapping, 0)]
-        assert not any(sum(e.host_moved) for e in events if isinstance(e, BatchCommitted))
+        assert not any(e.all_hosts.moved for e in events if isinstance(e, BatchCommitted))
         assert not any(isinstance(e, MigrationAdvanced) for e in events)
 
 
@@ -533,6 +543,6 @@ def test_the_oracle_is_best_in_the_end():
     r, s = (sum(b[stream] for b in batches) for stream in (0, 1))
     stored = {}
     for grid in (StaticGrid(16), StaticOpt(16, sizes=(r, s)), AdaptiveGrid(16)):
-        stored[type(grid).__name__] = sum(simulate(grid, batches)[-2].host_stored)
+        stored[type(grid).__name__] = simulate(grid, batches)[-2].all_hosts.stored
     assert stored["StaticOpt"] <= stored["AdaptiveGrid"] < stored["StaticGrid"]
     assert stored["StaticOpt"] == pytest.approx(16 * optimal_ilf(r, s, 16), rel=0.01)

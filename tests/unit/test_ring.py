@@ -8,17 +8,10 @@ from itertools import pairwise
 
 import pytest
 from braid.core import events
-from braid.core.events import (
-    BatchCommitted,
-    BatchPlanned,
-    HeadMoved,
-    Relocated,
-    RingResized,
-    SlicesSet,
-    TailMoved,
-)
+from braid.core.events import BatchCommitted, BatchPlanned
 from braid.model.simulate import simulate
 from braid.papers.psp.cost import shifts
+from braid.papers.psp.events import HeadMoved, Relocated, RingResized, SlicesSet, TailMoved
 from braid.papers.psp.ring import Ring
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,13 +35,13 @@ def holders(run):
     """
     live, after = {}, []
     for e in committed(run):
-        live |= {b[0]: b for b in e.blocks}
+        live |= {b.id: b for b in e.blocks}
         live = {id: b for id, b in live.items() if id not in e.dropped}
         held = {}
-        for b in sorted(live.values(), key=lambda b: -b[3]):
-            if b[1] == 0:
-                for h in b[4]:
-                    held.setdefault(h, []).append(b[3])
+        for b in sorted(live.values(), key=lambda b: -b.batch):
+            if b.stream == 0:
+                for h in b.hosts:
+                    held.setdefault(h, []).append(b.batch)
         after.append(held)
     return after
 
@@ -97,9 +90,9 @@ def test_any_ring_meets_everything_and_stores_it_once(join):
     """The simulation holds each plan against the cover rule."""
     ring, counts, windows = join
     for e in committed(simulate(ring, counts, windows=windows)):
-        copies = sum(e.host_stored) / max(1, sum(e.live))
+        copies = e.all_hosts.stored / max(1, sum(e.live))
         assert copies <= (2 if ring.form == "interleaved" else 1)
-        assert len(e.host_stored) <= ring.max_hosts
+        assert len(e.hosts) <= ring.max_hosts
 
 
 @given(joins())
@@ -125,7 +118,7 @@ def test_the_head_moves_and_nothing_else():
     heads = {e.batch: e.new for e in of(HeadMoved, run) if e.stream == 0}
     assert heads == {2: 3, 4: 2, 6: 1, 8: 0, 10: 3}
     assert holders(run)[9] == {0: [9, 8, 1], 1: [7, 6], 2: [5, 4], 3: [3, 2]}
-    assert not of(Relocated, run) and not any(sum(e.host_moved) for e in committed(run))
+    assert not of(Relocated, run) and not any(e.all_hosts.moved for e in committed(run))
 
 
 def test_the_tail_follows_by_expiry():
@@ -144,7 +137,7 @@ def test_the_tail_follows_by_expiry():
 def test_the_slice_table_turns_with_the_head():
     """Fig. 12.6: the lengths of all entries add up to W."""
     tables = [e for e in of(SlicesSet, steady(Ring(4), batches=12)) if e.stream == 0]
-    assert [t.nodes for t in tables[:3]] == [[0, 1, 2, 3], [3, 0, 1, 2], [2, 3, 0, 1]]
+    assert [t.nodes for t in tables[:3]] == [(0, 1, 2, 3), (3, 0, 1, 2), (2, 3, 0, 1)]
     assert all(sum(t.lengths) == 8_000_000 for t in tables if None not in t.lengths)
 
 
@@ -157,7 +150,7 @@ def test_in_the_basic_ring_tuples_age_from_node_to_node(hosts):
     expired = sum(e.received[0] for e in committed(run)) - committed(run)[-1].live[0]
     moved = sum(e.tuples for e in of(Relocated, run) if e.stream == 0)
     assert (hosts - 1) * expired <= moved <= (hosts - 1) * (expired + 8 * 20)
-    assert sum(sum(e.host_moved) for e in committed(run)) == sum(
+    assert sum(e.all_hosts.moved for e in committed(run)) == sum(
         e.tuples for e in of(Relocated, run)
     )
 
@@ -189,9 +182,9 @@ def probed_on(planned, id):
     return {
         int(h)
         for r in planned.routes
-        for path in r[4]
-        for _, probes in path
-        for h, ids in probes.items()
+        for path in r.paths
+        for hop in path
+        for h, ids in hop.probes.items()
         if id in ids
     }
 
@@ -203,9 +196,9 @@ def test_psp_i_stores_more_than_psp():
     plain, interleaved = (
         committed(steady(Ring(4, form), rate=50, streams=3)) for form in ("basic", "interleaved")
     )
-    assert {sum(e.host_stored) / sum(e.live) for e in plain} == {1.0}
-    assert all(1.0 < sum(e.host_stored) / sum(e.live) <= 2.0 for e in interleaved[10:])
-    assert [sum(e.host_compared) for e in plain] == [sum(e.host_compared) for e in interleaved]
+    assert {e.all_hosts.stored / sum(e.live) for e in plain} == {1.0}
+    assert all(1.0 < e.all_hosts.stored / sum(e.live) <= 2.0 for e in interleaved[10:])
+    assert [e.all_hosts.compared for e in plain] == [e.all_hosts.compared for e in interleaved]
 
 
 @pytest.mark.parametrize("bound", [1, 20, 60])
@@ -215,14 +208,14 @@ def test_the_bound_on_what_is_in_flight(bound):
     free, bounded = (
         steady(Ring(4, "interleaved", in_flight=n), rate=20, streams=3) for n in (None, bound)
     )
-    assert max(sum(e.host_moved) for e in committed(free)) > 60
+    assert max(e.all_hosts.moved for e in committed(free)) > 60
     for e in committed(bounded):
         assert (
-            sum(e.host_moved) <= max(bound, 20)
+            e.all_hosts.moved <= max(bound, 20)
             or len(of_batch(Relocated, bounded, e.batch)[0].moves) == 1
         )
-        assert sum(e.host_stored) - sum(e.live) <= max(bound, 80)
-    assert sum(sum(e.host_moved) for e in committed(bounded)) > 0
+        assert e.all_hosts.stored - sum(e.live) <= max(bound, 80)
+    assert sum(e.all_hosts.moved for e in committed(bounded)) > 0
 
 
 def of_batch(kind, run, batch):
@@ -234,9 +227,9 @@ def test_only_the_dynamic_head_and_tail_save_the_upkeep_of_slices():
     compare as many pairs.
     """
     basic, dynamic = (committed(steady(Ring(8, form))) for form in ("basic", "dynamic"))
-    assert sum(sum(e.host_moved) for e in basic) > 5 * sum(sum(e.received) for e in basic)
-    assert sum(sum(e.host_moved) for e in dynamic) == 0
-    assert [sum(e.host_compared) for e in basic] == [sum(e.host_compared) for e in dynamic]
+    assert sum(e.all_hosts.moved for e in basic) > 5 * sum(sum(e.received) for e in basic)
+    assert sum(e.all_hosts.moved for e in dynamic) == 0
+    assert [e.all_hosts.compared for e in basic] == [e.all_hosts.compared for e in dynamic]
 
 
 @every_form
@@ -254,7 +247,7 @@ def test_the_work_of_a_batch_is_shared_evenly(form):
     or less on a node.
     """
     for e in committed(steady(Ring(4, form), 60, 30, 3, 24))[30:]:
-        assert max(e.host_compared) <= 1.6 * sum(e.host_compared) / 4
+        assert max(h.compared for h in e.hosts) <= 1.6 * e.all_hosts.compared / 4
 
 
 def test_figure_12_2_rings_of_their_own_lengths_and_orders():
@@ -265,7 +258,8 @@ def test_figure_12_2_rings_of_their_own_lengths_and_orders():
     assert [tuple(first[s].nodes) for s in range(3)] == list(rings)
     assert [first[s].lengths[0] for s in range(3)] == [1_000_000, 2_000_000, 2_000_000]
     seen = [
-        {h for e in committed(run) for b in e.blocks if b[1] == s for h in b[4]} for s in range(3)
+        {h for e in committed(run) for b in e.blocks if b.stream == s for h in b.hosts}
+        for s in range(3)
     ]
     assert seen == [set(ring) for ring in rings]
     turns = [e.new for e in of(HeadMoved, run) if e.stream == 1]
@@ -282,7 +276,7 @@ def test_a_silent_stream_holds_back_the_purge_of_the_others():
     moved = {(e.stream, e.batch) for e in of(Relocated, run)}
     assert any(stream == 1 and batch > 12 for stream, batch in moved)
     assert not any(stream in (0, 2) and batch > 11 for stream, batch in moved)
-    assert committed(run)[-1].live == [280, 0, 280]
+    assert committed(run)[-1].live == (280, 0, 280)
 
 
 def test_full_history_goes_round_robin():
@@ -290,7 +284,7 @@ def test_full_history_goes_round_robin():
     shares.
     """
     run = simulate(Ring(4), [(10, 10)] * 40)
-    assert committed(run)[-1].host_stored == [200] * 4
+    assert [h.stored for h in committed(run)[-1].hosts] == [200] * 4
     assert len([e for e in of(HeadMoved, run) if e.stream == 0]) == 39
 
 
@@ -301,7 +295,9 @@ def test_counts_smooth_a_burst():
     busiest = {}
     for slicing in ("time", "count"):
         run = committed(simulate(Ring(5, slicing=slicing), counts, windows=(60, 60)))
-        busiest[slicing] = max(5 * max(e.host_stored) / sum(e.host_stored) for e in run[120:])
+        busiest[slicing] = max(
+            5 * max(h.stored for h in e.hosts) / e.all_hosts.stored for e in run[120:]
+        )
     assert busiest["count"] < 0.85 * busiest["time"]
 
 
@@ -313,7 +309,7 @@ def resized(relocation, old, new, form="dynamic", window=12, streams=2):
 
 def stored(run, batch, nodes):
     e = committed(run)[batch]
-    return [*e.host_stored, *[0] * nodes][:nodes]
+    return [*[h.stored for h in e.hosts], *[0] * nodes][:nodes]
 
 
 def test_equation_14_1_says_what_moves():
@@ -338,13 +334,13 @@ def test_aggressive_relocation_moves_once_and_fills_the_new_nodes_at_once():
         (24, 3, 5, "scheduled")
     ]
     assert {e.batch for e in of(Relocated, run)} == {24}
-    assert 0 < sum(committed(run)[24].host_moved) < sum(committed(run)[23].live)
+    assert 0 < committed(run)[24].all_hosts.moved < sum(committed(run)[23].live)
     assert min(stored(run, 24, 5)) > 0
     tables = [e.nodes for e in of(SlicesSet, run) if e.stream == 0 and e.batch <= 24]
     old, new = tables[-2:]
     first, second, third = old
     turn = new.index(first)
-    assert new[turn:] + new[:turn] == [first, second, 3, third, 4], "k M / N >= j gives k = 2 and 3"
+    assert new[turn:] + new[:turn] == (first, second, 3, third, 4), "k M / N >= j gives k = 2 and 3"
 
 
 @pytest.mark.parametrize("batch", range(8, 24))
@@ -359,7 +355,7 @@ def test_relocation_does_not_meet_compaction_halfway(batch):
 def test_passive_adjustment_moves_nothing_and_takes_a_window():
     """Section 14.2: no migration, but a long latency."""
     run = resized("passive", 3, 5, window=20)
-    assert not of(Relocated, run) and not any(sum(e.host_moved) for e in committed(run))
+    assert not of(Relocated, run) and not any(e.all_hosts.moved for e in committed(run))
     assert min(stored(run, 25, 5)) == 0
     later = stored(run, 24 + 21, 5)
     assert max(later) <= sum(later) / 5 + 2 * 40
@@ -369,7 +365,7 @@ def test_passive_adjustment_moves_nothing_and_takes_a_window():
 def test_removed_nodes_empty(relocation, batches):
     """By expiry, within a window, or at once; in either case they take no new tuple."""
     run = committed(resized(relocation, 5, 2))
-    gone = [sum(e.host_stored[2:]) for e in run]
+    gone = [sum([h.stored for h in e.hosts][2:]) for e in run]
     assert gone[23] > 0 and gone[24 + batches] == 0 and (batches == 0 or gone[24] > 0)
     assert all(b <= a for a, b in pairwise(gone[23:]))
 
@@ -379,13 +375,16 @@ def test_removed_nodes_empty(relocation, batches):
 @pytest.mark.parametrize("new", [2, 5])
 def test_slices_that_stay_are_cut_anew_at_once(form, relocation, new):
     run = committed(resized(relocation, 3, new, form))
-    assert min(run[26].host_stored[:new]) > 0 and sum(run[26].host_stored[new:]) == 0
+    assert (
+        min([h.stored for h in run[26].hosts][:new]) > 0
+        and sum([h.stored for h in run[26].hosts][new:]) == 0
+    )
 
 
 def peak(ring, rates):
     run = simulate(ring, rates, windows=(10, 10, 10), selectivity=0.05)
     return (
-        max(max(e.host_compared) for e in committed(run)[-10:]),
+        max(max(h.compared for h in e.hosts) for e in committed(run)[-10:]),
         [e.new for e in of(RingResized, run)],
         run,
     )
@@ -398,8 +397,8 @@ def test_the_ring_grows_and_shrinks_with_the_load():
     """
     rates = [(50,) * 3] * 40 + [(100,) * 3] * 60
     fixed, _, run = peak(Ring(4), rates)
-    before = max(max(e.host_compared) for e in committed(run)[30:40])
-    pairs = sum(committed(run)[39].host_compared)
+    before = max(max(h.compared for h in e.hosts) for e in committed(run)[30:40])
+    pairs = committed(run)[39].all_hosts.compared
     capacity = pairs // 4
     adapted, nodes, _ = peak(Ring(4, capacity=capacity, max_hosts=64), rates)
     assert fixed > 4 * before
@@ -414,7 +413,7 @@ def test_join_orders_follow_the_measured_selectivities():
     sigma = [[0, 0.5, 0.001], [0.5, 0, 0.5], [0.001, 0.5, 0]]
     run = steady(Ring(3), 20, 20, 3, selectivity=sigma)
     last = of(BatchPlanned, run)[-1]
-    orders = {r[1]: [hop[0] for hop in r[4][0]] for r in last.routes}
+    orders = {r.block.stream: [hop.stream for hop in r.paths[0]] for r in last.routes}
     assert orders[0] == [2, 1] and orders[2] == [0, 1]
 
 

@@ -6,16 +6,10 @@ import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, StaticGrid
 from braid.core import events
 from braid.core.cover import CoverError
-from braid.core.events import (
-    BatchCommitted,
-    BatchPlanned,
-    MigrationEnded,
-    MigrationStarted,
-    RunEnded,
-    RunStarted,
-)
+from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 from braid.core.plan import Block, Plan, Route
 from braid.model.simulate import simulate
+from braid.papers.theta.events import MigrationEnded, MigrationStarted
 
 BATCHES = [(40, 10), (0, 80), (30, 30), (0, 90)]
 
@@ -35,8 +29,8 @@ def test_a_run_starts_ends_and_tells_every_batch():
     )
     assert end == RunEnded(3, "completed")
     assert [e.batch for e in middle if isinstance(e, BatchPlanned)] == [0, 1, 2, 3]
-    assert [e.received for e in committed(run)] == [list(b) for b in BATCHES]
-    assert committed(run)[-1].total == committed(run)[-1].live == [70, 210]
+    assert [e.received for e in committed(run)] == BATCHES
+    assert committed(run)[-1].total == committed(run)[-1].live == (70, 210)
 
 
 def test_events_survive_a_file(tmp_path):
@@ -66,9 +60,9 @@ def test_what_a_tuple_costs(placement, sent, stored):
     """
     run = committed(simulate(placement, [(40, 40), (100, 100)], tuple_bytes=(10, 10)))
     first, last = run
-    assert sum(last.host_stored) == 280 * stored and sum(last.host_stored_bytes) == 2800 * stored
-    assert sum(last.host_received) == 200 * sent and sum(last.host_received_bytes) == 2000 * sent
-    assert not any(sum(e.host_moved) + sum(e.host_discarded) for e in run)
+    assert last.all_hosts.stored == 280 * stored and last.all_hosts.stored_bytes == 2800 * stored
+    assert last.all_hosts.received == 200 * sent and last.all_hosts.received_bytes == 2000 * sent
+    assert not any(e.all_hosts.moved + e.all_hosts.discarded for e in run)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +70,7 @@ def test_what_a_tuple_costs(placement, sent, stored):
 )
 def test_every_pair_of_tuples_is_compared_once(placement):
     run = committed(simulate(placement, BATCHES))
-    assert sum(sum(e.host_compared) for e in run) == 70 * 210
+    assert sum(e.all_hosts.compared for e in run) == 70 * 210
 
 
 def test_tuples_are_conserved_host_by_host_in_migrations():
@@ -88,11 +82,15 @@ def test_tuples_are_conserved_host_by_host_in_migrations():
         came = [
             a + b + c - d
             for a, b, c, d in zip(
-                stored, e.host_received, e.host_moved, e.host_discarded, strict=True
+                stored,
+                [h.received for h in e.hosts],
+                [h.moved for h in e.hosts],
+                [h.discarded for h in e.hosts],
+                strict=True,
             )
         ]
-        assert came == e.host_stored
-        stored = e.host_stored
+        assert came == [h.stored for h in e.hosts]
+        stored = [h.stored for h in e.hosts]
 
 
 def test_block_facts_add_up_to_what_hosts_store():
@@ -101,12 +99,9 @@ def test_block_facts_add_up_to_what_hosts_store():
     for e in committed(run):
         for id in e.dropped:
             del blocks[id]
-        blocks |= {b[0]: b for b in e.blocks}
-        stored = [
-            sum(rows for _, _, _, _, hosts, rows, _ in blocks.values() if h in hosts)
-            for h in range(8)
-        ]
-        assert stored == e.host_stored
+        blocks |= {b.id: b for b in e.blocks}
+        stored = [sum(b.rows for b in blocks.values() if h in b.hosts) for h in range(8)]
+        assert stored == [h.stored for h in e.hosts]
 
 
 def test_a_migration_that_runs_at_the_end_is_finished_in_empty_batches():
@@ -122,7 +117,7 @@ def test_a_migration_that_runs_at_the_end_is_finished_in_empty_batches():
         == sum(isinstance(e, MigrationStarted) for e in run)
         >= 1
     )
-    assert sum(sum(e.host_compared) for e in committed(run)) == 500 * 110
+    assert sum(e.all_hosts.compared for e in committed(run)) == 500 * 110
 
 
 def test_an_unsound_plan_is_caught():

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.events import MigrationEnded, RunEnded
+from braid.core.events import RunEnded
 from braid.core.plan import Block
 from braid.engine.store import Slot, State, Store
+from braid.papers.theta.events import MigrationEnded
 from hypothesis import given
 from hypothesis import strategies as st
 

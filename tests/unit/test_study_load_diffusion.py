@@ -59,7 +59,7 @@ def test_patience_lets_work_wait_and_no_host_does_more_than_it_has_time_for():
     hasty, patient = replace(busy, patience=0.0), replace(busy, patience=10.0)
     assert outcome("ATR", hasty)["throughput"] < outcome("ATR", patient)["throughput"]
     done = [
-        e.host_seconds
+        [h.seconds for h in e.hosts]
         for e in study.run(study.placement("ATR", patient), patient)
         if isinstance(e, BatchCommitted)
     ]

@@ -113,9 +113,11 @@ def test_runs_by_settings_and_their_agreement():
     commits = [e for e in events if isinstance(e, BatchCommitted)]
     assert [tuple(e.received) for e in commits] == arrivals.counts()
     both = psp.agreement(events, events)
-    assert both["ratio"].dropna().eq(1).all() and both.set_index("what").loc[
-        "state at the end", "measured"
-    ] == sum(commits[-1].host_stored)
+    assert (
+        both["ratio"].dropna().eq(1).all()
+        and both.set_index("what").loc["state at the end", "measured"]
+        == commits[-1].all_hosts.stored
+    )
 
 
 @pytest.mark.parametrize(

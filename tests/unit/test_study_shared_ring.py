@@ -97,10 +97,10 @@ def test_balance_and_shares_add_up_to_what_is_stored(tmp_path: Path):
     )
     commits = [e for e in run.events if isinstance(e, BatchCommitted)]
     by_batch = study.balance(run.events)
-    assert by_batch["held"].tolist() == [sum(e.host_stored) for e in commits]
+    assert by_batch["held"].tolist() == [e.all_hosts.stored for e in commits]
     assert by_batch["ratio"].between(1, 3).all() and set(by_batch["deployment"]) == {1}
     places = study.shares(run.events, {"last": range(19, 20)})
-    assert places["held"].sum() == sum(commits[-1].host_stored) and len(places) == 6
+    assert places["held"].sum() == commits[-1].all_hosts.stored and len(places) == 6
     assert study.counted(run.events)["held_most"] == max(sum(e.live) for e in commits)
 
 

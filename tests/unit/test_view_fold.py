@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from braid.core.events import BatchPlanned, MappingChanged, RunEnded, RunStarted
+from braid.core.events import BatchPlanned, RunEnded, RunStarted
+from braid.papers.theta.events import MappingChanged
 from braid_widgets.base import totals
 from braid_widgets.base.fold import HISTORY, Scene, fold
 from braid_widgets.base.recording import Recording

@@ -7,11 +7,12 @@ from __future__ import annotations
 import pytest
 from braid import Centralized
 from braid import Ring as Placement
-from braid.core.events import BatchCommitted, HeadMoved, Relocated
+from braid.core.events import BatchCommitted
 from braid.model.simulate import simulate
 from braid.papers.diffusion import reference_atr as reference_aligned
 from braid.papers.diffusion import reference_ctr as reference_coordinated
 from braid.papers.psp import reference as reference_ring
+from braid.papers.psp.events import HeadMoved, Relocated
 from braid.reports.page import external_loads
 from braid_widgets.base import steps
 from braid_widgets.base.film import Film
@@ -38,7 +39,7 @@ def test_slices_add_up_to_what_the_hosts_store(form):
     for picture, commit in zip(ring.frames(events), commits, strict=True):
         assert (
             sum(rows for _, _, rows, _, _ in picture["slices"])
-            == sum(commit.host_stored)
+            == commit.all_hosts.stored
             == picture["stored"]
         )
         assert all(0 < share <= 1 for *_, share, _ in picture["slices"])
@@ -50,10 +51,10 @@ def test_the_head_is_where_the_last_tuples_are_and_the_tail_where_the_oldest():
     last = ring.frames(events)[-1]
     commits = [e for e in events if isinstance(e, BatchCommitted)]
     for stream, (head, tail) in enumerate(last["ends"]):
-        mine = [b for c in commits for b in c.blocks if b[1] == stream]
-        assert mine[-1][4] == [head]
+        mine = [b for c in commits for b in c.blocks if b.stream == stream]
+        assert mine[-1].hosts == (head,)
         gone = {id for c in commits for id in c.dropped}
-        assert next(b for b in mine if b[0] not in gone)[4] == [tail]
+        assert next(b for b in mine if b.id not in gone).hosts == (tail,)
     assert any(isinstance(e, HeadMoved) for e in events)
 
 

@@ -9,35 +9,37 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from braid import Aligned, Coordinated
-from braid.core.events import BatchPlanned, MasterSwitched, SegmentLengthTuned, SegmentPlaced
+from braid.core.events import BatchPlanned
+from braid.core.plan import Block, Derivation, Hop, Route
 from braid.model.simulate import simulate
+from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 from braid_widgets.base import curves
 from braid_widgets.diffusion import by_arrival, loads, routing, segments
 from braid_widgets.diffusion.panel import VIEWS, DiffusionPanel
-from unit.scripted import committed, started
+from unit.scripted import committed, route, started
 
 
 def plan(batch, routes, derivations=()):
-    return BatchPlanned(batch, routes, list(derivations), {})
+    return BatchPlanned(batch, tuple(routes), tuple(derivations))
 
 
-def route(id, stream, hosts, paths=()):
-    return [id, stream, [0, 1], hosts, list(paths), True, []]
+def block(id, stream, hosts):
+    return Block(id, stream, (0, 1), 0, tuple(hosts))
 
 
 RUN = [
     started(clock="modelled"),
-    plan(0, [route(0, 0, [0]), route(1, 1, [0, 1], [[[0, {"0": [0]}]]])]),
+    plan(0, [route(block(0, 0, [0])), route(block(1, 1, [0, 1]), {0: (0,)})]),
     SegmentPlaced(0, 0, 0, 1, False, 0),
     committed(0, [2, 2], [2, 2]),
     plan(
         1,
-        [route(2, 0, [0], [[[1, {"0": [1]}]]]), route(3, 1, [1], [[[0, {"0": [0, 2]}]]])],
-        [[1, [0, 1], [1], {"1": 0}]],
+        [route(block(2, 0, [0]), {0: (1,)}), route(block(3, 1, [1]), {0: (0, 2)})],
+        [Derivation(block(1, 1, [0, 1]), (1,), {1: 0})],
     ),
     SegmentPlaced(1, 0, 0, 1, True, 0),
     SegmentLengthTuned(1, 1, 2, 0.5),
-    MasterSwitched(1, 0, 1, 0, [2.0, 1.0]),
+    MasterSwitched(1, 0, 1, 0, (2.0, 1.0)),
     committed(1, [2, 2], [4, 4]),
 ]
 
@@ -89,8 +91,11 @@ def test_segments_of_a_master_never_overlap_and_slaves_are_replicated():
 
 
 def test_a_routing_path_goes_hop_by_hop():
-    path = [[1, {"0": [4], "1": [5]}], [2, {"1": [6]}]]
-    run = [replace(started(), streams=("r", "s", "t")), plan(0, [route(9, 0, [2], [path])])]
+    path = (Hop(1, {0: (4,), 1: (5,)}), Hop(2, {1: (6,)}))
+    run = [
+        replace(started(), streams=("r", "s", "t")),
+        plan(0, [Route(block(9, 0, [2]), (path,))]),
+    ]
     chart = routing.figure(run)
     assert chart.data.values.tolist() == [[0, 0, 1, 0, 1], [0, 0, 1, 1, 1], [0, 1, 2, 1, 1]]
     travels, stays = chart.figure.data[:2]

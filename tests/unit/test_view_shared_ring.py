@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from braid.core.events import ChainSet, QueryAdded, QueryRemoved, RunStarted
+from braid.core.events import QueryAdded, QueryRemoved, RunStarted
+from braid.papers.slices.events import ChainSet
 from braid.reports.page import external_loads
 from braid_widgets.base.queries import Asked
 from braid_widgets.slices.shared_ring import SharedRing, frames
@@ -48,15 +49,15 @@ def events(run: Counted) -> list[Any]:
 
 def test_pieces_add_up_to_what_the_hosts_store(run: Counted, events: list[Any]):
     for picture, commit in zip(frames(events), run.commits, strict=True):
-        assert [sum(by) for by in picture["stored"]] == commit.host_stored
+        assert [sum(by) for by in picture["stored"]] == [h.stored for h in commit.hosts]
         assert (
-            [sum(by[s] for by in picture["stored"]) for s in range(3)]
+            tuple(sum(by[s] for by in picture["stored"]) for s in range(3))
             == commit.live
             == picture["live"]
         )
         assert (
             sum(rows for _, _, _, rows, *_ in picture["pieces"])
-            == sum(commit.host_stored)
+            == commit.all_hosts.stored
             == picture["mean"] * HOSTS
         )
         assert all(0 <= share <= 1 for *_, share, _ in picture["pieces"])

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from braid import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid
-from braid.core.events import BatchCommitted, BatchPlanned, MappingChanged, MigrationAdvanced
+from braid.core.events import BatchCommitted, BatchPlanned
+from braid.core.plan import Block
 from braid.model.simulate import simulate
+from braid.papers.theta.events import MappingChanged, MigrationAdvanced
 from braid_widgets.base import totals
 from braid_widgets.base.fold import fold
 from braid_widgets.base.joined import JoinMatrix, rectangles
@@ -42,28 +44,30 @@ def brute(events: list[Any]) -> tuple[np.ndarray, set[tuple[int, int]], dict[int
     """
     met = np.zeros((events[0].keys, events[0].keys))
     owed: set[tuple[int, int]] = set()
-    blocks: dict[int, list[Any]] = {}
+    blocks: dict[int, Block] = {}
     plan = None
     for e in events:
         if isinstance(e, BatchPlanned):
             plan = e
         if not isinstance(e, BatchCommitted):
             continue
-        for line in e.blocks:
-            blocks[line[0]] = line
+        blocks |= {b.id: b for b in e.blocks}
         for id in e.dropped:
             blocks.pop(id, None)
         assert plan is not None
-        for id, _, _, _, paths, fresh, deferred in plan.routes:
-            owed |= {(id, b) for b in deferred}
-            for (hop,) in paths:
-                for b in (b for ids in hop[1].values() for b in ids):
-                    if not fresh:
+        for route in plan.routes:
+            id = route.block.id
+            owed |= {(id, b) for b in route.deferred}
+            for (hop,) in route.paths:
+                for b in hop.blocks():
+                    if not route.fresh:
                         owed -= {(id, b), (b, id)}
                     if id in blocks and b in blocks:
-                        r, s = sorted((blocks[id], blocks[b]), key=lambda line: line[1])
-                        share = r[5] * s[5] / ((r[2][1] - r[2][0]) * (s[2][1] - s[2][0]))
-                        met[slice(*r[2]), slice(*s[2])] += share
+                        r, s = sorted((blocks[id], blocks[b]), key=lambda block: block.stream)
+                        share = (
+                            r.rows * s.rows / ((r.keys[1] - r.keys[0]) * (s.keys[1] - s.keys[0]))
+                        )
+                        met[slice(*r.keys), slice(*s.keys)] += share
         owed = {(a, b) for a, b in owed if a in blocks and b in blocks}
     return met, owed, blocks
 
@@ -77,11 +81,7 @@ def test_the_fold_equals_a_count_pair_by_pair(events):
             for j, s in enumerate(columns[:-1]):
                 assert scene.joined.met[i, j] == pytest.approx(met[r, s], rel=1e-6, abs=1e-3)
         assert scene.owed == owed
-        found = {
-            b.id: [b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes]
-            for b in scene.blocks.values()
-        }
-        assert found == blocks
+        assert scene.blocks == blocks
 
 
 def test_all_pairs_are_met_when_the_run_is_over(events):
@@ -116,7 +116,7 @@ def test_cells_carry_the_hosts_of_the_plan(events):
 
 def test_loads_are_those_of_the_blocks(events):
     for scene in Recording(events):
-        held = [0] * len(scene.last.host_stored)
+        held = [0] * len(scene.last.hosts)
         for b in scene.blocks.values():
             for h in b.hosts:
                 held[h] += b.rows
@@ -138,8 +138,8 @@ def test_a_seek_shows_what_playing_shows(events):
 def test_totals_are_sums_over_the_batches(events):
     committed = [e for e in events if isinstance(e, BatchCommitted)]
     t = fold(events).totals
-    assert t.sent == sum(sum(e.host_received) for e in committed)
-    assert t.moved == sum(sum(e.host_moved) for e in committed) and t.batches == len(committed)
+    assert t.sent == sum(e.all_hosts.received for e in committed)
+    assert t.moved == sum(e.all_hosts.moved for e in committed) and t.batches == len(committed)
     assert totals.table(events)["value"].notna().all()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -67,8 +68,10 @@ def test_sizes_of_tuples_weigh_in_the_ratio():
     # 6 / 2 under (1, 2).
     events = [e for e in MIGRATION[:4]]
     first = events[3]
-    heavy = [[*b[:6], b[6] * (3 if b[1] == 0 else 1)] for b in first.blocks]
-    events[3] = committed(0, first.received, first.total, heavy, stored=first.host_stored)
+    heavy = [replace(b, bytes=b.bytes * (3 if b.stream == 0 else 1)) for b in first.blocks]
+    events[3] = committed(
+        0, first.received, first.total, heavy, stored=[h.stored for h in first.hosts]
+    )
     (point,) = timeline.history(events)
     assert point.ratio == pytest.approx(1.0) and point.ilf_mapping == 8 and point.ilf_optimal == 7
 

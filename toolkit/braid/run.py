@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time as clock
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -245,20 +245,13 @@ class JoinRun:
         """One row per batch and host: tuples received, stored, moved, discarded, compared, results,
         bytes and seconds.
         """
-        rows = []
-        for e in self._events:
-            if isinstance(e, events.BatchCommitted):
-                lists = {
-                    k.removeprefix("host_"): v
-                    for k, v in asdict(e).items()
-                    if k.startswith("host_")
-                }
-                rows.append(
-                    pd.DataFrame({"batch": e.batch, "host": range(len(e.host_stored)), **lists})
-                )
-        return (
-            pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=["batch", "host"])
-        )
+        commits = [e for e in self._events if isinstance(e, events.BatchCommitted)]
+        rows = [
+            {"batch": e.batch, "host": h, **msgspec.structs.asdict(did)}
+            for e in commits
+            for h, did in enumerate(e.hosts)
+        ]
+        return pd.DataFrame(rows or {"batch": [], "host": []})
 
 
 def _sentence(error: BaseException) -> str:

@@ -5,55 +5,35 @@ plan.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.facts import Matches, Usage
-from braid.core.plan import Block, Plan, Route
+from braid.core.plan import Block, Plan
 
 _KEPT = 0.75
 """The weight of all earlier batches' matches beside those of the last one."""
 
 
 def planned(batch: int, plan: Plan) -> BatchPlanned:
-    """The event that tells the plan of a batch; see BatchPlanned for the lists."""
-    derivations = [
-        [
-            d.block.id,
-            list(d.block.keys),
-            list(d.sources),
-            {str(dst): src for dst, src in d.reads.items()},
-        ]
-        for d in plan.derivations
-    ]
-    drops = {str(block): list(hosts) for block, hosts in plan.drops.items()}
-    return BatchPlanned(batch, [_route(r) for r in plan.routes], derivations, drops)
-
-
-def _route(r: Route) -> list[Any]:
-    paths = [
-        [[hop.stream, {str(h): list(ids) for h, ids in hop.probes.items()}] for hop in path]
-        for path in r.paths
-    ]
-    b = r.block
-    return [b.id, b.stream, list(b.keys), list(b.hosts), paths, r.fresh, list(r.deferred)]
+    """The event of the plan of a batch."""
+    return BatchPlanned(batch, plan.routes, plan.derivations, plan.drops)
 
 
 def usage(e: BatchCommitted) -> tuple[Usage, ...]:
     """By host, what it did in a batch and holds after it."""
-    network = map(
-        sum, zip(e.host_received_bytes, e.host_arrived_bytes, e.host_moved_bytes, strict=True)
+    return tuple(
+        Usage(
+            received=h.received,
+            arrived=h.arrived,
+            sent=h.sent,
+            probed=h.probed,
+            compared=h.compared,
+            stored=h.stored,
+            stored_bytes=h.stored_bytes,
+            network_bytes=h.received_bytes + h.arrived_bytes + h.moved_bytes,
+        )
+        for h in e.hosts
     )
-    counts = (
-        e.host_received,
-        e.host_arrived,
-        e.host_sent,
-        e.host_probed,
-        e.host_compared,
-        e.host_stored,
-        e.host_stored_bytes,
-    )
-    return tuple(Usage(*line) for line in zip(*counts, network, strict=True))
 
 
 def matches(earlier: Matches, batch: Matches) -> Matches:

@@ -15,7 +15,7 @@ from typing import Any
 from braid.condition.predicate import windowed
 from braid.core.compaction import compact, watermarks_of
 from braid.core.cover import CoverError, CoverLedger
-from braid.core.events import BatchCommitted
+from braid.core.events import BatchCommitted, HostDid
 from braid.core.facts import Facts, Matches
 from braid.core.history import discarded, key_counts, matches, planned, usage
 from braid.core.placement import Placement
@@ -302,37 +302,26 @@ class Engine:
             given_up[h] = rows
         changed = [b for b in plain.values() if old.blocks.get(b.id) != b]
 
-        def by_host(name: str) -> list[Any]:
-            return [outcome.hosts.get(h, {}).get(name, 0) for h in range(width)]
-
         return BatchCommitted(
             batch=state.batch,
-            received=state.last_received,
-            total=state.received,
-            live=[
+            received=tuple(state.last_received),
+            total=tuple(state.received),
+            live=tuple(
                 sum(b.rows for b in plain.values() if b.stream == s) for s in range(self.streams)
-            ],
-            results=sum(by_host("results")),
+            ),
+            results=sum(int(counts.get("results", 0)) for counts in outcome.hosts.values()),
             seconds={},
-            blocks=[
-                [b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes]
-                for b in changed
-            ],
-            dropped=sorted(old.blocks.keys() - plain.keys()),
-            host_received=by_host("received"),
-            host_received_bytes=by_host("received_bytes"),
-            host_stored=stored,
-            host_stored_bytes=size,
-            host_moved=by_host("moved"),
-            host_moved_bytes=by_host("moved_bytes"),
-            host_discarded=given_up,
-            host_compared=by_host("compared"),
-            host_results=by_host("results"),
-            host_seconds=[round(s, 6) for s in by_host("seconds")],
-            host_probed=by_host("probed"),
-            host_sent=by_host("sent"),
-            host_arrived=by_host("arrived"),
-            host_arrived_bytes=by_host("arrived_bytes"),
+            blocks=tuple(changed),
+            dropped=tuple(sorted(old.blocks.keys() - plain.keys())),
+            hosts=tuple(
+                HostDid(
+                    stored=stored[h],
+                    stored_bytes=size[h],
+                    discarded=given_up[h],
+                    **outcome.hosts.get(h, {}),  # type: ignore[arg-type]
+                )
+                for h in range(width)
+            ),
             late=sum(
                 _first_line(outcome, b)[5]
                 for b in plain.values()

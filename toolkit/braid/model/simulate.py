@@ -18,7 +18,7 @@ import numpy as np
 from braid.core.cluster import GU, REFERENCE_MIPS, Costs, Host, check_cluster
 from braid.core.compaction import compact, watermarks_of
 from braid.core.cover import CoverError, CoverLedger
-from braid.core.events import BatchCommitted, RunEnded, RunStarted
+from braid.core.events import BatchCommitted, HostDid, RunEnded, RunStarted
 from braid.core.facts import Facts, Matches, Usage
 from braid.core.history import discarded, matches, planned, usage
 from braid.core.placement import Placement
@@ -76,8 +76,8 @@ def simulation(
     selectivity
         Of every pair of streams: one number, or a square of numbers by stream.
     cluster
-        The machine under every host. With it, ``host_seconds`` is the modelled time that each is
-        busy and ``seconds`` has the modelled makespan; a host that is asked for more than it has
+        The machine under every host. With it, each host's ``seconds`` are the modelled time that it
+        is busy and ``seconds`` has the modelled makespan; a host that is asked for more than it has
         time for does a smaller share of its probes, as a join that sheds load, and the results
         shrink.
     costs
@@ -88,7 +88,7 @@ def simulation(
 
     Every plan is held against the cover rule (unless the placement says that it is not complete):
     raises CoverError when one breaks it or when results stay owed. Raises ValueError when the
-    placement cannot serve that many streams. Events count as the engine does, but ``host_compared``
+    placement cannot serve that many streams. Events count as the engine does, but ``compared``
     counts the pairs of tuples that meet; results and intermediate results are expected numbers,
     rounded.
     """
@@ -304,33 +304,38 @@ class _Model:
         self.results = (self.results + float(expected.results.sum())) % 1
         width = sum(self.sizes) / len(self.sizes)
         busy = self._busy(received[0], expected) if self.cluster else np.zeros((1, hosts))
+        counts = {
+            "received": received[0],
+            "received_bytes": received[1],
+            "stored": stored[0],
+            "stored_bytes": stored[1],
+            "moved": moved[0],
+            "moved_bytes": moved[1],
+            "compared": compared,
+            "probed": probed,
+            "sent": sent,
+            "arrived": arrived,
+            "arrived_bytes": np.rint(arrived * width).astype(np.int64),
+            "results": results,
+            "seconds": busy.sum(axis=0),
+        }
+        columns = {name: each.tolist() for name, each in counts.items()}
         return BatchCommitted(
             batch=self.batch,
-            received=list(self.last),
-            total=list(self.received),
-            live=[sum(b.rows for b in now.values() if b.stream == s) for s in streams],
+            received=self.last,
+            total=self.received,
+            live=tuple(sum(b.rows for b in now.values() if b.stream == s) for s in streams),
             results=int(results.sum()),
             seconds={"modelled": float(busy.max(axis=1).sum())} if self.cluster else {},
-            blocks=[
-                [b.id, b.stream, list(b.keys), b.batch, list(b.hosts), b.rows, b.bytes]
-                for b in now.values()
-                if before.get(b.id) != b
-            ],
-            dropped=sorted(before.keys() - now.keys()),
-            host_received=received[0].tolist(),
-            host_received_bytes=received[1].tolist(),
-            host_stored=stored[0].tolist(),
-            host_stored_bytes=stored[1].tolist(),
-            host_moved=moved[0].tolist(),
-            host_moved_bytes=moved[1].tolist(),
-            host_discarded=[given_up.get(h, 0) for h in range(hosts)],
-            host_compared=compared.tolist(),
-            host_results=results.tolist(),
-            host_seconds=busy.sum(axis=0).tolist(),
-            host_probed=probed.tolist(),
-            host_sent=sent.tolist(),
-            host_arrived=arrived.tolist(),
-            host_arrived_bytes=np.rint(arrived * width).astype(np.int64).tolist(),
+            blocks=tuple(b for b in now.values() if before.get(b.id) != b),
+            dropped=tuple(sorted(before.keys() - now.keys())),
+            hosts=tuple(
+                HostDid(
+                    discarded=given_up.get(h, 0),
+                    **{name: each[h] for name, each in columns.items()},
+                )
+                for h in range(hosts)
+            ),
         )
 
     def _expected(self, plan: Plan, received: np.ndarray) -> Expected:

@@ -153,12 +153,13 @@ def outcome(events: Iterable[Any], warmup: float = 0.0) -> dict[str, float]:
 
 
 def _batch(e: BatchCommitted) -> dict[str, float]:
-    sent = sum(map(sum, (e.host_received_bytes, e.host_arrived_bytes, e.host_moved_bytes)))
+    did = e.all_hosts
+    sent = did.received_bytes + did.arrived_bytes + did.moved_bytes
     return {
         "throughput": e.results,
-        "work": sum(e.host_seconds),
+        "work": did.seconds,
         "mbits": sent * 8 / 1e6,
-        "stored": sum(e.host_stored) / max(sum(e.live), 1),
+        "stored": did.stored / max(sum(e.live), 1),
     }
 
 
@@ -169,10 +170,10 @@ def counts(events: Iterable[Any]) -> dict[str, int]:
     done = [e for e in events if isinstance(e, BatchCommitted)]
     return {
         "tuples in": sum(done[-1].total),
-        "tuples sent to hosts": sum(sum(e.host_received) for e in done),
-        "replicas stored at the end": sum(done[-1].host_stored),
-        "probes": sum(sum(e.host_probed) for e in done),
-        "intermediate results sent": sum(sum(e.host_sent) for e in done),
+        "tuples sent to hosts": sum(e.all_hosts.received for e in done),
+        "replicas stored at the end": done[-1].all_hosts.stored,
+        "probes": sum(e.all_hosts.probed for e in done),
+        "intermediate results sent": sum(e.all_hosts.sent for e in done),
         "results": sum(e.results for e in done),
     }
 

@@ -23,13 +23,14 @@ import numpy as np
 import pandas as pd
 
 from braid.core.cluster import wang_costs, wang_hosts
-from braid.core.events import BatchCommitted, RingResized
+from braid.core.events import BatchCommitted
 from braid.core.facts import Usage
 from braid.core.placement import Placement
 from braid.model.simulate import simulate
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.psp import cost
+from braid.papers.psp.events import RingResized
 from braid.papers.psp.ring import Ring
 from braid.workloads.arrivals import Arrivals
 
@@ -125,8 +126,8 @@ def breakdown(nodes: int = 4, setting: Setting = Setting()) -> pd.DataFrame:  # 
     for name, kilopixels in JOINS.items():
         costs = wang_costs(kilopixels)
         tuples = np.array([sum(b.received) for b in batches])
-        pairs = np.array([sum(b.host_compared) for b in batches])
-        sends = np.array([sum(b.host_received) + sum(b.host_arrived) for b in batches])
+        pairs = np.array([b.all_hosts.compared for b in batches])
+        sends = np.array([b.all_hosts.received + b.all_hosts.arrived for b in batches])
         parts = {
             "network": sends * 2e-3 * costs.transfer_ms,
             "join": pairs * costs.compare_us * 1e-6,
@@ -194,7 +195,7 @@ def rivals(
             rounds = setting.streams - 1
             hops = {"PSP": rounds * n / 2, "CTR": rounds, "ATR": 1}[name[:3]]
             batches = _settled(events, setting)
-            stored = float(np.mean([sum(b.host_stored) for b in batches]))
+            stored = float(np.mean([b.all_hosts.stored for b in batches]))
             rows.append(
                 (n, name, stored, _left(events, n), _busiest(batches, setting) + hops * HOP)
             )
@@ -204,10 +205,10 @@ def rivals(
 
 
 def _left(events: Iterable[Any], nodes: int) -> int:
-    left = np.zeros(nodes, dtype=np.int64)
+    left = [0] * nodes
     for b in (e for e in events if isinstance(e, BatchCommitted)):
-        left = np.where(np.array(b.host_received) > 0, b.host_stored, left)
-    return int(left.sum())
+        left = [h.stored if h.received else n for h, n in zip(b.hosts, left, strict=True)]
+    return sum(left)
 
 
 def _settled(events: Iterable[Any], setting: Setting) -> list[BatchCommitted]:
@@ -219,10 +220,8 @@ def _settled(events: Iterable[Any], setting: Setting) -> list[BatchCommitted]:
 def _work(b: BatchCommitted, setting: Setting) -> np.ndarray:
     """Seconds that each node is busy with a batch."""
     costs, node = wang_costs(JOINS[setting.join]), wang_hosts(1)[0]
-    did = zip(
-        b.host_received, b.host_arrived, b.host_sent, b.host_probed, b.host_compared, strict=True
-    )
-    return np.array([costs.busy(Usage(*counts), node) for counts in did])
+    did = (Usage(h.received, h.arrived, h.sent, h.probed, h.compared) for h in b.hosts)
+    return np.array([costs.busy(counts, node) for counts in did])
 
 
 def _busiest(batches: Sequence[BatchCommitted], setting: Setting) -> float:
@@ -351,15 +350,15 @@ def agreement(measured: Iterable[Any], simulated: Iterable[Any]) -> pd.DataFrame
     """
     sums: dict[str, Callable[[BatchCommitted], int]] = {
         "tuples in": lambda b: sum(b.received),
-        "tuples sent to nodes": lambda b: sum(b.host_received),
-        "state moved": lambda b: sum(b.host_moved),
-        "intermediate results sent": lambda b: sum(b.host_sent),
+        "tuples sent to nodes": lambda b: b.all_hosts.received,
+        "state moved": lambda b: b.all_hosts.moved,
+        "intermediate results sent": lambda b: b.all_hosts.sent,
         "results": lambda b: b.results,
     }
     both = [
         [e for e in events if isinstance(e, BatchCommitted)] for events in (measured, simulated)
     ]
     rows = [(what, *(sum(map(count, batches)) for batches in both)) for what, count in sums.items()]
-    rows.append(("state at the end", *(sum(batches[-1].host_stored) for batches in both)))
+    rows.append(("state at the end", *(batches[-1].all_hosts.stored for batches in both)))
     found = pd.DataFrame(rows, columns=["what", "measured", "modelled"])
     return found.assign(ratio=found["measured"] / found["modelled"].where(found["modelled"] > 0))

@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from braid.core.events import BatchCommitted, ChainSet
+from braid.core.events import BatchCommitted
 from braid.papers.psp import cost as ring_cost
 from braid.papers.slices.cost import node_latency, shared_ring
+from braid.papers.slices.events import ChainSet
 from braid.sharing.join import SharedJoin
 from braid.sharing.run import SharedRun
 from braid.studies.psp import Setting
@@ -111,8 +112,8 @@ def counted(events: Sequence[Any]) -> dict[str, float]:
     commits = [e for e in events if isinstance(e, BatchCommitted)]
     live = [sum(e.live) for e in commits]
     return {
-        "compared": sum(sum(e.host_compared) for e in commits),
-        "probed": sum(sum(e.host_probed) for e in commits),
+        "compared": sum(e.all_hosts.compared for e in commits),
+        "probed": sum(e.all_hosts.probed for e in commits),
         "results": sum(e.results for e in commits),
         "held_most": max(live),
         "held_mean": float(np.mean(live)),
@@ -170,8 +171,8 @@ def evenly(events: Sequence[Any]) -> pd.DataFrame:
     for e in (e for e in events if isinstance(e, BatchCommitted)):
         for id in e.dropped:
             blocks.pop(id, None)
-        blocks |= {id: (stream, batch, count) for id, stream, _, batch, _, count, _ in e.blocks}
-        hosts = len(e.host_stored)
+        blocks |= {b.id: (b.stream, b.batch, b.rows) for b in e.blocks}
+        hosts = len(e.hosts)
         held = np.zeros((len(e.live), hosts))
         for stream, batch, count in blocks.values():
             held[stream, min(int((e.batch - batch) * hosts / WINDOWS[-1]), hosts - 1)] += count
@@ -186,8 +187,8 @@ def _held(events: Sequence[Any]) -> dict[int, list[list[int]]]:
     for e in (e for e in events if isinstance(e, BatchCommitted)):
         for id in e.dropped:
             blocks.pop(id, None)
-        blocks |= {id: (stream, hosts[0], rows) for id, stream, _, _, hosts, rows, _ in e.blocks}
-        held = [[0] * len(e.host_stored) for _ in e.live]
+        blocks |= {b.id: (b.stream, b.hosts[0], b.rows) for b in e.blocks}
+        held = [[0] * len(e.hosts) for _ in e.live]
         for stream, host, rows in blocks.values():
             held[stream][host] += rows
         found[e.batch] = held

@@ -8,17 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from braid.core.events import (
-    BatchCommitted,
-    BatchPlanned,
+from braid.core.events import BatchCommitted, BatchPlanned, Copy, RunEnded, RunStarted
+from braid.core.plan import Block
+from braid.papers.theta.events import (
     MappingChanged,
     MigrationAdvanced,
     MigrationEnded,
     MigrationStarted,
-    RunEnded,
-    RunStarted,
 )
-from braid.core.plan import Block
 
 from braid_widgets.base.joined import JoinMatrix
 from braid_widgets.base.metrics import Grid, Point, Totals, point
@@ -47,7 +44,7 @@ class Scene:
     joined: JoinMatrix = field(default_factory=JoinMatrix)
     grids: dict[int, Grid] = field(default_factory=dict)
     migrating: dict[int, int] = field(default_factory=dict)
-    copies: list[list[int]] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
     moving: dict[int, Block] = field(default_factory=dict)
     owed: set[tuple[int, int]] = field(default_factory=set)
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=HISTORY))
@@ -103,8 +100,8 @@ class Scene:
 
     def _advance(self, event: MigrationAdvanced) -> None:
         self.migrating[event.group] = event.left
-        self.copies += [list(copy) for copy in event.copies]
-        self.moving |= {c[0]: self.blocks[c[0]] for c in event.copies if c[0] in self.blocks}
+        self.copies += event.copies
+        self.moving |= self._copied()
 
     def _settled(self, event: MigrationEnded) -> None:
         self.migrating.pop(event.group, None)
@@ -112,22 +109,19 @@ class Scene:
     def _commit(self, event: BatchCommitted) -> None:
         for id in event.dropped:
             self.blocks.pop(id, None)
-        for id, stream, keys, batch, hosts, rows, size in event.blocks:
-            self.blocks[id] = Block(id, stream, (keys[0], keys[1]), batch, tuple(hosts), rows, size)
+        self.blocks |= {b.id: b for b in event.blocks}
         for axis in (0, 1):
-            self.joined.cut(
-                axis, {key for block in event.blocks if block[1] == axis for key in block[2]}
-            )
-        self.moving |= {c[0]: self.blocks[c[0]] for c in self.copies if c[0] in self.blocks}
+            self.joined.cut(axis, {key for b in event.blocks if b.stream == axis for key in b.keys})
+        self.moving |= self._copied()
         if self.planned is not None and self.planned.batch == event.batch:
             self._meet(self.planned)
         self.changes += self.planned is None and not any(event.received)
-        hosts = self.start.hosts if self.start else len(event.host_stored)
+        hosts = self.start.hosts if self.start else len(event.hosts)
         migrating = bool(self.migrating or self.copies)
         now = point(
             event,
             self.grids,
-            max(hosts, len(event.host_stored)),
+            max(hosts, len(event.hosts)),
             migrating,
             self.modelled,
             self._sizes(),
@@ -135,6 +129,9 @@ class Scene:
         self.points.append(now)
         self.totals = self.totals.plus(event, now)
         self.last, self.planned = event, None
+
+    def _copied(self) -> dict[int, Block]:
+        return {c.block: self.blocks[c.block] for c in self.copies if c.block in self.blocks}
 
     def _sizes(self) -> tuple[float, float]:
         """Sizes of a tuple of streams 0 and 1: those that the placement was told, else the mean
@@ -158,20 +155,20 @@ class Scene:
         """Add the pairs of streams 0 and 1 that the plan's routes meet, and keep account of those
         that they defer.
         """
-        mine, other, hosts = [], [], []
-        for id, stream, _, _, paths, fresh, deferred in plan.routes:
-            for path in paths:
-                for hop_stream, probes in path:
-                    if stream + hop_stream != 1:
-                        continue
-                    for host, ids in probes.items():
-                        mine += [id] * len(ids)
-                        other += ids
-                        hosts += [int(host)] * len(ids)
-                        if not fresh:
-                            self.owed.difference_update((b, id) for b in ids)
-                            self.owed.difference_update((id, b) for b in ids)
-            self.owed.update((id, b) for b in deferred)
+        mine: list[int] = []
+        other: list[int] = []
+        hosts: list[int] = []
+        for route in plan.routes:
+            id, stream = route.block.id, route.block.stream
+            for hop in (hop for path in route.paths for hop in path if stream + hop.stream == 1):
+                for host, ids in hop.probes.items():
+                    mine += [id] * len(ids)
+                    other += ids
+                    hosts += [host] * len(ids)
+                    if not route.fresh:
+                        self.owed.difference_update((b, id) for b in ids)
+                        self.owed.difference_update((id, b) for b in ids)
+            self.owed.update((id, b) for b in route.deferred)
         self.owed = {
             pair for pair in self.owed if pair[0] in self.blocks and pair[1] in self.blocks
         }

@@ -84,7 +84,7 @@ def point(
     ``sizes`` are those of a tuple of R and of S, in any unit.
     """
     used = sorted(h for g in grids.values() for h in g.cells) or list(range(hosts))
-    stored = [event.host_stored[h] if h < len(event.host_stored) else 0 for h in used]
+    stored = [event.hosts[h].stored if h < len(event.hosts) else 0 for h in used]
     r, s = (*event.live, 0, 0)[:2]
     return Point(
         batch=event.batch,
@@ -99,9 +99,9 @@ def point(
         migrating=migrating,
         received=sum(event.received),
         results=event.results,
-        sent=sum(event.host_received),
-        moved=sum(event.host_moved),
-        discarded=sum(event.host_discarded),
+        sent=event.all_hosts.received,
+        moved=event.all_hosts.moved,
+        discarded=event.all_hosts.discarded,
         seconds=float("nan") if modelled else event.seconds.get("total", float("nan")),
     )
 
@@ -155,14 +155,14 @@ class Totals:
             batches=self.batches + 1,
             received=tuple(event.total),
             results=self.results + event.results,
-            sent=self.sent + sum(event.host_received),
-            sent_bytes=self.sent_bytes + sum(event.host_received_bytes),
-            stored=sum(event.host_stored),
-            stored_bytes=sum(event.host_stored_bytes),
-            moved=self.moved + sum(event.host_moved),
-            moved_bytes=self.moved_bytes + sum(event.host_moved_bytes),
-            discarded=self.discarded + sum(event.host_discarded),
-            compared=self.compared + sum(event.host_compared),
+            sent=self.sent + event.all_hosts.received,
+            sent_bytes=self.sent_bytes + event.all_hosts.received_bytes,
+            stored=event.all_hosts.stored,
+            stored_bytes=event.all_hosts.stored_bytes,
+            moved=self.moved + event.all_hosts.moved,
+            moved_bytes=self.moved_bytes + event.all_hosts.moved_bytes,
+            discarded=self.discarded + event.all_hosts.discarded,
+            compared=self.compared + event.all_hosts.compared,
             late=self.late + event.late,
             ratio_max=max(ratios, default=float("nan")),
         )

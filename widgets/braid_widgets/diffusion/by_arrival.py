@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.events import BatchPlanned, RunStarted, SegmentPlaced
+from braid.core.events import BatchPlanned, RunStarted
+from braid.papers.diffusion.events import SegmentPlaced
 
 from braid_widgets.base import colours
 from braid_widgets.base.charts import TEMPLATE, Chart
@@ -31,9 +32,9 @@ def meetings(events: Iterable[Any], streams: tuple[int, int] = (0, 1)) -> pd.Dat
     for e in events:
         if not isinstance(e, BatchPlanned):
             continue
-        for id, _, sources, _ in e.derivations:
-            arrived[id] = [batch for source in sources for batch in arrived[source]]
-        arrived |= {route[0]: [e.batch] for route in e.routes if route[5]}
+        for d in e.derivations:
+            arrived[d.block.id] = [batch for source in d.sources for batch in arrived[source]]
+        arrived |= {r.block.id: [e.batch] for r in e.routes if r.fresh}
         for stream, id, other, host in _met(e, streams):
             for a in arrived[id]:
                 found |= {
@@ -43,13 +44,11 @@ def meetings(events: Iterable[Any], streams: tuple[int, int] = (0, 1)) -> pd.Dat
 
 
 def _met(plan: BatchPlanned, streams: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
-    for id, stream, _, _, paths, _, _ in plan.routes:
-        for path in paths:
-            for other, probes in path:
-                if {stream, other} == set(streams):
-                    yield from (
-                        (stream, id, b, int(host)) for host, ids in probes.items() for b in ids
-                    )
+    for route in plan.routes:
+        stream, id = route.block.stream, route.block.id
+        for hop in (hop for path in route.paths for hop in path):
+            if {stream, hop.stream} == set(streams):
+                yield from ((stream, id, b, h) for h, ids in hop.probes.items() for b in ids)
 
 
 def axes(events: Iterable[Any]) -> tuple[int, int]:

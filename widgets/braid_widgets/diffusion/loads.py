@@ -20,10 +20,10 @@ def table(events: Iterable[Any]) -> pd.DataFrame:
     is, and ``stored`` tuples.
     """
     rows = [
-        (e.batch, host, busy, stored)
+        (e.batch, host, did.seconds, did.stored)
         for e in events
         if isinstance(e, BatchCommitted)
-        for host, (busy, stored) in enumerate(zip(e.host_seconds, e.host_stored, strict=True))
+        for host, did in enumerate(e.hosts)
     ]
     return pd.DataFrame(rows, columns=["batch", "host", "busy", "stored"])
 

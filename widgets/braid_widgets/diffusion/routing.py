@@ -7,7 +7,9 @@ from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.events import BatchPlanned, PathChosen, RunStarted
+from braid.core.events import BatchPlanned, RunStarted
+from braid.core.plan import Route
+from braid.papers.diffusion.events import PathChosen
 
 from braid_widgets.base import colours
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
@@ -16,21 +18,21 @@ from braid_widgets.base.words import origin
 COLUMNS = ["path", "hop", "stream", "host", "blocks"]
 
 
-def routes(events: Iterable[Any]) -> dict[int, list[Any]]:
-    """The routes of fresh blocks that meet anything, by block id, as BatchPlanned tells them."""
+def routes(events: Iterable[Any]) -> dict[int, Route]:
+    """The routes of fresh blocks that meet anything, by block id."""
     plans = (e for e in events if isinstance(e, BatchPlanned))
-    return {r[0]: r for plan in plans for r in plan.routes if r[5] and r[4]}
+    return {r.block.id: r for plan in plans for r in plan.routes if r.fresh and r.paths}
 
 
-def table(route: list[Any]) -> pd.DataFrame:
+def table(route: Route) -> pd.DataFrame:
     """One row for each host of each hop: ``path`` and ``hop`` count from 0, ``blocks`` is how many
     are probed there.
     """
     rows = [
-        (p, k, stream, int(host), len(ids))
-        for p, path in enumerate(route[4])
-        for k, (stream, probes) in enumerate(path)
-        for host, ids in probes.items()
+        (p, k, hop.stream, host, len(ids))
+        for p, path in enumerate(route.paths)
+        for k, hop in enumerate(path)
+        for host, ids in hop.probes.items()
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -60,7 +62,7 @@ def figure(events: Iterable[Any], block: int | None = None) -> Chart:
     ticks = ["stored on"] + [f"V<sub>{k + 1}</sub>" for k in range(hops)]
     kind = origin(start)
     title = (
-        f"Routing path of block {route[0]}, stream {start.streams[route[1]]} "
+        f"Routing path of block {route.block.id}, stream {start.streams[route.block.stream]} "
         f"({kind})<br><sub>{_note(events, route, start)}</sub>"
     )
     plot.update_layout(
@@ -88,19 +90,21 @@ def _widest(events: list[Any]) -> int:
     return max(routes([plan]).items(), key=lambda item: table(item[1])["host"].nunique())[0]
 
 
-def _note(events: list[Any], route: list[Any], start: RunStarted) -> str:
-    alone = all(len(probes) == 1 for path in route[4] for _, probes in path)
-    if len(route[4]) > 1 or alone:
-        return f"{len(route[4])} paths, each on a host of its own · dotted: stays on its host"
+def _note(events: list[Any], route: Route, start: RunStarted) -> str:
+    alone = all(len(hop.probes) == 1 for path in route.paths for hop in path)
+    if len(route.paths) > 1 or alone:
+        return f"{len(route.paths)} paths, each on a host of its own · dotted: stays on its host"
     chosen = [
         e
         for e in events
-        if isinstance(e, PathChosen) and e.stream == route[1] and e.block <= route[0]
+        if isinstance(e, PathChosen)
+        and e.stream == route.block.stream
+        and e.block <= route.block.id
     ]
     orders = (
         [
-            f"{' → '.join(start.streams[s] for s in order)}: {cost:.3g}"
-            for order, cost, _ in chosen[-1].orders
+            f"{' → '.join(start.streams[s] for s in order.streams)}: {order.overhead:.3g}"
+            for order in chosen[-1].orders
         ]
         if chosen
         else []
@@ -113,7 +117,7 @@ def _note(events: list[Any], route: list[Any], start: RunStarted) -> str:
     return f"number: blocks probed there · dotted: stays on its host{compared}"
 
 
-def _edges(route: list[Any], data: pd.DataFrame) -> list[go.Scatter]:
+def _edges(route: Route, data: pd.DataFrame) -> list[go.Scatter]:
     """From each host of a hop to each of the next; dotted where nothing travels."""
     lines: dict[str, tuple[list[float | None], list[float | None]]] = {
         "solid": ([], []),
@@ -139,8 +143,8 @@ def _edges(route: list[Any], data: pd.DataFrame) -> list[go.Scatter]:
     ]
 
 
-def _stored(route: list[Any]) -> go.Scatter:
-    hosts, shade = route[3], colours.stream(route[1])
+def _stored(route: Route) -> go.Scatter:
+    hosts, shade = route.block.hosts, colours.stream(route.block.stream)
     words = [f"stored on host {h}" for h in hosts]
     mark = dict(symbol="square", size=13, color=shade)
     return go.Scatter(
@@ -153,9 +157,7 @@ def _stored(route: list[Any]) -> go.Scatter:
     )
 
 
-def _visited(
-    data: pd.DataFrame, hop: int, streams: tuple[str, ...], route: list[Any]
-) -> go.Scatter:
+def _visited(data: pd.DataFrame, hop: int, streams: tuple[str, ...], route: Route) -> go.Scatter:
     rows = data[data.hop == hop]
     shades = [colours.stream(s) for s in rows["stream"]]
     words = [f"host {r.host}: {r.blocks} blocks of {streams[r.stream]}" for r in rows.itertuples()]

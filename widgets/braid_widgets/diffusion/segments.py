@@ -9,13 +9,8 @@ from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.events import (
-    BatchPlanned,
-    MasterSwitched,
-    RunStarted,
-    SegmentLengthTuned,
-    SegmentPlaced,
-)
+from braid.core.events import BatchPlanned, RunStarted
+from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 
 from braid_widgets.base import colours
 from braid_widgets.base.charts import TEMPLATE, Chart
@@ -43,13 +38,12 @@ def segments(events: Iterable[Any]) -> pd.DataFrame:
             continue
         if e.batch in placed:
             master, segment = placed[e.batch].master, e.batch
-        for id, _, sources, reads in e.derivations:
-            arrived[id] = [batch for source in sources for batch in arrived[source]]
-            _store(stored, map(int, reads), arrived[id], segment)
-        for id, stream, _, hosts, _, fresh, _ in e.routes:
-            if fresh:
-                arrived[id] = [(stream, e.batch, stream == master)]
-                _store(stored, hosts, arrived[id], segment)
+        for d in e.derivations:
+            arrived[d.block.id] = [batch for source in d.sources for batch in arrived[source]]
+            _store(stored, d.reads, arrived[d.block.id], segment)
+        for b in (r.block for r in e.routes if r.fresh):
+            arrived[b.id] = [(b.stream, e.batch, b.stream == master)]
+            _store(stored, b.hosts, arrived[b.id], segment)
     rows = [
         (host, stream, *stretch)
         for (host, stream), batches in sorted(stored.items())

@@ -11,15 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from braid.core.events import (
-    BatchCommitted,
-    Relocated,
-    RingResized,
-    RunStarted,
-    SlicesSet,
-    TailMoved,
-)
+from braid.core.events import BatchCommitted, RunStarted
 from braid.core.spans import text
+from braid.papers.psp.events import Relocated, RingResized, SlicesSet, TailMoved
 
 from braid_widgets.base.film import MOST, Film, pictures, script
 from braid_widgets.base.words import origin
@@ -35,8 +29,8 @@ class RingScene:
 
     start: RunStarted | None = None
     last: BatchCommitted | None = None
-    nodes: dict[int, list[int]] = field(default_factory=dict)
-    lengths: dict[int, list[int | None]] = field(default_factory=dict)
+    nodes: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    lengths: dict[int, tuple[int | None, ...]] = field(default_factory=dict)
     tails: dict[int, int | None] = field(default_factory=dict)
     blocks: dict[int, tuple[int, tuple[int, ...], int]] = field(default_factory=dict)
     moves: list[Relocated] = field(default_factory=list)
@@ -60,8 +54,8 @@ class RingScene:
     def _commit(self, event: BatchCommitted) -> None:
         for id in event.dropped:
             self.blocks.pop(id, None)
-        for id, stream, _, _, hosts, rows, _ in event.blocks:
-            self.blocks[id] = (stream, tuple(hosts), rows)
+        for b in event.blocks:
+            self.blocks[b.id] = (b.stream, b.hosts, b.rows)
         self.moves = [m for m in self.moves if m.batch == event.batch]
         self.resized = self.resized if self.resized and self.resized.batch == event.batch else None
         self.last = event
@@ -88,7 +82,7 @@ def frame(scene: RingScene) -> dict[str, Any]:
     streams, modelled = list(start.streams), start.clock == "modelled"
     used = {n for nodes in scene.nodes.values() for n in nodes} | {n for _, n in rows}
     most = max(rows.values(), default=1)
-    loads = [last.host_compared[n] if n < len(last.host_compared) else 0 for n in sorted(used)]
+    loads = [last.hosts[n].compared if n < len(last.hosts) else 0 for n in sorted(used)]
     return {
         "title": _title(scene),
         "note": _note(scene),
@@ -104,10 +98,10 @@ def frame(scene: RingScene) -> dict[str, Any]:
             for s in range(len(streams))
         ],
         "probes": last.received,
-        "partial": sum(last.host_arrived),
+        "partial": last.all_hosts.arrived,
         "moves": _moves(scene),
-        "stored": sum(last.host_stored),
-        "sent": sum(last.host_received) + sum(last.host_arrived),
+        "stored": last.all_hosts.stored,
+        "sent": last.all_hosts.received + last.all_hosts.arrived,
         "live": last.live,
         "lengths": [start.windows.get(name, "full history") for name in streams],
         "measure": f"Pairs compared in this batch ({'modelled' if modelled else 'counted'})",
@@ -146,7 +140,7 @@ def _note(scene: RingScene) -> str:
 
 def _length(scene: RingScene, stream: int, node: int) -> str:
     """How much event time a slice spans; nothing where it is not known."""
-    nodes = scene.nodes.get(stream, [])
+    nodes = scene.nodes.get(stream, ())
     length = scene.lengths[stream][nodes.index(node)] if node in nodes else None
     return "" if length is None else text(length)
 

@@ -14,16 +14,9 @@ from typing import Any
 
 import sqlglot
 import traitlets
-from braid.core.events import (
-    BatchCommitted,
-    BatchPlanned,
-    ChainFilled,
-    ChainSet,
-    QueryAdded,
-    QueryRemoved,
-    RunStarted,
-)
+from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, QueryRemoved, RunStarted
 from braid.core.spans import text
+from braid.papers.slices.events import ChainFilled, ChainSet
 
 from braid_widgets.base.film import MOST, Film, pictures, script
 from braid_widgets.base.words import origin
@@ -51,12 +44,12 @@ class ChainScene:
     start: RunStarted | None = None
     last: BatchCommitted | None = None
     queries: dict[str, QueryAdded] = field(default_factory=dict)
-    ends: dict[int, list[int]] = field(default_factory=dict)
+    ends: dict[int, tuple[int, ...]] = field(default_factory=dict)
     held: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     flows: dict[int, Flow] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
     _filled: dict[int, int] = field(default_factory=dict)
-    _sources: dict[int, list[int]] | None = None
+    _sources: dict[int, tuple[int, ...]] | None = None
     _resliced: set[int] = field(default_factory=set)
     _shown: bool = False
 
@@ -76,7 +69,7 @@ class ChainScene:
         elif isinstance(event, ChainFilled):
             self._filled |= {id: k for k, ids in enumerate(event.blocks) for id in ids}
         elif isinstance(event, BatchPlanned):
-            self._sources = {id: sources for id, _, sources, _ in event.derivations}
+            self._sources = {d.block.id: d.sources for d in event.derivations}
         elif isinstance(event, BatchCommitted):
             self._commit(event)
 
@@ -108,7 +101,7 @@ class ChainScene:
         old, rows = self.held, {id: (stream, count) for id, (stream, _, count) in self.held.items()}
         for id in event.dropped:
             rows.pop(id, None)
-        rows |= {id: (stream, count) for id, stream, _, _, _, count, _ in event.blocks}
+        rows |= {b.id: (b.stream, b.rows) for b in event.blocks}
         held = {}
         for id, (stream, count) in rows.items():
             held[id] = (
@@ -222,7 +215,7 @@ def frame(scene: ChainScene, pick: bool = False) -> dict[str, Any]:
         )
     names, streams = scene.start.streams, sorted(scene.ends)
     run = origin(scene.start)
-    done = f"{scene.last.results:,} results, {sum(scene.last.host_compared):,} pairs compared"
+    done = f"{scene.last.results:,} results, {scene.last.all_hosts.compared:,} pairs compared"
     if scene.amended:
         done = "the slices change with the next batch"
     return {

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import ipywidgets as W
 import pandas as pd
-from braid.core.events import ChainSet
+from braid.papers.slices.events import ChainSet
 
 from braid_widgets.base import inputs
 from braid_widgets.base.charts import STYLE

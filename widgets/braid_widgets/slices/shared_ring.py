@@ -12,16 +12,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from braid.core.events import (
-    BatchCommitted,
-    BatchPlanned,
-    ChainFilled,
-    ChainSet,
-    QueryAdded,
-    QueryRemoved,
-    RunStarted,
-)
+from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, QueryRemoved, RunStarted
 from braid.core.spans import text
+from braid.papers.slices.events import ChainFilled, ChainSet
 
 from braid_widgets.base.film import MOST, Film, pictures, script
 from braid_widgets.base.words import origin
@@ -77,8 +70,8 @@ class SharedScene:
         for id in event.dropped:
             self.blocks.pop(id, None)
             self.slices.pop(id, None)
-        for id, stream, _, _, hosts, rows, _ in event.blocks:
-            self.blocks[id] = (stream, hosts[0], rows)
+        for b in event.blocks:
+            self.blocks[b.id] = (b.stream, b.hosts[0], b.rows)
         self.last = event
 
     def pieces(self) -> list[Piece]:
@@ -160,8 +153,8 @@ def frame(scene: SharedScene) -> dict[str, Any]:
             _query(scene, q)
             for q in sorted(scene.queries.values(), key=lambda q: max(q.windows.values()))
         ],
-        "probed": sum(last.host_probed),
-        "sent": sum(last.host_arrived),
+        "probed": last.all_hosts.probed,
+        "sent": last.all_hosts.arrived,
     }
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import ipywidgets as W
-from braid.core.events import ChainSet
+from braid.papers.slices.events import ChainSet
 
 from braid_widgets.base import inputs
 from braid_widgets.base.launcher import Launched, Launcher, State

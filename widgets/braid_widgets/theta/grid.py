@@ -20,7 +20,7 @@ def mapping(grid: Grid, moving: bool = False) -> str:
 
 def data(scene: Scene) -> dict[str, Any]:
     """What the stage paints of the hosts: groups of cells, tuples stored by host, their mean."""
-    stored = list(scene.last.host_stored) if scene.last else []
+    stored = [h.stored for h in scene.last.hosts] if scene.last else []
     point = scene.points[-1] if scene.points else None
     mean, most = (round(point.ilf, 1), point.ilf_max) if point else (0, 0)
     hosts = max(len(stored), scene.start.hosts if scene.start else 1)

@@ -27,7 +27,7 @@ def cells(scene: Scene) -> list[Rectangle]:
     due = joined.met + owed
     share = np.divide(joined.met, due, out=np.ones_like(due), where=due > 0)
     percent = np.floor(share * 100 / STEP + 1e-9).astype(int) * STEP
-    moving = (owed > 0) | np.isin(joined.host, [c[2] for c in scene.copies])
+    moving = (owed > 0) | np.isin(joined.host, [c.target for c in scene.copies])
     code = np.where(joined.host < 0, -1, (joined.host * 101 + percent) * 2 + moving)
     code, rows = _collapsed(code, joined.cuts[0])
     columned, columns = _collapsed(code.T, joined.cuts[1])

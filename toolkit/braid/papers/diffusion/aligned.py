@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import Any
 
 from braid.core.cluster import check_cluster, check_weights
-from braid.core.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Hop, Plan, Route
+from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 from braid.papers.diffusion.overhead import overhead
 from braid.papers.diffusion.segments import Ids, Reign, Roles, Segment
 from braid.papers.diffusion.tuning import Search
@@ -201,7 +201,7 @@ class _Turn:
             self.reign = Reign(best, self.batch, master, ended[0].host)
             self.search = Search.at(self.search.length)
             self.events.append(
-                MasterSwitched(self.batch, master, best, ended[0].host, [cost[master], cost[best]])
+                MasterSwitched(self.batch, master, best, ended[0].host, (cost[master], cost[best]))
             )
 
     def _tune(self) -> None:

@@ -18,10 +18,10 @@ from random import Random
 from typing import Any
 
 from braid.core.cluster import check_cluster, check_weights
-from braid.core.events import PathChosen
 from braid.core.facts import Facts, Usage
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Plan, Route
+from braid.papers.diffusion.events import JoinOrder, PathChosen
 from braid.papers.diffusion.setcover import Sets, greedy_cover, random_cover
 from braid.papers.diffusion.table import Probes, RoutingTable
 from braid.papers.kit.balance import loads, machines, together
@@ -326,9 +326,8 @@ class _Turn:
             self.weights[host] += more
 
     def _tell(self, block: Block, way: _Way, ways: list[_Way]) -> None:
-        orders = [
-            [list(w.order), w.overhead, w.eq3] for w in (way, *(w for w in ways if w is not way))
-        ]
+        known = (way, *(w for w in ways if w is not way))
+        orders = tuple(JoinOrder(tuple(w.order), w.overhead, w.eq3) for w in known)
         hosts = sorted({h for hop in way.hops for h in hop})
-        loads = {str(h): self.weights[h] for h in hosts}
+        loads = {h: self.weights[h] for h in hosts}
         self.events.append(PathChosen(self.facts.batch, block.id, block.stream, orders, loads))

@@ -29,11 +29,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from braid.core.events import HeadMoved, Relocated, RingResized, SlicesSet, TailMoved
+from braid.core.events import Copy
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan, Route
 from braid.papers.kit.hopping import hopping_routes
+from braid.papers.psp.events import HeadMoved, Relocated, RingResized, SlicesSet, TailMoved
 from braid.papers.psp.slices import (
     Move,
     Slices,
@@ -343,7 +344,7 @@ class _Turn:
                 self.draft.drop(copied, (m.source,))
                 self.at[m.block.id] = m.target
         if moves:
-            told = [[m.block.id, m.source, m.target] for m in moves]
+            told = tuple(Copy(m.block.id, m.source, m.target) for m in moves)
             self.events.append(
                 Relocated(
                     self.facts.batch, stream, reason, told, sum(m.block.rows for m in moves), kept
@@ -362,7 +363,7 @@ class _Turn:
                 self.slices[s] = replace(new, tail=tail)
             if batch == 0 or (old.nodes, old.lengths) != (new.nodes, new.lengths):
                 bound = round(state.width(len(new.nodes))) if state.counted else None
-                self.events.append(SlicesSet(batch, s, list(new.nodes), list(new.lengths), bound))
+                self.events.append(SlicesSet(batch, s, new.nodes, new.lengths, bound))
 
     def _routes(self) -> tuple[Route, ...]:
         """One fresh block for each stream, on its head; it visits the rings of the other streams in

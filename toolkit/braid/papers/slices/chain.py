@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from braid.core.compaction import reached
-from braid.core.events import ChainFilled, ChainSet
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Derivation, Plan
@@ -27,6 +26,7 @@ from braid.core.query import MOST
 from braid.core.spans import text
 from braid.papers.kit.hopping import hopping_routes
 from braid.papers.slices.cuts import chain_cost, choose, cpu_chain, memory_chain
+from braid.papers.slices.events import ChainFilled, ChainSet, Stretch
 from braid.papers.slices.statistics import deployed, seen, statistics
 from braid.papers.theta.migration import Draft
 
@@ -236,11 +236,12 @@ class _Turn:
         self.state["nodes"] = nodes
         reason = self.state["reason"] or self.state["mode"]
         for s in self.streams:
-            nodes = [
-                [age, self._host(s, k)]
+            stretches = tuple(
+                Stretch(age, self._host(s, k))
                 for k, age in enumerate((*self.state["nodes"][s], self.windows[s][-1]))
-            ]
-            self.events.append(ChainSet(self.facts.batch, s, reason, self.state["ends"][s], nodes))
+            )
+            ends = tuple(self.state["ends"][s])
+            self.events.append(ChainSet(self.facts.batch, s, reason, ends, stretches))
 
     def _close(self, old: list[int], new: list[int]) -> bool:
         """Whether hosts would hand tuples on at about the same ages."""
@@ -291,4 +292,4 @@ class _Turn:
                 held[
                     min(reached(b, self.state["ends"][s], self.facts.watermarks[s]), len(held) - 1)
                 ].append(b.id)
-            self.events.append(ChainFilled(self.facts.batch, s, held))
+            self.events.append(ChainFilled(self.facts.batch, s, tuple(map(tuple, held))))

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from braid.core.events import MigrationAdvanced, MigrationEnded, MigrationStarted
+from braid.core.events import Copy
 from braid.core.facts import Facts
 from braid.core.plan import Block, Plan, Route
+from braid.papers.theta.events import MigrationAdvanced, MigrationEnded, MigrationStarted
 from braid.papers.theta.groups import Group, by_group, changed
 from braid.papers.theta.mapping import Decision
 from braid.papers.theta.migration import RATE, Draft, Migration, Step, advance, begin, settle
@@ -196,7 +197,7 @@ class Turn:
             self.draft, team.migration, team.group, {b.id: b for b in self.blocks[team.number]}
         )
         self.steps.append((team, step, team.migration.since))
-        copies = [[block, src, dst] for block, dst, src in step.copies]
+        copies = tuple(Copy(block, src, dst) for block, dst, src in step.copies)
         self.events.append(
             MigrationAdvanced(self.facts.batch, team.number, copies, step.moved, step.left)
         )

@@ -9,8 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from braid.core.events import MappingChanged
 from braid.core.plan import Block, Keys
+from braid.papers.theta.events import Cell, MappingChanged
 from braid.papers.theta.mapping import Mapping, decompose
 
 
@@ -115,7 +115,6 @@ def changed(
     batch: int, number: int, old: Group, new: Group, estimate: tuple[float, float]
 ) -> MappingChanged:
     """The event of a new mapping; of the first one when old and new are the same."""
-    cells = [[h, row, column] for h, (row, column) in new.cells().items()]
-    return MappingChanged(
-        batch, number, old.mapping, new.mapping, cells, [round(size) for size in estimate]
-    )
+    cells = tuple(Cell(h, row, column) for h, (row, column) in new.cells().items())
+    sizes = tuple(round(size) for size in estimate)
+    return MappingChanged(batch, number, old.mapping, new.mapping, cells, sizes)

@@ -1,0 +1,86 @@
+"""What segments on hosts have to tell: Gu 2007."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from braid.core.events import Event
+
+
+class JoinOrder(NamedTuple):
+    """A join order, the streams of the hops, with two estimates of what is sent for one tuple
+    beyond one copy of it, in tuples and intermediate results. Eq. 3 counts nothing for a host that
+    two hops in a row share; the overhead counts what that host lacks.
+    """
+
+    streams: tuple[int, ...]
+    overhead: float
+    eq3: float
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlaced(Event):
+    """A segment of the master stream begins and goes to ``host`` for ``length`` batches; Gu 2007,
+    section 3.
+
+    ``ahead``: the host was chosen before, so that slave tuples could be sent there as they came.
+    ``copied``: slave tuples that had to be copied there nevertheless.
+    """
+
+    batch: int
+    master: int
+    host: int
+    length: int
+    ahead: bool
+    copied: int
+
+
+@dataclass(frozen=True, slots=True)
+class MasterSwitched(Event):
+    """Stream ``new`` becomes the master in place of ``old``, from this batch, t_s, on; Gu 2007,
+    section 3.
+
+    ``host`` has the last segment of the old master. ``costs`` are the overheads (Eq. 2) in tuples
+    per batch with the old and with the new master.
+    """
+
+    batch: int
+    old: int
+    new: int
+    host: int
+    costs: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLengthTuned(Event):
+    """Segments that are planned from now on have ``new`` batches instead of ``old``; Gu 2007,
+    section 3.
+
+    ``cost`` was measured with the old length: the load of the busiest host for each tuple, more
+    when hosts shed work.
+    """
+
+    batch: int
+    old: int
+    new: int
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class PathChosen(Event):
+    """The routing path of a new segment, which begins with ``block``, was chosen among several join
+    orders; Gu 2007, section 4.
+
+    ``orders`` lists [[streams in the order of the hops], overhead, Eq. 3], the chosen one first.
+    Both estimate what is sent for one tuple beyond one copy of it, in tuples and intermediate
+    results; Eq. 3 counts nothing for a host that two hops in a row share, the overhead counts what
+    that host lacks. ``loads`` are the weights w_i (Eq. 1) of the hosts on the path.
+    """
+
+    batch: int
+    block: int
+    stream: int
+    orders: tuple[JoinOrder, ...]
+    loads: Mapping[int, float]

@@ -1,0 +1,42 @@
+"""What chains of state slices have to tell: Wang 2008, part I."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from braid.core.events import Event
+
+
+class Stretch(NamedTuple):
+    """The ages that a host holds: up to ``end`` (microseconds), from where the one before ends."""
+
+    end: int
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSet(Event):
+    """The chain of a stream: the ages (microseconds, rising) at which its slices end; Wang 2008,
+    chapter 7.
+
+    ``reason`` is "memory" or "cpu" (the optimum that it is), "split", "merged" or "given".
+    ``nodes`` lists [age at which it ends, host], the stretches of age that hosts hold (chapter 21).
+    """
+
+    batch: int
+    stream: int
+    reason: str
+    ends: tuple[int, ...]
+    nodes: tuple[Stretch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFilled(Event):
+    """What the slices of a stream hold as a batch begins: ``blocks`` are lists of block ids, one
+    for each slice, youngest first.
+    """
+
+    batch: int
+    stream: int
+    blocks: tuple[tuple[int, ...], ...]
