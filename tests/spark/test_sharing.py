@@ -245,7 +245,7 @@ def test_nothing_but_what_is_never_selected(spark: SparkSession, tmp_path: Path)
     never: Asked = {"never": ({"a": 60, "b": 60}, {"a": "1 = 0", "b": "b.n = NULL"})}
     run = shared(frames(spark, small), never).start(tmp_path / "run", batches="batch")
     run.awaitTermination()
-    assert [e.received for e in run.events() if isinstance(e, BatchCommitted)] == [[0, 0]] * 2
+    assert [e.received for e in run.events() if isinstance(e, BatchCommitted)] == [(0, 0)] * 2
     assert not ids(run.results("never"))
 
 

@@ -70,9 +70,8 @@ def test_slices_hold_what_the_run_stores_and_serve_queries_with_longer_windows(r
     commits = [e for e in run.events if isinstance(e, BatchCommitted)]
     pictures = chain.frames(run.events)
     for picture, commit in zip(pictures, commits, strict=True):
-        assert [
-            sum(rows for _, _, rows, _, _ in s["slices"]) for s in picture["streams"]
-        ] == list(commit.live)
+        held = (sum(rows for _, _, rows, _, _ in s["slices"]) for s in picture["streams"])
+        assert tuple(held) == commit.live
         assert all(0 <= share <= 1 for s in picture["streams"] for *_, share, _ in s["slices"])
         assert [s["came"] for s in picture["streams"]] == commit.received
     a, b = pictures[-1]["streams"]
