@@ -59,6 +59,17 @@ def _parser() -> argparse.ArgumentParser:
     report.set_defaults(command=_report)
     listing = commands.add_parser("list", help="list the notebooks and their parameters")
     listing.set_defaults(command=_list)
+    asked = commands.add_parser("inspect", help="say in words what a run did, batch by batch")
+    asked.add_argument(
+        "run", metavar="RUN", type=Path, help="a run folder, or a recording (.jsonl)"
+    )
+    question = asked.add_mutually_exclusive_group()
+    question.add_argument("--batch", metavar="N", type=int, help="the plan of a batch")
+    question.add_argument("--block", metavar="B", type=int, help="the story of a block")
+    question.add_argument(
+        "--why", metavar=("A", "B"), type=int, nargs=2, help="why two blocks met, or did not"
+    )
+    asked.set_defaults(command=_inspect)
     for command in (report, listing):
         command.add_argument(
             "--notebooks",
@@ -75,6 +86,17 @@ def _list(options: argparse.Namespace) -> int:
         print(name)
         for parameter in files.parameters(files.find(name, options.notebooks)).values():
             print(f"  {parameter}")
+    return 0
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from braid.engine.inspect import inspect
+
+    try:
+        print(inspect(options.run, options.batch, options.block, options.why))
+    except ValueError as error:
+        print(f"braid: {error}", file=sys.stderr)
+        return 2
     return 0
 
 

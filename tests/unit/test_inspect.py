@@ -1,0 +1,220 @@
+"""A run in words: what `braid inspect` says of a run that is drawn here, and of simulated ones.
+
+            batch 0        batch 1            batch 2           batch 3
+r, host 0   block 0        (0 copied to 1)    0 and 2 -> 5      (5 dropped)
+r, host 0                  block 2
+s, host 1   block 1 -> 0   block 3            block 4           block 6
+                           puts 0 off         settles (3, 0)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from braid.core import events
+from braid.core.events import BatchCommitted, BatchPlanned, HostDid, RunEnded, RunStarted
+from braid.core.plan import Block, Derivation, Hop, Route
+from braid.core.recorded import Recorded
+from braid.engine import inspect
+from braid.engine.store import Store
+from braid.model.simulate import simulate
+from braid.papers.baselines.hashing import HashPartition
+from braid.papers.psp.ring import Ring
+from braid.papers.theta.events import MigrationEnded
+from braid.papers.theta.grid import AdaptiveGrid
+from braid.reports.cli import main
+
+
+def block(id: int, stream: int, batch: int, *hosts: int, rows: int = 10) -> Block:
+    return Block(id, stream, (0, 1), batch, hosts, rows)
+
+
+def fresh(b: Block, probes: dict[int, tuple[int, ...]], *deferred: int) -> Route:
+    paths = ((Hop(1 - b.stream, probes),),) if probes else ()
+    return Route(b, paths, deferred)
+
+
+def done(batch: int, blocks: tuple[Block, ...], dropped: tuple[int, ...] = ()) -> BatchCommitted:
+    total = (10 * (batch + 1),) * 2
+    hosts = (HostDid(stored=30), HostDid(stored=20))
+    return BatchCommitted(batch, (10, 10), total, (20, 30), 7, {}, blocks, dropped, hosts)
+
+
+R0, S1, R2, S3, S4 = (block(n, s, b, h) for n, s, b, h in [(0, 0, 0, 0), (1, 1, 0, 1), (2, 0, 1, 0), (3, 1, 1, 1), (4, 1, 2, 1)])  # fmt: skip
+COPIED, R5, S6 = block(0, 0, 0, 0, 1), block(5, 0, 0, 0, rows=20), block(6, 1, 3, 1, rows=0)
+DRAWN = [
+    RunStarted(("r", "s"), "r.k = s.k", {"r": "5 seconds"}, "Drawn", {"hosts": 2}, 2, 1, 4),
+    BatchPlanned(0, (fresh(R0, {}), fresh(S1, {0: (0,)}))),
+    done(0, (R0, S1)),
+    BatchPlanned(
+        1,
+        (fresh(R2, {1: (1,)}), fresh(S3, {0: (2,)}, 0)),
+        (Derivation(COPIED, (0,), {1: 0}),),
+    ),
+    done(1, (COPIED, R2, S3)),
+    BatchPlanned(
+        2,
+        (Route(COPIED, ((Hop(1, {1: (3,)}),),), fresh=False), fresh(S4, {0: (5,)})),
+        (Derivation(R5, (0, 2), {0: 0}),),
+        {0: (0, 1), 2: (0,)},
+    ),
+    MigrationEnded(2, 0),
+    done(2, (R5, S4), (0, 2)),
+    BatchPlanned(3, (fresh(S6, {}),), (), {5: (0,)}),
+    done(3, (), (5,)),
+    RunEnded(3, "stopped"),
+]
+
+
+@pytest.fixture
+def drawn() -> Recorded:
+    return Recorded.of(DRAWN)
+
+
+def test_a_summary_says_what_is_joined_how_far_and_what_is_held(drawn: Recorded) -> None:
+    assert inspect.summary(drawn).splitlines() == [
+        "r, s joined on r.k = s.k; windows: r 5 seconds",
+        "placement: Drawn(hosts=2) on 2 hosts, measured",
+        "batches 0 to 3 committed: 40 of r and 40 of s in, 28 results",
+        "held: 3 blocks, 50 tuples; 50 with replicas, 30 on the fullest of 2 hosts",
+        "stopped",
+    ]
+
+
+def test_the_plan_of_a_batch(drawn: Recorded) -> None:
+    assert inspect.plan(drawn, 1).splitlines() == [
+        "batch 1: 10 of r, 10 of s in, 7 results",
+        "  block 0 of r, keys [0, 1), of batch 0 is copied: host 1 reads host 0",
+        "  fresh block 2 of r, keys [0, 1), of batch 1: stored on host 0",
+        "    probes s block 1 on host 1",
+        "  fresh block 3 of s, keys [0, 1), of batch 1: stored on host 1",
+        "    probes r block 2 on host 0",
+        "    puts off block 0",
+    ]
+    two = inspect.plan(drawn, 2)
+    assert "block 5 of r, keys [0, 1), of batch 0 is merged from blocks 0, 2 on host 0" in two
+    assert "settles what it owes" in two and "MigrationEnded: group 0" in two
+    assert "given up" not in two, "what is merged is no drop"
+    assert "block 5 is given up by host 0" in inspect.plan(drawn, 3)
+
+
+def test_the_story_of_a_block(drawn: Recorded) -> None:
+    assert inspect.story(drawn, 0).splitlines() == [
+        "block 0 of r, keys [0, 1), of batch 0, 10 tuples",
+        "  batch 0: fresh block 0 of r, keys [0, 1), of batch 0: stored on host 0",
+        "  batch 0: probed by block 1 on host 0",
+        "  batch 1: block 0 of r, keys [0, 1), of batch 0 is copied: host 1 reads host 0",
+        "  batch 2: merged into block 5, keys [0, 1)",
+        "  batch 2: block 0 of r, keys [0, 1), of batch 0 settles what it owes",
+        "  batch 2: probes s block 3 on host 1",
+        "  batch 2: gone from hosts 0, 1",
+    ]
+    assert inspect.story(drawn, 4).endswith("after batch 3: held on host 1")
+    assert inspect.story(drawn, 6).endswith("after batch 3: it got no tuple")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "sentence"),
+    [
+        (0, 1, "met in batch 0: block 1 probed block 0 on host 0"),
+        (1, 0, "met in batch 0: block 1 probed block 0 on host 0"),
+        (1, 3, "never met: they are of one stream, s"),
+        (3, 0, "met in batch 2: block 0 probed block 3 on host 1; the pair had been put off in batch 1 and was settled then"),
+        (5, 1, "met in batch 0: block 1 probed block 0 on host 0; block 0 is now part of block 5"),
+        (0, 4, "not met as such: block 0 became block 5 in batch 2; ask about those"),
+        (5, 6, "never met: block 5 left in batch 3, block 6 came in 3"),
+        (2, 6, "not met as such: block 2 became block 5 in batch 2; ask about those"),
+    ],
+)  # fmt: skip
+def test_why_two_blocks_met_or_did_not(drawn: Recorded, a: int, b: int, sentence: str) -> None:
+    assert sentence in [line.strip() for line in inspect.why(drawn, a, b).splitlines()[1:]]
+
+
+def test_what_is_put_off_is_owed_until_it_is_settled() -> None:
+    half = Recorded.of(DRAWN[:5])
+    assert half.owed() == [(3, 0)] and Recorded.of(DRAWN).owed() == []
+    assert "owed: 1 pairs of blocks, such as 3 and 0" in inspect.summary(half)
+    assert "not met yet: block 3 put block 0 off in batch 1; the pair is owed" in inspect.why(half, 0, 3)  # fmt: skip
+
+
+def test_blocks_without_a_common_join_key_never_meet() -> None:
+    run = Recorded.of(simulate(HashPartition(3), [(9, 9)] * 3))
+    r, s = (next(b for b in run.blocks.values() if (b.stream, b.keys) == k) for k in [(0, (0, 1)), (1, (2, 3))])  # fmt: skip
+    assert "the routing keys [0, 1) and [2, 3) have none in common" in inspect.why(run, r.id, s.id)
+
+
+def test_on_a_ring_two_old_blocks_are_visited_together() -> None:
+    run = Recorded.of(simulate(Ring(4), [(20, 20, 20)] * 12, windows=(5.0,) * 3, seed=1))
+    said = inspect.why(run, 3, 7)
+    assert "visited together in batch 3: block 11 of t went to block 3, then to block 7" in said
+    assert "then t " in inspect.plan(run, 6), "a path of two hops"
+
+
+def test_every_pair_of_a_run_with_migrations_has_an_answer() -> None:
+    """Exactly-once, read off the words: old enough blocks of different streams met once."""
+    run = Recorded.of(simulate(AdaptiveGrid(8), [(200, 20 + 60 * b) for b in range(9)], seed=1))
+    assert run.deferred and not run.owed()
+    first, second = (
+        [b for b in run.blocks.values() if b.stream == s and b.id not in run.sources]
+        for s in (0, 1)
+    )
+    for a in first:
+        for b in second:
+            direct = [m for m in run.meetings if {m.block, m.other} == {a.id, b.id}]
+            said = inspect.why(run, a.id, b.id)
+            assert len(direct) <= 1 and ("  met in batch" in said) == bool(direct), said
+            if a.batch == b.batch:
+                assert direct, "fresh together"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run folder as far as its manifests go."""
+    store = Store(tmp_path / "run")
+    store.create({})
+    for batch in range(4):
+        mine = [e for e in DRAWN if getattr(e, "batch", 0) == batch]
+        store.commit(batch, "", [], mine)
+    return store.path
+
+
+def test_a_folder_and_a_recording_say_the_same(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events.write(tmp_path / "run.jsonl", DRAWN)
+    for question in ([], ["--batch", "2"], ["--block", "0"], ["--why", "3", "0"]):
+        said = []
+        for path in (folder, tmp_path / "run.jsonl"):
+            assert main(["inspect", str(path), *question]) == 0
+            said.append(capsys.readouterr().out)
+        assert said[0] == said[1] and len(said[0].splitlines()) > 1
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        (["--batch", "9"], "there is no batch 9; this run has batches 0 to 3"),
+        (["--block", "70"], "there is no block 70; this run has had 7 blocks, 0 to 6"),
+        (["--why", "0", "70"], "there is no block 70"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_a_sentence(
+    folder: Path, question: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", str(folder), *question]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("braid: ") and sentence in error and error.count("\n") == 1
+
+
+def test_what_is_no_run_is_refused_with_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file.txt").write_text("x")
+    (tmp_path / "none.jsonl").write_text("")
+    for name in ("empty", "other", "none.jsonl", "missing"):
+        assert main(["inspect", str(tmp_path / name)]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("braid: ") and error.count("\n") == 1
