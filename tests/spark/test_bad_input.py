@@ -19,9 +19,9 @@ from braid.join import JoinRun, StreamJoin
 from braid.papers.baselines.biclique import JoinBiclique
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hashing import HashPartition
+from braid.papers.kit.local import local_routes
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid, StaticGrid
-from braid.papers.theta.routes import local_routes
 from oracle import EPOCH, files
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F

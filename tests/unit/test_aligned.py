@@ -124,19 +124,20 @@ def test_a_block_that_was_just_merged_is_not_copied_the_old_segment_goes_on():
     )
     facts = Facts(2, ("r", "s"), blocks, 10, (5, 5), (5, 5), (0, 0), (100, 100), (19, 19))
     placement = Aligned(2, 2, adaptive=False)
-    state = placement.start(2) | {
-        "reign": [0, 0, None, 0],
-        "segments": [[0, 2, 0, 0], [2, 2, 1, 0]],
-        "rates": [1.0, 1.0],
-    }
-    plan = placement.plan(facts, state | {"next_id": 9})
+    state = replace(
+        placement.start(2),
+        reign=Reign(0),
+        segments=(Segment(0, 2, 0, 0), Segment(2, 2, 1, 0)),
+        rates=(1.0, 1.0),
+    )
+    plan = placement.plan(facts, replace(state, next_id=9))
     CoverLedger(2).check(blocks, plan)
     assert (
         not plan.derivations
-        and plan.state["segments"][:2] == [[0, 3, 0, 0], [3, 1, 1, 0]]
+        and plan.state.segments[:2] == (Segment(0, 3, 0, 0), Segment(3, 1, 1, 0))
         and not plan.events
     )
-    plan = placement.plan(facts, state | {"next_id": 10})
+    plan = placement.plan(facts, replace(state, next_id=10))
     assert [(d.block.id, d.block.hosts) for d in plan.derivations] == [(9, (0, 1))]
     (placed,) = plan.events
     assert (placed.host, placed.ahead, placed.copied) == (1, True, 5)

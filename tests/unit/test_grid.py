@@ -205,7 +205,7 @@ def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
     rows = (960 * n, 480 * n)
     draft, start, blocks = moves(old, old.remap(after_it), rows)
     received, partners = defaultdict(int), defaultdict(set)
-    for block, dst, src in start.migration.pending:
+    for block, src, dst in start.migration.pending:
         assert blocks[block].stream == stream
         assert src in blocks[block].hosts
         received[dst] += blocks[block].rows
@@ -263,7 +263,7 @@ def test_jumps_of_several_steps_compose_and_move_in_one_line(before, later):
     draft, start, blocks = moves(old, new, (1600, 1600))
     line = 1 if before[0] > later[0] else 0
     cells = old.cells()
-    assert all(cells[dst][line] == cells[src][line] for _, dst, src in start.migration.pending)
+    assert all(cells[dst][line] == cells[src][line] for _, src, dst in start.migration.pending)
     moving = 0 if before[0] > later[0] else 1
     factor = max(before[0] // later[0], later[0] // before[0])
     assert start.tuples == 16 * (factor - 1) * 1600 // before[moving]
@@ -281,7 +281,7 @@ def test_growth_keeps_a_quarter_and_gives_three_away():
     draft, start, blocks = moves(old, new, (1600, 800))
     sources = {d.block.id: d.sources[0] for d in draft.derivations}
     parent = {h: old.host(row // 2, column // 2) for h, (row, column) in new.cells().items()}
-    for block, dst, src in start.migration.pending:
+    for block, src, dst in start.migration.pending:
         assert src == parent[dst] and src in blocks[sources[block]].hosts
     assert start.tuples == 12 * (1600 // 4 + 800 // 4)
 

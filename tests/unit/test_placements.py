@@ -7,7 +7,6 @@ probes which, where. Every pair of tuples must meet exactly once.
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from dataclasses import replace
@@ -15,6 +14,7 @@ from itertools import product
 
 import pytest
 from braid import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid, StaticOpt
+from braid.core.codec import again
 from braid.core.compaction import compact
 from braid.core.cover import CoverLedger
 from braid.core.facts import Facts
@@ -92,8 +92,9 @@ class Cluster:
             tuple(self.last),
         )
         plan = self.placement.plan(facts, self.state)
-        saved = json.loads(json.dumps(self.state))
-        assert saved == self.state, "the state is no plain JSON value"
+        assert type(self.state) is self.placement.State
+        saved = again(self.state, self.placement.State)
+        assert saved == self.state, "the state does not survive a file"
         assert self.placement.plan(facts, saved) == plan, "a restart would plan otherwise"
         whole = joined(kept, plan)
         self.ledger.check(blocks, whole)
@@ -254,7 +255,7 @@ def test_the_controller_counts_every_tuple_once_though_blocks_are_merged():
     for batch in arrivals([(3, 2)] * 30, placement.keys, random.Random(0)):
         before = list(cluster.received)
         cluster.run(batch)
-        r, s, dr, ds = cluster.state["groups"][0]["counts"]
+        r, s, dr, ds = cluster.state.groups[0].counts
         assert [r + dr, s + ds] == before
 
 

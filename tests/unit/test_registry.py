@@ -35,6 +35,13 @@ def test_settings_survive_a_file(kind):
         assert kind.of(stored) == placement and list(stored) == [*kind.takes()]
 
 
+@pytest.mark.parametrize("kind", OURS.values(), ids=list(OURS))
+def test_the_first_state_is_of_the_type_that_is_declared_and_survives_a_file(kind):
+    for placement in kind.examples():
+        state = placement.start(2)
+        assert type(state) is kind.State and again(state, kind.State) == state
+
+
 def test_a_name_that_is_unknown_is_refused_with_those_that_exist():
     with pytest.raises(ValueError, match="^no placement is named 'Grid'; there are: .*Ring") as e:
         Placement.by_name("Grid")

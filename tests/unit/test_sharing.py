@@ -238,7 +238,7 @@ class Shared:
             assert (rows.numpy(MARK)[keep] != 0).all()
             limit = (
                 self.purged[b.stream]
-                if b in self.before and state.policy["mode"] == "memory"
+                if b in self.before and state.policy.mode == "memory"
                 else None
             )
             assert limit is None or (b.span[1] + lives > limit).all(), (
@@ -406,7 +406,7 @@ def fed(run: Shared, batches: int, rate: int, seed: int = 5) -> list[list[int]]:
     for _ in range(batches):
         rows = [(n % 2, int(draw.integers(2)), int(draw.integers(10)), 0) for n in range(2 * rate)]
         run.batch([*rows[:-1], (1, 0, 0, 1)])
-        ends.append(run.engine.state.policy["ends"][0])
+        ends.append([*run.engine.state.policy.ends[0]])
     return ends
 
 

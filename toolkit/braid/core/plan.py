@@ -19,6 +19,9 @@ from typing import Any, Literal
 Keys = tuple[int, int]
 """Half-open range [lo, hi) of routing keys."""
 
+Ids = tuple[int, ...]
+"""Blocks, by id."""
+
 Keying = Literal["tuple", "join"]
 """What the routing key is a seeded hash of: the whole tuple, or the value that an equality joins
 on.

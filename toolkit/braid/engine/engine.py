@@ -6,13 +6,13 @@ knows a policy or Spark, and nothing in a policy knows Spark.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from braid.condition.predicate import windowed
+from braid.core.codec import again
 from braid.core.compaction import compact, watermarks_of
 from braid.core.cover import CoverError, CoverLedger
 from braid.core.events import BatchCommitted, HostDid
@@ -63,7 +63,7 @@ class Engine:
         self.alone, self.placement, self.store = spec, placement, store
         self.lateness, self.publish, self.executor = lateness, publish, executor
         self.streams = len(spec.columns)
-        self.state = store.state() or self._first(queries)
+        self.state = store.state(placement.State) or self._first(queries)
         self.serve(self.state.queries)
         owed = {(a, b) for a, b in self.state.owed}
         checked = check and placement.coverage == "exactly once"
@@ -200,7 +200,7 @@ class Engine:
             s.queries,
             s.key_counts,
         )
-        plan = self.placement.plan(facts, json.loads(json.dumps(s.policy)))
+        plan = self.placement.plan(facts, again(s.policy, self.placement.State))
         if self.ledger is not None:
             _check_tiles(plan, self.streams, self.placement.keys)
             self.ledger.check(blocks, joined(kept, plan))

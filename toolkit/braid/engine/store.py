@@ -27,7 +27,8 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from braid.core import events
+from braid.core import codec, events
+from braid.core.codec import typed
 from braid.core.facts import Matches, Usage
 from braid.core.plan import Block, Keys
 from braid.core.query import Query
@@ -81,6 +82,7 @@ class State:
             if k not in ("blocks", "slots", "usage", "matches", "queries", "key_counts")
         }
         facts = {
+            "policy": codec.plain(self.policy),
             "usage": [astuple(u) for u in self.usage],
             "matches": [[*visit, *n] for visit, n in self.matches.items()],
             "queries": [astuple(q) for q in self.queries],
@@ -185,14 +187,17 @@ class Store:
     def manifest(self, batch: int) -> dict[str, Any]:
         return dict(json.loads((self.commits / f"{batch:06d}.json").read_text()))
 
-    def state(self) -> State | None:
-        """The state after the last commit; None before the first."""
+    def state(self, policy: type = object) -> State | None:
+        """The state after the last commit; None before the first. ``policy`` is the type of the
+        placement's own state, which is left as it is stored without it.
+        """
         committed = self.committed()
         if not committed:
             return None
-        return State.from_json(
-            json.loads((self.commits / self.manifest(committed[-1])["state"]).read_text())
-        )
+        stored = (self.commits / self.manifest(committed[-1])["state"]).read_text()
+        state = State.from_json(json.loads(stored))
+        state.policy = typed(state.policy, policy, "the stored state of the placement")
+        return state
 
     def snapshot(self, state: State) -> str:
         """Write a state, which exists once a manifest names it."""

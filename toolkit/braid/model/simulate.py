@@ -7,15 +7,15 @@ copies are exact. Nothing is measured; the clock is modelled.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from braid.core.cluster import GU, REFERENCE_MIPS, Costs, Host, check_cluster
+from braid.core.codec import again, plain
 from braid.core.compaction import compact, watermarks_of
 from braid.core.cover import CoverError, CoverLedger
 from braid.core.events import BatchCommitted, HostDid, RunEnded, RunStarted
@@ -118,7 +118,7 @@ def simulation(
         costs,
         patience,
     )
-    settings = json.loads(json.dumps(asdict(placement)))  # type: ignore[call-overload]
+    settings = plain(placement)
     shown = {name: f"{w:g} seconds" for name, w in zip(names, spread, strict=True) if w is not None}
     yield RunStarted(
         names,
@@ -249,7 +249,7 @@ class _Model:
             self.usage,
             self.matches,
         )
-        plan = self.placement.plan(facts, json.loads(json.dumps(self.state)))
+        plan = self.placement.plan(facts, again(self.state, self.placement.State))
         if self.ledger is not None:
             self.ledger.check(blocks, joined(kept, plan))
         return kept, plan

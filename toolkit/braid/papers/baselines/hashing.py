@@ -10,7 +10,7 @@ from typing import Any
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan
-from braid.papers.theta.routes import local_routes
+from braid.papers.kit.local import local_routes
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,22 @@ one host and nothing hops. Time passes in batches.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from braid.core.cluster import check_cluster, check_weights
+from braid.core.draft import Draft
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
-from braid.core.plan import Block, Hop, Plan, Route
+from braid.core.plan import Block, Hop, Ids, Plan, Route
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 from braid.papers.diffusion.overhead import overhead
-from braid.papers.diffusion.segments import Ids, Reign, Roles, Segment
+from braid.papers.diffusion.segments import Reign, Roles, Segment
 from braid.papers.diffusion.tuning import Search
 from braid.papers.kit.balance import Balance, Cluster, Weights
 from braid.papers.kit.joinorder import Growth, Order
 from braid.papers.kit.pace import Pace
-from braid.papers.theta.migration import Draft
 
 GAIN = 0.2
 """The master changes when that lowers the overhead by more than this fraction."""
@@ -34,6 +34,19 @@ ROUNDS = 4
 """Hosts are chosen ahead for no more than this many segments per host; a slave that lives longer
 goes to every host.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedState:
+    """The reign (None before the first batch), the segments that have live blocks or are to come,
+    mean rates in tuples per batch, the search, and the next block id to expect.
+    """
+
+    search: Search
+    reign: Reign | None = None
+    segments: tuple[Segment, ...] = ()
+    rates: tuple[float, ...] | None = None
+    next_id: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,6 +88,7 @@ class Aligned(Placement):
     out of range and for a master that is none of the streams.
     """
 
+    State = AlignedState
     label = "ATR (aligned tuple routing)"
 
     hosts: int
@@ -100,10 +114,7 @@ class Aligned(Placement):
         check_cluster(self.cluster, self.hosts)
         check_weights(self.weights)
 
-    def start(self, streams: int) -> Any:
-        """The reign (none yet), the segments, mean rates in tuples per batch, the search, and the
-        next id to expect.
-        """
+    def start(self, streams: int) -> AlignedState:
         if streams < 2:
             raise ValueError(f"Aligned joins two streams or more; got {streams}")
         if self.master is not None and self.master not in range(streams):
@@ -111,25 +122,23 @@ class Aligned(Placement):
                 f"master is {self.master}; it must be the index of a stream, from 0 to "
                 f"{streams - 1}"
             )
-        search = list(astuple(Search.at(self.length)))
-        return {"reign": None, "segments": [], "rates": None, "search": search, "next_id": 0}
+        return AlignedState(Search.at(self.length))
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
-        return _Turn(self, facts, state).plan()
+    def plan(self, facts: Facts, state: AlignedState) -> Plan:
+        return _Planner(self, facts, state).plan()
 
 
-class _Turn:
+class _Planner:
     """One batch: elect, tune, choose hosts ahead, then place and route the fresh blocks."""
 
-    def __init__(self, settings: Aligned, facts: Facts, state: Any) -> None:
+    def __init__(self, settings: Aligned, facts: Facts, state: AlignedState) -> None:
         self.settings, self.facts, self.batch = settings, facts, facts.batch
         self.streams = range(len(facts.streams))
         self.pace = Pace.of(facts)
-        self.rates = _mean_rates(state["rates"], facts)
-        self.search = Search(*state["search"])
-        self.segments = [Segment(*s) for s in state["segments"]]
-        self.reign = Reign(*state["reign"]) if state["reign"] else Reign(self._first_master())
-        self.committed: int = state["next_id"]
+        self.rates = _mean_rates(state.rates, facts)
+        self.search, self.segments = state.search, list(state.segments)
+        self.reign = state.reign or Reign(self._first_master())
+        self.committed = state.next_id
         self.draft = Draft(facts)
         self.events: list[Any] = []
 
@@ -146,13 +155,13 @@ class _Turn:
         self._look_ahead()
         self._align()
         routes = self._routes()
-        state = {
-            "reign": list(astuple(self.reign)),
-            "segments": [[s.start, s.length, s.host, s.chosen] for s in self.segments],
-            "rates": self.rates,
-            "search": list(astuple(self.search)),
-            "next_id": self.facts.next_id + len(routes),
-        }
+        state = AlignedState(
+            self.search,
+            self.reign,
+            tuple(self.segments),
+            self.rates,
+            self.facts.next_id + len(routes),
+        )
         return Plan(
             routes,
             tuple(self.draft.derivations),
@@ -372,10 +381,10 @@ class _Turn:
         return Growth(self.facts.matches, sizes).orders(stream, 1)[0]
 
 
-def _mean_rates(rates: list[float] | None, facts: Facts) -> list[float]:
+def _mean_rates(rates: tuple[float, ...] | None, facts: Facts) -> tuple[float, ...]:
     """Mean arrival rates r_i in tuples per batch, the last batches counting most."""
     weight = 1 / min(max(facts.batch, 1), MEMORY)
-    return [
+    return tuple(
         r + weight * (n - r)
         for r, n in zip(rates or facts.last_received, facts.last_received, strict=True)
-    ]
+    )

@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import isqrt
 from random import Random
-from typing import Any
 
 from braid.core.cluster import check_cluster, check_weights
 from braid.core.facts import Facts, Usage
@@ -29,6 +28,28 @@ from braid.papers.kit.joinorder import Growth, Order
 
 KEPT = 0.75
 """The weight of earlier loads of a host beside that of the last batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment that goes on: the hosts that store it, its join order, and by hop the hosts that it
+    has used. The order is empty while it has found no path.
+    """
+
+    stored: tuple[int, ...]
+    order: Order = ()
+    hops: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatedState:
+    """``loads`` by host, averaged over batches; the ``latest`` event time of any stream; for each
+    stream the segment that goes on.
+    """
+
+    loads: tuple[float, ...]
+    segments: tuple[Segment | None, ...]
+    latest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +92,7 @@ class Coordinated(Placement):
     Raises ValueError, with one sentence, for settings out of range.
     """
 
+    State = CoordinatedState
     label = "CTR (coordinated tuple routing)"
 
     hosts: int
@@ -98,28 +120,27 @@ class Coordinated(Placement):
         check_weights(self.weights)
         check_cluster(self.cluster, self.hosts)
 
-    def start(self, streams: int) -> Any:
-        """``loads`` by host, averaged over batches; ``latest`` event time; for each stream the
-        segment that goes on.
-        """
-        return {"loads": [0.0] * self.hosts, "latest": None, "segments": [None] * streams}
+    def start(self, streams: int) -> CoordinatedState:
+        return CoordinatedState((0.0,) * self.hosts, (None,) * streams)
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
-        return _Turn(self, facts, state).plan()
+    def plan(self, facts: Facts, state: CoordinatedState) -> Plan:
+        return _Planner(self, facts, state).plan()
 
 
 def first_covers(
-    settings: Coordinated, facts: Facts, state: Any
+    settings: Coordinated, facts: Facts, state: CoordinatedState
 ) -> list[tuple[Sets, list[float], int]]:
     """The covers that a plan looks for at first, one for each stream that a segment of the first
     stream may visit first.
 
     Each is (sets, weights, wanted) as ``setcover`` takes them.
     """
-    turn = _Turn(settings, facts, state)
+    planner = _Planner(settings, facts, state)
     others = range(1, len(facts.streams))
     return [
-        (turn.table.sets[s], turn.weights, turn.table.all(s)) for s in others if turn.table.ids[s]
+        (planner.table.sets[s], planner.weights, planner.table.all(s))
+        for s in others
+        if planner.table.ids[s]
     ]
 
 
@@ -140,12 +161,12 @@ class _Way:
     hops: tuple[Probes, ...]
 
 
-class _Turn:
+class _Planner:
     """The plan of one batch. Streams go in the order of their index, so that each finds the fresh
     blocks that it must meet.
     """
 
-    def __init__(self, settings: Coordinated, facts: Facts, state: Any) -> None:
+    def __init__(self, settings: Coordinated, facts: Facts, state: CoordinatedState) -> None:
         self.settings, self.facts, self.state = settings, facts, state
         self.table = RoutingTable(len(facts.streams), facts.blocks)
         self.growth = Growth(facts.matches, self.table.rows)
@@ -160,7 +181,7 @@ class _Turn:
 
     def _seconds(self) -> float:
         """The event time that the last batch covered."""
-        before = self.state["latest"]
+        before = self.state.latest
         return (
             (self.latest - before) / 1e6
             if before is not None and self.latest is not None and self.latest > before
@@ -178,58 +199,52 @@ class _Turn:
             settings.weights,
             self.seconds,
         )
-        before = self.state["loads"]
+        before = self.state.loads
         return [KEPT * w + (1 - KEPT) * new for w, new in zip(before, now.tolist(), strict=True)]
 
     def plan(self) -> Plan:
         planned = [
-            self._route(stream, segment) for stream, segment in enumerate(self.state["segments"])
+            self._route(stream, segment) for stream, segment in enumerate(self.state.segments)
         ]
         ends = (self.facts.batch + 1) % self.settings.length == 0
-        state = {
-            "loads": [round(w, 9) for w in self.loads],
-            "latest": self.latest,
-            "segments": [None if ends else segment for _, segment in planned],
-        }
+        state = CoordinatedState(
+            tuple(round(w, 9) for w in self.loads),
+            tuple(None if ends else segment for _, segment in planned),
+            self.latest,
+        )
         return Plan(tuple(route for route, _ in planned), state=state, events=tuple(self.events))
 
-    def _route(self, stream: int, segment: Any) -> tuple[Route, Any]:
+    def _route(self, stream: int, segment: Segment | None) -> tuple[Route, Segment]:
         """The four steps of section 4: look up what must be met, choose the path, annotate it,
         enter the segment in the table.
 
         ``segment`` is what goes on from the batch before, None for a new one; a path that it could
         not have yet is chosen now.
         """
-        goes_on = segment is not None and bool(segment["order"])
-        ways = self._ways(stream, segment if goes_on else None)
+        going = segment if segment is not None and segment.order else None
+        ways = self._ways(stream, going)
         way = min(ways, key=lambda w: w.overhead, default=_Way(0.0, 0.0, (), ()))
-        stored = (
-            tuple(segment["stored"]) if segment else self._place(way.hops[0] if way.hops else ())
-        )
+        stored = segment.stored if segment else self._place(way.hops[0] if way.hops else ())
         block = Block(self.facts.next_id + stream, stream, (0, 1), self.facts.batch, stored)
-        if ways and not goes_on:
+        if ways and not going:
             self._tell(block, way, ways)
         path = tuple(
             self.table.hop(other, probes) for other, probes in zip(way.order, way.hops, strict=True)
         )
         self._spend(stream, way, stored)
         self.table.add(block, self.facts.last_received[stream])
-        used = segment["hops"] if goes_on and ways else [()] * len(way.hops)
-        hops = [sorted({*old, *new}) for old, new in zip(used, way.hops, strict=True)]
-        return Route(block, (path,) if ways else ()), {
-            "stored": list(stored),
-            "order": list(way.order),
-            "hops": hops,
-        }
+        used = going.hops if going and ways else ((),) * len(way.hops)
+        hops = tuple(tuple(sorted({*old, *new})) for old, new in zip(used, way.hops, strict=True))
+        return Route(block, (path,) if ways else ()), Segment(stored, way.order, hops)
 
-    def _ways(self, stream: int, segment: Any) -> list[_Way]:
+    def _ways(self, stream: int, segment: Segment | None) -> list[_Way]:
         """A path for each join order to compare, or for that of the segment; none while another
         stream has no live block.
         """
         if not all(ids for other, ids in enumerate(self.table.ids) if other != stream):
             return []
         if segment:
-            return [self._way(stream, tuple(segment["order"]), segment["hops"], {})]
+            return [self._way(stream, segment.order, segment.hops, {})]
         orders = self.growth.orders(stream, self.settings.orders if self.settings.optimize else 1)
         known: dict[Order, Probes] = {}
         return [self._way(stream, order, [()] * len(order), known) for order in orders]

@@ -10,9 +10,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from braid.core.plan import Block
+from braid.core.plan import Block, Ids
 
-Ids = tuple[int, ...]
 Box = tuple[int, dict[int, Ids]]
 """A host, and by stream the blocks of which it joins every combination. Boxes do not overlap."""
 

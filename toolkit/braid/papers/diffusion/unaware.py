@@ -6,15 +6,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 from braid.core.cluster import check_cluster, check_weights
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
-from braid.core.plan import Block, Hop, Plan, Route
+from braid.core.plan import Block, Hop, Ids, Plan, Route
 from braid.papers.kit.balance import Balance, Cluster, Weights
 from braid.papers.kit.pace import Pace
-from braid.papers.theta.routes import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The host of the current segment of each stream."""
+
+    hosts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class SemanticsUnaware(Placement):
     """
 
     coverage = "at most once"
+    State = Places
     label = "Semantics-unaware (loses results)"
 
     hosts: int
@@ -45,12 +51,11 @@ class SemanticsUnaware(Placement):
         check_cluster(self.cluster, self.hosts)
         check_weights(self.weights)
 
-    def start(self, streams: int) -> Any:
-        """The host of the current segment of each stream."""
-        return []
+    def start(self, streams: int) -> Places:
+        return Places()
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
-        places = state if facts.batch % self.length else self._choose(facts)
+    def plan(self, facts: Facts, state: Places) -> Plan:
+        places = state.hosts if facts.batch % self.length else self._choose(facts)
         at: dict[tuple[int, int], Ids] = {}
         for b in facts.blocks:
             at[b.stream, b.hosts[0]] = (*at.get((b.stream, b.hosts[0]), ()), b.id)
@@ -61,9 +66,9 @@ class SemanticsUnaware(Placement):
             path = tuple(Hop(s, {host: at[s, host]}) for s in others if (s, host) in at)
             routes.append(Route(block, (path,) if len(path) == len(others) else ()))
             at[stream, host] = (*at.get((stream, host), ()), block.id)
-        return Plan(tuple(routes), state=places)
+        return Plan(tuple(routes), state=Places(places))
 
-    def _choose(self, facts: Facts) -> list[int]:
+    def _choose(self, facts: Facts) -> tuple[int, ...]:
         streams, begun = (
             len(facts.streams),
             len({(b.stream, b.batch // self.length) for b in facts.blocks}),
@@ -77,4 +82,4 @@ class SemanticsUnaware(Placement):
             host = balance.lightest(chosen, places[-1] if places else facts.batch * streams - 1)
             places.append(host)
             chosen[host] += 1
-        return places
+        return tuple(places)

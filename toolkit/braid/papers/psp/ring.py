@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from braid.core.draft import Draft
 from braid.core.events import Copy
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
@@ -45,7 +46,6 @@ from braid.papers.psp.slices import (
     relocated,
     turned,
 )
-from braid.papers.theta.migration import Draft
 
 _CHOICES = {
     "form": ("basic", "interleaved", "dynamic"),
@@ -60,6 +60,20 @@ resizes nothing.
 
 _REST = 8
 """Batches between two resizes by load: a frequent relocation should be avoided (14.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RingState:
+    """The nodes in use and those wanted for the next batch, the mean load in pairs per batch, the
+    batch of the last resize, the next block id to expect, and the slice table of every stream.
+    """
+
+    nodes: int
+    wanted: int
+    slices: tuple[Slices, ...]
+    load: float = 0.0
+    resized: int = -_REST
+    next_id: int = 0
 
 
 @dataclass(frozen=True)
@@ -108,6 +122,7 @@ class Ring(Placement):
     Raises ValueError, with one sentence, for settings out of range.
     """
 
+    State = RingState
     label = "PSP (ring of state slices)"
 
     hosts: int
@@ -177,39 +192,29 @@ class Ring(Placement):
                     f"below {fewest}, the fewest nodes that there will be"
                 )
 
-    def start(self, streams: int) -> Any:
-        """The nodes in use and wanted, the mean load, the state slice table of every stream, and
-        the next block id.
-        """
+    def start(self, streams: int) -> RingState:
         if self.rings and len(self.rings) != streams:
             raise ValueError(
                 f"rings has {len(self.rings)} rings; the join has {streams} streams, and each "
                 "needs one"
             )
         rings = self.rings or (tuple(range(self.hosts)),) * streams
-        tables = [Slices(ring, (None,) * len(ring)).state() for ring in rings]
-        return {
-            "nodes": self.hosts,
-            "wanted": self.hosts,
-            "load": 0.0,
-            "resized": -_REST,
-            "next": 0,
-            "slices": tables,
-        }
+        tables = tuple(Slices(ring, (None,) * len(ring)) for ring in rings)
+        return RingState(self.hosts, self.hosts, tables)
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
-        return _Turn(self, facts, state).plan()
+    def plan(self, facts: Facts, state: RingState) -> Plan:
+        return _Planner(self, facts, state).plan()
 
 
-class _Turn:
+class _Planner:
     """The planning of one batch: what the ring knows, and where each block is probed (``at``)."""
 
-    def __init__(self, ring: Ring, facts: Facts, state: Any) -> None:
+    def __init__(self, ring: Ring, facts: Facts, state: RingState) -> None:
         self.ring, self.facts, self.before = ring, facts, state
         self.draft = Draft(facts)
         self.events: list[Any] = []
         self.streams = range(len(facts.streams))
-        self.slices = [Slices.of(s) for s in state["slices"]]
+        self.slices = list(state.slices)
         self.states = [self._state(s) for s in self.streams]
         self.at = {b.id: b.hosts[0] for b in facts.blocks}
 
@@ -229,7 +234,7 @@ class _Turn:
     def plan(self) -> Plan:
         before = tuple(self.slices)
         nodes = self._resize()
-        resized = nodes != self.before["nodes"]
+        resized = nodes != self.before.nodes
         if self.ring.form == "dynamic":
             self._turn(resized and self.ring.relocation == "aggressive")
         else:
@@ -242,14 +247,14 @@ class _Turn:
             if wanted != nodes
             else []
         )
-        state = {
-            "nodes": nodes,
-            "wanted": wanted,
-            "load": load,
-            "resized": self.facts.batch if resized else self.before["resized"],
-            "next": next(self.draft.ids),
-            "slices": [s.state() for s in self.slices],
-        }
+        state = RingState(
+            nodes,
+            wanted,
+            tuple(self.slices),
+            load,
+            self.facts.batch if resized else self.before.resized,
+            next(self.draft.ids),
+        )
         return Plan(
             routes,
             tuple(self.draft.derivations),
@@ -265,7 +270,7 @@ class _Turn:
         A change is announced one batch ahead, so that blocks can be pinned: what has just been
         merged cannot move at once.
         """
-        load = _FADING * self.before["load"] + (1 - _FADING) * sum(
+        load = _FADING * self.before.load + (1 - _FADING) * sum(
             u.compared for u in self.facts.usage
         )
         if self.ring.capacity is None:
@@ -274,12 +279,12 @@ class _Turn:
                 *(n for batch, n in self.ring.resize if batch <= self.facts.batch + 1),
             ][-1]
         needed = min(max(-(-int(load) // self.ring.capacity), self.ring.hosts), self.ring.max_hosts)
-        rested = self.facts.batch >= self.before["resized"] + _REST
+        rested = self.facts.batch >= self.before.resized + _REST
         return load, needed if rested and (needed > nodes or needed < 0.75 * nodes) else nodes
 
     def _resize(self) -> int:
         """Add or remove nodes in every stream's ring (14.2), and how many there are now."""
-        nodes, wanted = self.before["nodes"], int(self.before["wanted"])
+        nodes, wanted = self.before.nodes, self.before.wanted
         if wanted != nodes:
             aggressive = self.ring.relocation == "aggressive"
             self.slices = [
@@ -311,7 +316,7 @@ class _Turn:
             self._purge(s)
             self.slices[s], moves = aged(self.slices[s], self.states[s])
             due += [
-                m for m in moves if m.block.id not in arrived and m.block.id < self.before["next"]
+                m for m in moves if m.block.id not in arrived and m.block.id < self.before.next_id
             ]
         going: list[Move] = []
         left = self.ring.in_flight

@@ -8,9 +8,8 @@ on a block boundary: a block belongs where the middle of its event times does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
 
 from braid.core.plan import Block
 from braid.papers.psp.cost import insertions
@@ -30,14 +29,6 @@ class Slices:
     since: int | None = None
     count: int = 0
     tail: int | None = None
-
-    def state(self) -> dict[str, Any]:
-        """As a JSON value, see ``of``."""
-        return asdict(self) | {"nodes": list(self.nodes), "lengths": list(self.lengths)}
-
-    @classmethod
-    def of(cls, state: dict[str, Any]) -> Slices:
-        return cls(**state | {"nodes": tuple(state["nodes"]), "lengths": tuple(state["lengths"])})
 
     def refit(self, wanted: int, added: tuple[int, ...], aggressive: bool) -> Slices:
         """The ring without hosts numbered ``wanted`` or more, and with those added (14.2).

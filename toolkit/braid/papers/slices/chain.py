@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from braid.core.compaction import reached
+from braid.core.draft import Draft
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Derivation, Plan
@@ -27,8 +28,7 @@ from braid.core.spans import text
 from braid.papers.kit.hopping import hopping_routes
 from braid.papers.slices.cuts import chain_cost, choose, cpu_chain, memory_chain
 from braid.papers.slices.events import ChainFilled, ChainSet, Stretch
-from braid.papers.slices.statistics import deployed, seen, statistics
-from braid.papers.theta.migration import Draft
+from braid.papers.slices.statistics import Seen, deployed, statistics
 
 Mode = Literal["memory", "cpu", "auto", "given"]
 MODES = ("auto", "memory", "cpu")
@@ -40,6 +40,23 @@ _GAIN = 0.8
 """Another chain must cost less than this share of the present one, and the age at which a host
 hands on must be this much less or more, lest noise alone rebuild the chain or move state.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class ChainState:
+    """By stream, the ``ends`` of slices and the ages at which the hosts of a ring hand on
+    (``nodes``), both in microseconds, and the distinct ``windows`` that they were made for.
+
+    ``reason`` says why the ends were changed between two batches, else it is empty.
+    """
+
+    mode: Mode
+    ends: tuple[tuple[int, ...], ...]
+    nodes: tuple[tuple[int, ...], ...]
+    windows: tuple[tuple[int, ...], ...]
+    next_id: int = 0
+    seen: Seen | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,7 @@ class Chain(Placement):
         ``calibrate.measure``.
     """
 
+    State = ChainState
     label = "State slices (chain or shared ring)"
     shares = True
 
@@ -77,33 +95,23 @@ class Chain(Placement):
     def keys(self) -> int:
         return MOST
 
-    def start(self, streams: int) -> Any:
-        """By stream, the ends of slices and, by place in the ring, the ages at which hosts hand on;
-        what they were made for.
-        """
-        return {
-            "mode": self.mode,
-            "ends": [list(e) for e in self.ends] or [[] for _ in range(streams)],
-            "nodes": [[] for _ in range(streams)],
-            "windows": [[] for _ in range(streams)],
-            "next": 0,
-            "seen": None,
-            "reason": "",
-        }
+    def start(self, streams: int) -> ChainState:
+        none: tuple[tuple[int, ...], ...] = ((),) * streams
+        return ChainState(self.mode, self.ends or none, none, none)
 
-    def slices(self, state: Any) -> tuple[tuple[int, ...], ...]:
+    def slices(self, state: ChainState) -> tuple[tuple[int, ...], ...]:
         """Ages across which compaction merges nothing: ends of slices, and of what a host holds."""
         ages = tuple(
             tuple(sorted({*ends, *nodes}))
-            for ends, nodes in zip(state["ends"], state["nodes"], strict=True)
+            for ends, nodes in zip(state.ends, state.nodes, strict=True)
         )
         return ages if all(ages) else ()
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
-        return _Turn(self, facts, state).plan()
+    def plan(self, facts: Facts, state: ChainState) -> Plan:
+        return _Planner(self, facts, state).plan()
 
 
-def split(state: Any, age: int, stream: int | None = None) -> Any:
+def split(state: ChainState, age: int, stream: int | None = None) -> ChainState:
     """The state with one more end at this age (microseconds), in the chain of one stream or of all
     that reach so far (Fig. 7.4).
 
@@ -111,63 +119,62 @@ def split(state: Any, age: int, stream: int | None = None) -> Any:
     """
     chosen = [
         s
-        for s, ends in enumerate(state["ends"])
+        for s, ends in enumerate(state.ends)
         if stream in (None, s) and ends and age < ends[-1] and age not in ends
     ]
     if age <= 0 or not chosen:
         raise ValueError(
             f"no slice can be split at {text(age, exact=True)}; slices end at {_ends(state)}"
         )
-    return _with_ends(state, {s: sorted({*state["ends"][s], age}) for s in chosen}, "split")
+    return _with_ends(state, {s: tuple(sorted({*state.ends[s], age})) for s in chosen}, "split")
 
 
-def merge(state: Any, age: int, stream: int | None = None) -> Any:
+def merge(state: ChainState, age: int, stream: int | None = None) -> ChainState:
     """The state without the end at this age: the slices before and after it become one (Fig. 7.5).
 
     Raises ValueError where no two slices meet.
     """
-    chosen = [s for s, ends in enumerate(state["ends"]) if stream in (None, s) and age in ends[:-1]]
+    chosen = [s for s, ends in enumerate(state.ends) if stream in (None, s) and age in ends[:-1]]
     if not chosen:
         raise ValueError(
             f"no two slices meet at {text(age, exact=True)}; slices end at {_ends(state)}, "
             "and the last end stays"
         )
     return _with_ends(
-        state, {s: [e for e in state["ends"][s] if e != age] for s in chosen}, "merged"
+        state, {s: tuple(e for e in state.ends[s] if e != age) for s in chosen}, "merged"
     )
 
 
-def rebalance(state: Any, mode: Mode) -> Any:
+def rebalance(state: ChainState, mode: Mode) -> ChainState:
     """The state with the chain to be chosen anew in the next batch."""
-    return state | {"mode": mode, "windows": [[] for _ in state["ends"]]}
+    return replace(state, mode=mode, windows=((),) * len(state.ends))
 
 
-def _with_ends(state: Any, ends: dict[int, list[int]], reason: str) -> Any:
-    return state | {
-        "mode": "given",
-        "ends": [ends.get(s, old) for s, old in enumerate(state["ends"])],
-        "reason": reason,
-    }
+def _with_ends(state: ChainState, ends: dict[int, tuple[int, ...]], reason: str) -> ChainState:
+    changed = tuple(ends.get(s, old) for s, old in enumerate(state.ends))
+    return replace(state, mode="given", ends=changed, reason=reason)
 
 
-def _ends(state: Any) -> str:
+def _ends(state: ChainState) -> str:
     return "; ".join(
         ", ".join(text(end, exact=True) for end in ends) or "no age before the first batch"
-        for ends in state["ends"]
+        for ends in state.ends
     )
 
 
-class _Turn:
+class _Planner:
     """The planning of one batch."""
 
-    def __init__(self, chain: Chain, facts: Facts, state: Any) -> None:
-        self.chain, self.facts, self.state = chain, facts, dict(state)
-        self.before = state["ends"]
+    def __init__(self, chain: Chain, facts: Facts, state: ChainState) -> None:
+        self.chain, self.facts, self.state = chain, facts, state
+        self.before = state.ends
         self.draft = Draft(facts)
         self.streams = range(len(facts.streams))
-        self.windows = [memory_chain(q.windows[s] for q in facts.queries) for s in self.streams]
-        self.changed = [list(w) for w in self.windows] != state["windows"]
-        self.reviewing = state["seen"] is None or facts.batch >= state["seen"]["batch"] + _REVIEW
+        self.windows = tuple(
+            memory_chain(q.windows[s] for q in facts.queries) for s in self.streams
+        )
+        self.changed = self.windows != state.windows
+        self.reviewing = state.seen is None or facts.batch >= state.seen.batch + _REVIEW
         self.events: list[Any] = []
 
     def plan(self) -> Plan:
@@ -178,11 +185,7 @@ class _Turn:
         heads = [self._host(s, 0) for s in self.streams]
         routes = hopping_routes(self.facts, live, at, heads, (0, MOST), self.draft.ids)
         self._tell(live)
-        state = self.state | {
-            "windows": [list(w) for w in self.windows],
-            "next": next(self.draft.ids),
-            "reason": "",
-        }
+        state = replace(self.state, windows=self.windows, next_id=next(self.draft.ids), reason="")
         return Plan(
             routes,
             tuple(self.draft.derivations),
@@ -195,29 +198,27 @@ class _Turn:
         """The chains: as they were given, or the best for the queries, and now and then for the
         statistics, that there are.
         """
-        mode, earlier = self.state["mode"], self.state["seen"]
-        ends = []
+        mode = self.state.mode
+        ends: list[tuple[int, ...]] = []
         for s in self.streams:
-            windows, now = self.windows[s], tuple(self.state["ends"][s])
+            windows, now = self.windows[s], self.state.ends[s]
             if mode == "given":
                 ends.append((*(e for e in now if e < windows[-1]), windows[-1]))
             elif mode == "memory":
                 ends.append(windows)
             else:
                 ends.append(self._best(s, windows, now) if self.reviewing or self.changed else now)
-        self.state["ends"] = [list(e) for e in ends]
-        self.state["seen"] = seen(self.facts) if self.reviewing else earlier
+        seen = Seen.at(self.facts) if self.reviewing else self.state.seen
+        self.state = replace(self.state, ends=tuple(ends), seen=seen)
 
-    def _best(self, stream: int, windows: tuple[int, ...], now: tuple[int, ...]) -> Any:
+    def _best(self, stream: int, windows: tuple[int, ...], now: tuple[int, ...]) -> tuple[int, ...]:
         """The best chain by what was seen; the one that is there stays unless another is a good
         deal better.
         """
-        known = statistics(
-            self.facts, self.state["seen"], stream, self.windows, self.chain.overhead
-        )
+        known = statistics(self.facts, self.state.seen, stream, self.windows, self.chain.overhead)
         if known is None:
             return windows if self.changed else now
-        ends = (cpu_chain if self.state["mode"] == "cpu" else choose)(windows, known)
+        ends = (cpu_chain if self.state.mode == "cpu" else choose)(windows, known)
         better = self.changed or chain_cost(ends, windows, known) < _GAIN * chain_cost(
             now, windows, known
         )
@@ -227,23 +228,24 @@ class _Turn:
         """Share out the ages of every stream among the hosts (chapter 21), anew when the chains
         have changed or a look at the statistics tells of other shares.
         """
-        same = not self.changed and self.state["ends"] == self.before and not self.state["reason"]
+        same = not self.changed and self.state.ends == self.before and not self.state.reason
         if same and not self.reviewing:
             return
-        nodes = [deployed(self.facts, s, self.windows[s], self.chain.hosts) for s in self.streams]
-        if same and all(map(self._close, self.state["nodes"], nodes)):
+        shares = tuple(
+            deployed(self.facts, s, self.windows[s], self.chain.hosts) for s in self.streams
+        )
+        if same and all(map(self._close, self.state.nodes, shares)):
             return
-        self.state["nodes"] = nodes
-        reason = self.state["reason"] or self.state["mode"]
+        self.state = replace(self.state, nodes=shares)
+        reason = self.state.reason or self.state.mode
         for s in self.streams:
             stretches = tuple(
                 Stretch(age, self._host(s, k))
-                for k, age in enumerate((*self.state["nodes"][s], self.windows[s][-1]))
+                for k, age in enumerate((*self.state.nodes[s], self.windows[s][-1]))
             )
-            ends = tuple(self.state["ends"][s])
-            self.events.append(ChainSet(self.facts.batch, s, reason, ends, stretches))
+            self.events.append(ChainSet(self.facts.batch, s, reason, self.state.ends[s], stretches))
 
-    def _close(self, old: list[int], new: list[int]) -> bool:
+    def _close(self, old: tuple[int, ...], new: tuple[int, ...]) -> bool:
         """Whether hosts would hand tuples on at about the same ages."""
         return all(min(a, b) >= _GAIN * max(a, b) for a, b in zip(old, new, strict=True))
 
@@ -260,9 +262,9 @@ class _Turn:
         What compaction has just merged is not on disk yet for another host to read: it goes a batch
         later.
         """
-        limit, ends = self.facts.watermarks[b.stream], self.state["ends"][b.stream]
-        place = min(reached(b, self.state["nodes"][b.stream], limit), self.chain.hosts - 1)
-        target = self._host(b.stream, place) if b.id < self.state["next"] else b.hosts[0]
+        limit, ends = self.facts.watermarks[b.stream], self.state.ends[b.stream]
+        place = min(reached(b, self.state.nodes[b.stream], limit), self.chain.hosts - 1)
+        target = self._host(b.stream, place) if b.id < self.state.next_id else b.hosts[0]
         past = reached(b, ends, limit)
         first = bisect_right(self.windows[b.stream], ends[past - 1]) if past else 0
         if first > max(b.keys[0], self._floor(b.stream)):
@@ -287,9 +289,9 @@ class _Turn:
 
     def _tell(self, live: list[Block]) -> None:
         for s in self.streams:
-            held: list[list[int]] = [[] for _ in self.state["ends"][s]]
+            held: list[list[int]] = [[] for _ in self.state.ends[s]]
             for b in (b for b in live if b.stream == s):
                 held[
-                    min(reached(b, self.state["ends"][s], self.facts.watermarks[s]), len(held) - 1)
+                    min(reached(b, self.state.ends[s], self.facts.watermarks[s]), len(held) - 1)
                 ].append(b.id)
             self.events.append(ChainFilled(self.facts.batch, s, tuple(map(tuple, held))))

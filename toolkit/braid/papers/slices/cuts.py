@@ -19,9 +19,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 Chain = tuple[float, ...]
 """The ends of the slices, youngest first."""
+Age = TypeVar("Age", bound=float)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def unfiltered(
     return Statistics(rates, join, ((1.0,) * windows,) * 2, overhead, (1,) * windows)
 
 
-def memory_chain(windows: Iterable[float]) -> Chain:
+def memory_chain(windows: Iterable[Age]) -> tuple[Age, ...]:
     """Mem-Opt (section 7.1): a cut at every distinct window. Raises ValueError when there is none,
     or one is not above 0.
     """
@@ -128,11 +130,11 @@ def merge_graph(windows: Chain, statistics: Statistics) -> list[tuple[int, int, 
     ]
 
 
-def cpu_chain(windows: Chain, statistics: Statistics) -> Chain:
+def cpu_chain(windows: tuple[Age, ...], statistics: Statistics) -> tuple[Age, ...]:
     """CPU-Opt (section 7.2): the shortest path from w_0 to w_N in the merge graph; of equal ones
     that with the shortest end.
     """
-    best: list[tuple[float, Chain]] = [(0.0, ())]
+    best: list[tuple[float, tuple[Age, ...]]] = [(0.0, ())]
     for j in range(1, len(windows) + 1):
         paths = (
             (cost + edge_cost(i, j, windows, statistics), -i, chain)
@@ -155,7 +157,7 @@ def chain_memory(boundaries: Chain, windows: Chain, statistics: Statistics) -> f
     return sum(edge_memory(i, j, windows, statistics) for i, j in _edges(boundaries, windows))
 
 
-def choose(windows: Chain, statistics: Statistics, extra: float = 0.1) -> Chain:
+def choose(windows: tuple[Age, ...], statistics: Statistics, extra: float = 0.1) -> tuple[Age, ...]:
     """CPU-Opt where its state is at most (1 + extra) times that of Mem-Opt, else Mem-Opt."""
     chain = cpu_chain(windows, statistics)
     allowed = (1 + extra) * chain_memory(windows, windows, statistics)

@@ -7,7 +7,7 @@ Source: Wang 2008, sections 7.2, 7.4 and 21.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,20 +17,26 @@ from braid.papers.slices.cuts import Statistics
 Windows = Sequence[tuple[int, ...]]
 
 
-def seen(facts: Facts) -> dict[str, Any]:
-    """Where the streams are: the batch, tuples received and latest event times, by stream; a JSON
-    value.
-    """
-    return {"batch": facts.batch, "received": list(facts.received), "latest": list(facts.latest)}
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Where the streams were at a batch: by stream, tuples received and latest event times."""
+
+    batch: int
+    received: tuple[int, ...]
+    latest: tuple[int | None, ...]
+
+    @staticmethod
+    def at(facts: Facts) -> Seen:
+        return Seen(facts.batch, facts.received, facts.latest)
 
 
 def statistics(
-    facts: Facts, before: Any, stream: int, windows: Windows, overhead: float
+    facts: Facts, before: Seen | None, stream: int, windows: Windows, overhead: float
 ) -> Statistics | None:
     """What the chain of one stream costs by; None while too little is known. Unit of time: a
     microsecond.
 
-    Rates are those since ``before`` (see ``seen``), the join selectivity is that of all steps to
+    Rates are those since ``before``, the join selectivity is that of all steps to
     the stream.
     """
     rates = [_rate(facts, before, s) for s in range(len(facts.streams))]
@@ -56,7 +62,7 @@ def surviving(facts: Facts, stream: int, windows: Sequence[int]) -> tuple[float,
     )
 
 
-def deployed(facts: Facts, stream: int, windows: Sequence[int], hosts: int) -> list[int]:
+def deployed(facts: Facts, stream: int, windows: Sequence[int], hosts: int) -> tuple[int, ...]:
     """The ages at which each host but the last hands tuples on, so that each holds about as many
     (21.3). Microseconds, rising.
     """
@@ -67,15 +73,15 @@ def deployed(facts: Facts, stream: int, windows: Sequence[int], hosts: int) -> l
     ]
     sums = np.concatenate([[0.0], np.cumsum(held)])
     ages = np.interp(np.arange(1, hosts) / hosts * sums[-1], sums, (0, *windows))
-    return [int(age) for age in ages]
+    return tuple(int(age) for age in ages)
 
 
-def _rate(facts: Facts, before: Any, stream: int) -> float:
+def _rate(facts: Facts, before: Seen | None, stream: int) -> float:
     now = facts.latest[stream]
-    then = before["latest"][stream] if before else None
-    if now is None or then is None or now <= then:
+    then = before.latest[stream] if before else None
+    if before is None or now is None or then is None or now <= then:
         return 0.0
-    return (facts.received[stream] - before["received"][stream]) / (now - then)
+    return (facts.received[stream] - before.received[stream]) / (now - then)
 
 
 def _probing(

@@ -6,79 +6,81 @@ Source: Elseidy et al. 2014, Algorithms 1 to 3 and section 4.2.2.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from collections.abc import Mapping as Map
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
-from braid.core.events import Copy
+from braid.core.draft import Draft
 from braid.core.facts import Facts
 from braid.core.plan import Block, Plan, Route
 from braid.papers.theta.events import MigrationAdvanced, MigrationEnded, MigrationStarted
 from braid.papers.theta.groups import Group, by_group, changed
 from braid.papers.theta.mapping import Decision
-from braid.papers.theta.migration import RATE, Draft, Migration, Step, advance, begin, settle
+from braid.papers.theta.migration import RATE, Migration, Step, advance, begin, settle
 from braid.papers.theta.routes import routes
 
-if TYPE_CHECKING:
-    from braid.papers.theta.grid import AdaptiveGrid
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the controller goes by; see ``AdaptiveGrid``. ``keys`` is the size of its key space."""
+
+    keys: int
+    max_hosts: int
+    epsilon: float = 1.0
+    statistics: Literal["sample", "exact"] = "sample"
+    sizes: tuple[float, float] | None = None
+    warmup: int = 0
+    capacity: int | None = None
 
 
-@dataclass
-class Team:
-    """A group and what its controller remembers; ``counts`` are (|R|, |S|, |Delta R|, |Delta S|),
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """What the controller remembers of a group; ``counts`` are (|R|, |S|, |Delta R|, |Delta S|),
     scaled to all J hosts.
     """
 
-    number: int
     group: Group
     counts: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     migration: Migration | None = None
 
-    def state(self) -> dict[str, Any]:
-        """As a JSON value."""
-        move = self.migration
-        return {
-            "keys": list(self.group.keys),
-            "mapping": list(self.group.mapping),
-            "hosts": list(self.group.hosts),
-            "counts": list(self.counts),
-            "migration": move
-            and {
-                "since": move.since,
-                "pending": [list(copy) for copy in move.pending],
-                "allowance": [list(item) for item in sorted(move.allowance.items())],
-            },
-        }
 
-    @staticmethod
-    def of(number: int, state: Map[str, Any]) -> Team:
-        (lo, hi), (n, m), (r, s, dr, ds) = state["keys"], state["mapping"], state["counts"]
-        migration = None
-        if (move := state["migration"]) is not None:
-            pending = tuple((block, dst, src) for block, dst, src in move["pending"])
-            migration = Migration(
-                move["since"], pending, {h: tuples for h, tuples in move["allowance"]}
-            )
-        return Team(
-            number, Group((lo, hi), (n, m), tuple(state["hosts"])), (r, s, dr, ds), migration
-        )
+@dataclass(frozen=True, slots=True)
+class GridState:
+    """``announced``: events have given the first mappings. ``check``: a checkpoint or the end of a
+    migration has come, so that the grid may grow.
+    """
+
+    groups: tuple[GroupState, ...]
+    announced: bool = False
+    check: bool = False
 
 
-class Turn:
+@dataclass
+class Team:
+    """A group while its batch is planned; see GroupState."""
+
+    number: int
+    group: Group
+    counts: tuple[float, float, float, float]
+    migration: Migration | None
+
+    def state(self) -> GroupState:
+        return GroupState(self.group, self.counts, self.migration)
+
+
+class Controller:
     """One batch: count, go on with migrations, decide, grow, then route the fresh blocks."""
 
-    def __init__(self, grid: AdaptiveGrid, facts: Facts, state: Any) -> None:
-        self.grid, self.facts, self.draft = grid, facts, Draft(facts)
-        self.told: bool = state["told"]
-        self.check: bool = state["check"]
-        self.teams = [Team.of(k, group) for k, group in enumerate(state["groups"])]
+    def __init__(self, settings: Settings, facts: Facts, state: GridState) -> None:
+        self.settings, self.facts, self.draft = settings, facts, Draft(facts)
+        self.announced, self.check = state.announced, state.check
+        self.teams = [Team(k, g.group, g.counts, g.migration) for k, g in enumerate(state.groups)]
         self.blocks = by_group([t.group for t in self.teams], facts.blocks)
         self.events: list[Any] = []
         self.steps: list[tuple[Team, Step, int]] = []
 
     def plan(self) -> Plan:
-        if not self.told:
+        if not self.announced:
             self.events += [
                 changed(self.facts.batch, t.number, t.group, t.group, (0, 0)) for t in self.teams
             ]
@@ -86,7 +88,7 @@ class Turn:
             self._count(team)
             if team.migration is not None:
                 self._advance(team)
-            elif sum(self.facts.received) >= self.grid.warmup:
+            elif sum(self.facts.received) >= self.settings.warmup:
                 self._decide(team)
         self._grow()
         known = self.draft.live()
@@ -103,14 +105,14 @@ class Turn:
             derivations=tuple(self.draft.derivations),
             drops=self.draft.drops,
             pinned=self._pinned(fresh),
-            state={"told": True, "check": self.check, "groups": [t.state() for t in self.teams]},
+            state=GridState(tuple(t.state() for t in self.teams), True, self.check),
             events=tuple(self.events),
         )
 
     def _count(self, team: Team) -> None:
         """Algorithm 1: the fresh tuples of the last batch, from the controller's sample or all."""
         r, s = self.facts.last_received
-        if self.grid.statistics == "sample":
+        if self.settings.statistics == "sample":
             r, s = self._scaled(
                 team, (b for b in self.blocks[team.number] if b.batch == self.facts.batch - 1)
             )
@@ -126,13 +128,14 @@ class Turn:
             if team.group.part(b.stream, b.keys[0]) == 0:
                 rows[b.stream] += b.rows
         (n, m), (lo, hi) = team.group.mapping, team.group.keys
-        return rows[0] * n * self.grid.keys // (hi - lo), rows[1] * m * self.grid.keys // (hi - lo)
+        keys = self.settings.keys
+        return rows[0] * n * keys // (hi - lo), rows[1] * m * keys // (hi - lo)
 
     def _held(self, team: Team) -> tuple[int, int]:
         """|R| and |S| as held now: in full history all that was received, in a window what has not
         expired.
         """
-        if self.grid.statistics == "sample":
+        if self.settings.statistics == "sample":
             return self._scaled(team, self.blocks[team.number])
         r, s = (sum(b.rows for b in self.facts.blocks if b.stream == stream) for stream in (0, 1))
         return r, s
@@ -142,7 +145,7 @@ class Turn:
         decision = Decision(
             len(team.group.hosts),
             team.group.mapping,
-            self.grid.epsilon,
+            self.settings.epsilon,
             self._sizes(),
             *team.counts,
         )
@@ -157,8 +160,8 @@ class Turn:
     def _sizes(self) -> tuple[float, float]:
         """(tau_R, tau_S)."""
         facts = self.facts
-        if self.grid.sizes is not None:
-            return self.grid.sizes[0], self.grid.sizes[1]
+        if self.settings.sizes is not None:
+            return self.settings.sizes[0], self.settings.sizes[1]
         tau = [
             size / n if n and size else 1.0
             for n, size in zip(facts.received, facts.received_bytes, strict=True)
@@ -182,7 +185,7 @@ class Turn:
         """Tuples that migration may bring to a host of the group with each batch, if batches go on
         as the last one was.
         """
-        share = (group.keys[1] - group.keys[0]) / self.grid.keys
+        share = (group.keys[1] - group.keys[0]) / self.settings.keys
         return (
             RATE
             * share
@@ -197,9 +200,8 @@ class Turn:
             self.draft, team.migration, team.group, {b.id: b for b in self.blocks[team.number]}
         )
         self.steps.append((team, step, team.migration.since))
-        copies = tuple(Copy(block, src, dst) for block, dst, src in step.copies)
         self.events.append(
-            MigrationAdvanced(self.facts.batch, team.number, copies, step.moved, step.left)
+            MigrationAdvanced(self.facts.batch, team.number, step.copies, step.moved, step.left)
         )
         self._continue(team, step.rest)
 
@@ -223,9 +225,9 @@ class Turn:
         self.check = False
         hosts = sum(len(t.group.hosts) for t in self.teams)
         if (
-            self.grid.capacity is None
-            or hosts * 4 > self.grid.max_hosts
-            or self._fullest() * 2 <= self.grid.capacity
+            self.settings.capacity is None
+            or hosts * 4 > self.settings.max_hosts
+            or self._fullest() * 2 <= self.settings.capacity
         ):
             return
         numbers = count(hosts)
@@ -248,10 +250,10 @@ class Turn:
         born = by_group([t.group for t in self.teams], [r.block for r in fresh])
         for team, mine in zip(self.teams, born, strict=True):
             if (move := team.migration) is not None:
-                pinned.update(block for block, _, _ in move.pending)
+                pinned.update(copy.block for copy in move.pending)
                 pinned.update(
                     b.id for b in (*self.blocks[team.number], *mine) if b.batch >= move.since
                 )
-            elif self.grid.statistics == "sample":
+            elif self.settings.statistics == "sample":
                 pinned.update(b.id for b in mine if b.keys[0] == team.group.keys[0])
         return frozenset(pinned)

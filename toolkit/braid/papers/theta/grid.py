@@ -12,12 +12,12 @@ probe there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan
-from braid.papers.theta.controller import Team, Turn
+from braid.papers.theta.controller import Controller, GridState, GroupState, Settings
 from braid.papers.theta.groups import Group, by_group, changed, divide
 from braid.papers.theta.mapping import (
     Decision,
@@ -48,6 +48,13 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class StaticState:
+    """``announced``: events have given the mappings."""
+
+    announced: bool = False
+
+
 @dataclass(frozen=True)
 class StaticGrid(Placement):
     """A grid whose mapping stays: (sqrt J, sqrt J), the paper's StaticMid, or any given (n, m) with
@@ -58,6 +65,7 @@ class StaticGrid(Placement):
     cells; serves two streams.
     """
 
+    State = StaticState
     label = "StaticMid (square grid)"
 
     hosts: int
@@ -83,19 +91,19 @@ class StaticGrid(Placement):
             return [Group((0, self.hosts), (self.n, self.m), tuple(range(self.hosts)))]
         return divide(self.hosts, [square(j) for j in decompose(self.hosts)])
 
-    def start(self, streams: int) -> Any:
+    def start(self, streams: int) -> StaticState:
         _check_streams(self, streams)
-        return {"told": False}
+        return StaticState()
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
+    def plan(self, facts: Facts, state: StaticState) -> Plan:
         groups = self.groups()
         events = (
             ()
-            if state["told"]
+            if state.announced
             else tuple(changed(facts.batch, k, g, g, (0, 0)) for k, g in enumerate(groups))
         )
         made = routes(facts.batch, facts.next_id, groups, by_group(groups, facts.blocks))
-        return Plan(tuple(made), state={"told": True}, events=events)
+        return Plan(tuple(made), state=StaticState(True), events=events)
 
 
 @dataclass(frozen=True)
@@ -158,6 +166,7 @@ class AdaptiveGrid(Placement):
     Serves two streams. Raises ValueError, with one sentence, for settings out of range.
     """
 
+    State = GridState
     label = "Dynamic (adaptive grid)"
 
     hosts: int
@@ -214,28 +223,30 @@ class AdaptiveGrid(Placement):
     def keys(self) -> int:
         return self.max_hosts * FINENESS
 
-    def start(self, streams: int) -> Any:
-        """The controller's state: for each group its mapping, hosts, counts of Algorithm 2, and the
-        migration that runs.
-        """
+    def start(self, streams: int) -> GridState:
         _check_streams(self, streams)
         given = [(self.n, self.m)] if self.n is not None and self.m is not None else None
         mappings = given or [square(j) for j in decompose(self.hosts)]
         groups = divide(self.hosts, mappings, self.keys // self.hosts)
-        return {
-            "told": False,
-            "check": False,
-            "groups": [Team(k, g).state() for k, g in enumerate(groups)],
-        }
+        return GridState(tuple(GroupState(g) for g in groups))
 
-    def owes(self, state: Any) -> bool:
+    def owes(self, state: GridState) -> bool:
         """Whether a migration runs, so that results may be due that further batches, even empty
         ones, must still make.
         """
-        return any(group["migration"] is not None for group in state["groups"])
+        return any(g.migration is not None for g in state.groups)
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
-        return Turn(self, facts, state).plan()
+    def plan(self, facts: Facts, state: GridState) -> Plan:
+        settings = Settings(
+            self.keys,
+            self.max_hosts,
+            self.epsilon,
+            self.statistics,
+            self.sizes,
+            self.warmup,
+            self.capacity,
+        )
+        return Controller(settings, facts, state).plan()
 
 
 def _check_streams(grid: object, streams: int) -> None:

@@ -12,57 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Mapping as Map
-from dataclasses import dataclass, field, replace
-from itertools import count, pairwise
+from dataclasses import dataclass, field
+from itertools import pairwise
 
-from braid.core.facts import Facts
-from braid.core.plan import Block, Derivation, Hop, Keys, Plan, Route, after
+from braid.core.draft import Draft
+from braid.core.events import Copy
+from braid.core.plan import Block, Hop, Keys, Route
 from braid.papers.theta.groups import Group
-
-Copy = tuple[int, int, int]
-"""(block, to host, from host)."""
 
 RATE = 2
 """Migrated tuples that a host takes in for each new tuple it receives (Theorem 4.4)."""
 
 PIECES = 16
 """A block is cut into this many pieces at most, for each new partition that it is copied to."""
-
-
-@dataclass
-class Draft:
-    """What a plan does before its routes: derivations and drops, collected, and new ids handed
-    out.
-    """
-
-    facts: Facts
-    derivations: list[Derivation] = field(default_factory=list)
-    drops: dict[int, tuple[int, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.ids = count(self.facts.next_id)
-
-    def live(self) -> tuple[Block, ...]:
-        """The live blocks once these derivations and drops are done."""
-        return after(self.facts.blocks, Plan(derivations=tuple(self.derivations), drops=self.drops))
-
-    def cut(self, block: Block, keys: Keys, hosts: tuple[int, ...]) -> Block:
-        """The tuples of a block in a narrower range of keys, as views on hosts that have the
-        block.
-        """
-        piece = replace(block, id=next(self.ids), keys=keys, hosts=hosts, rows=0, bytes=0)
-        self.derivations.append(Derivation(piece, (block.id,), {h: h for h in hosts}))
-        return piece
-
-    def copy(self, block: Block, reads: dict[int, int]) -> Block:
-        """Replicas of a block on more hosts: ``reads`` maps each to the host it copies from."""
-        more = replace(block, hosts=tuple(sorted({*block.hosts, *reads})))
-        self.derivations.append(Derivation(more, (block.id,), reads))
-        return more
-
-    def drop(self, block: Block, hosts: Iterable[int]) -> None:
-        if gone := tuple(sorted(set(hosts) & set(block.hosts))):
-            self.drops[block.id] = gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +73,7 @@ def begin(draft: Draft, old: Group, new: Group, blocks: Iterable[Block], budget:
             stay = b.hosts if missing else target
             piece = b if len(ranges) == 1 else draft.cut(b, keys, stay)
             source = old.part(b.stream, b.keys[0])
-            pending += [(piece.id, h, places[h][b.stream][source]) for h in missing]
+            pending += [Copy(piece.id, places[h][b.stream][source], h) for h in missing]
             tuples += share * len(missing)
             discarded += share * (len(b.hosts) - len(stay))
             if piece is b:
@@ -187,21 +149,22 @@ def advance(draft: Draft, migration: Migration, group: Group, blocks: dict[int, 
     When the last batch brought no tuple at all, copies delay nothing, and all that is pending
     moves.
     """
-    pending = [p for p in migration.pending if p[0] in blocks]
+    pending = [copy for copy in migration.pending if copy.block in blocks]
     idle = not any(draft.facts.last_received)
     allowance = _filled(
-        migration, draft.facts.batch, blocks.values(), {dst for _, dst, _ in pending}
+        migration, draft.facts.batch, blocks.values(), {copy.target for copy in pending}
     )
     copies: list[Copy] = []
     rest: list[Copy] = []
-    for id, dst, src in pending:
-        if idle or blocks[id].rows <= allowance[dst]:
-            allowance[dst] -= blocks[id].rows
-            copies.append((id, dst, src))
+    for copy in pending:
+        rows = blocks[copy.block].rows
+        if idle or rows <= allowance[copy.target]:
+            allowance[copy.target] -= rows
+            copies.append(copy)
         else:
-            rest.append((id, dst, src))
-    _copy(draft, group, blocks, copies, {id for id, _, _ in rest})
-    moved, left = (sum(blocks[id].rows for id, _, _ in some) for some in (copies, rest))
+            rest.append(copy)
+    _copy(draft, group, blocks, copies, {copy.block for copy in rest})
+    moved, left = (sum(blocks[copy.block].rows for copy in some) for some in (copies, rest))
     return Step(
         Migration(migration.since, tuple(rest), allowance) if rest else None,
         tuple(copies),
@@ -225,8 +188,8 @@ def _copy(
     draft: Draft, group: Group, blocks: dict[int, Block], copies: list[Copy], waiting: set[int]
 ) -> None:
     reads: dict[int, dict[int, int]] = {}
-    for id, dst, src in copies:
-        reads.setdefault(id, {})[dst] = src
+    for copy in copies:
+        reads.setdefault(copy.block, {})[copy.target] = copy.source
     for id, where in reads.items():
         block = draft.copy(blocks[id], where)
         if id not in waiting:
@@ -250,7 +213,7 @@ def settle(step: Step, since: int, live: Map[int, Block], known: Iterable[Block]
             for h in b.hosts:
                 born[b.stream, h] = (*born.get((b.stream, h), ()), b.id)
     probes: dict[int, dict[int, tuple[int, ...]]] = {}
-    for id, dst, _ in step.copies:
+    for id, _, dst in step.copies:
         if others := born.get((1 - live[id].stream, dst)):
             probes.setdefault(id, {})[dst] = others
     return [

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from itertools import count
 
-from braid.core.facts import Facts
-from braid.core.plan import Block, Hop, Keys, Path, Route
-from braid.papers.kit.joinorder import TRIED, Growth
+from braid.core.plan import Block, Hop, Ids, Path, Route
 from braid.papers.theta.groups import Group
-
-Ids = tuple[int, ...]
 
 
 class _Shelf:
@@ -113,30 +109,3 @@ def _route(block: Block, home: _Shelf, part: int, shelves: list[_Shelf]) -> Rout
         if probes:
             paths.append((Hop(1 - block.stream, probes),))
     return Route(block, tuple(paths), deferred)
-
-
-def local_routes(facts: Facts, places: list[tuple[Keys, int]]) -> list[Route]:
-    """Routes for placements that keep each range of keys on one host, for any number of streams;
-    nothing hops.
-
-    A block meets the stored blocks of all other streams on its host and, of the fresh ones there,
-    those of a smaller stream; in the join order with the fewest intermediate results.
-    """
-    ids = count(facts.next_id)
-    streams = len(facts.streams)
-    stored: dict[tuple[int, int], Ids] = {}
-    rows = list(facts.last_received)
-    for b in facts.blocks:
-        rows[b.stream] += b.rows
-        stored[b.hosts[0], b.stream] = (*stored.get((b.hosts[0], b.stream), ()), b.id)
-    made, growth = [], Growth(facts.matches, rows)
-    for stream in range(streams):
-        others = growth.orders(stream, TRIED)[0]
-        for keys, host in places:
-            block = Block(next(ids), stream, keys, facts.batch, (host,))
-            path = tuple(Hop(s, {host: stored[host, s]}) for s in others if (host, s) in stored)
-            made.append(Route(block, (path,) if len(path) == len(others) else ()))
-        for route in made[-len(places) :]:
-            at = (route.block.hosts[0], stream)
-            stored[at] = (*stored.get(at, ()), route.block.id)
-    return made
