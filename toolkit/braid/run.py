@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
 from braid.core import events
+from braid.core.log import log
 from braid.engine.engine import Engine
 from braid.engine.spark import SparkExecutor
 from braid.engine.store import Store
@@ -43,6 +44,7 @@ class JoinRun:
         self._events: list[Any] = [*self._opening(), *store.history()]
         self._known = len(self._events)
         events.write(store.path / "events.jsonl", self._events)
+        log(self._events[:1])
         self._gate, self._turn = threading.Event(), threading.Lock()
         self._gate.set()
         self._stopping = threading.Event()
@@ -131,6 +133,7 @@ class JoinRun:
     def _publish(self, happened: list[Any]) -> None:
         events.write(self.store.path / "events.jsonl", happened, append=True)
         self._events.extend(happened)
+        log(happened)
 
     def _watch(self) -> None:
         """Wait for the end, whatever its reason, and tell it as the last event."""

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "FATAL",
+    "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
@@ -34,11 +34,11 @@ def session(name: str = "braid", cores: int | None = None, **settings: str) -> S
 
     ``cores`` worker threads (default: all); a failed task is tried four times. ``settings`` are
     Spark's, with ``_`` for ``.``. Temporary files go to one folder of the system's temporary
-    directory.
+    directory. Spark's own errors go to stderr; what Braid logs, under the logger ``braid``, is in
+    ``braid.core.log``.
     """
-    logging.getLogger("SQLQueryContextLogger").setLevel(
-        logging.CRITICAL
-    )  # refused conditions are told once, by us
+    # A refused condition is an exception that says so; Spark would also print it as JSON.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name).master(f"local[{cores or os.cpu_count()},4]")

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from logging import DEBUG, INFO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -33,6 +34,8 @@ class Event:
     """
 
     __slots__ = ()
+    level: ClassVar[int] = DEBUG
+    """At which ``core.log`` logs it."""
 
     def __init_subclass__(cls) -> None:
         known = _kinds.setdefault(cls.__name__, cls)
@@ -60,6 +63,8 @@ class RunStarted(Event):
     ``batches`` is the number of micro-batches when it is known beforehand (static input), else
     None.
     """
+
+    level = INFO
 
     streams: tuple[str, ...]
     on: str
@@ -152,6 +157,8 @@ class QueryAdded(Event):
     members came later or are no older are complete. None: all are.
     """
 
+    level = INFO
+
     batch: int
     name: str
     bit: int
@@ -162,6 +169,10 @@ class QueryAdded(Event):
 
 @dataclass(frozen=True, slots=True)
 class QueryRemoved(Event):
+    """A shared run no longer serves a query, from the next batch on."""
+
+    level = INFO
+
     batch: int
     name: str
 
@@ -169,6 +180,8 @@ class QueryRemoved(Event):
 @dataclass(frozen=True, slots=True)
 class RunEnded(Event):
     """``reason`` is "completed", "stopped" or "failed"; ``error`` is empty unless it failed."""
+
+    level = INFO
 
     batch: int
     reason: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from logging import INFO
 from typing import NamedTuple
 
 from braid.core.events import Event
@@ -46,6 +47,8 @@ class MasterSwitched(Event):
     per batch with the old and with the new master.
     """
 
+    level = INFO
+
     batch: int
     old: int
     new: int
@@ -61,6 +64,8 @@ class SegmentLengthTuned(Event):
     ``cost`` was measured with the old length: the load of the busiest host for each tuple, more
     when hosts shed work.
     """
+
+    level = INFO
 
     batch: int
     old: int

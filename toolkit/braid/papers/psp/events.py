@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from logging import INFO
 
 from braid.core.events import Copy, Event
 
@@ -68,6 +69,8 @@ class RingResized(Event):
     """The ring goes from ``old`` to ``new`` nodes; ``reason`` is "scheduled" or "load". Wang 2008,
     section 14.2.
     """
+
+    level = INFO
 
     batch: int
     old: int

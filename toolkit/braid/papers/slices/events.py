@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from logging import INFO
 from typing import NamedTuple
 
 from braid.core.events import Event
@@ -23,6 +24,8 @@ class ChainSet(Event):
     ``reason`` is "memory" or "cpu" (the optimum that it is), "split", "merged" or "given".
     ``nodes`` lists [age at which it ends, host], the stretches of age that hosts hold (chapter 21).
     """
+
+    level = INFO
 
     batch: int
     stream: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from logging import INFO
 from typing import NamedTuple
 
 from braid.core.events import Copy, Event
@@ -23,6 +24,8 @@ class MappingChanged(Event):
     ``cells`` lists [host, row, column] of the group under the new mapping.
     """
 
+    level = INFO
+
     batch: int
     group: int
     before: tuple[int, int]
@@ -37,6 +40,8 @@ class MigrationStarted(Event):
     """Blocks start to be exchanged: ``tuples`` to copy in all, over all hosts; ``discarded`` tuples
     given up at once.
     """
+
+    level = INFO
 
     batch: int
     group: int
@@ -59,5 +64,9 @@ class MigrationAdvanced(Event):
 
 @dataclass(frozen=True, slots=True)
 class MigrationEnded(Event):
+    """All blocks of a group are where its mapping has them."""
+
+    level = INFO
+
     batch: int
     group: int

@@ -1,0 +1,40 @@
+"""What is logged, and at which level."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from braid.core.events import RunEnded
+from braid.core.log import log
+from braid.papers.theta.events import MigrationEnded, MigrationStarted
+from unit.scripted import committed
+
+
+def test_changes_are_information_and_a_failure_is_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    happened = [
+        MigrationStarted(3, 0, 40, 5),
+        MigrationEnded(4, 0),
+        RunEnded(5, "completed", ""),
+        RunEnded(5, "failed", "OSError: full"),
+    ]
+    with caplog.at_level(logging.DEBUG, "braid"):
+        log(happened)
+    assert [(r.levelname, r.message) for r in caplog.records] == [
+        ("INFO", "MigrationStarted: batch 3, group 0, tuples 40, discarded 5"),
+        ("INFO", "MigrationEnded: batch 4, group 0"),
+        ("INFO", "RunEnded: batch 5, reason 'completed', error ''"),
+        ("ERROR", "RunEnded: batch 5, reason 'failed', error 'OSError: full'"),
+    ]
+
+
+def test_batches_are_for_debugging_only(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "braid"):
+        log([committed(0)])
+    assert not caplog.records
+    with caplog.at_level(logging.DEBUG, "braid"):
+        log([committed(0)])
+    assert caplog.records[0].levelname == "DEBUG"
+    assert caplog.records[0].message.startswith("BatchCommitted: batch 0, ")

@@ -1,0 +1,36 @@
+"""What Braid logs, under the logger ``braid``: the events of a run, as they happen.
+
+A run's start, end and every change of its plan (a migration, a switch, a query that comes or goes)
+are INFO, batches are DEBUG, a run that failed is an ERROR. See them with
+``logging.basicConfig(); logging.getLogger("braid").setLevel("INFO")``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import fields
+
+from braid.core.events import Event, RunEnded
+
+LOGGER = logging.getLogger("braid")
+
+
+def log(happened: Iterable[Event]) -> None:
+    """Log what happened, each event at its level."""
+    for event in happened:
+        failed = isinstance(event, RunEnded) and event.reason == "failed"
+        level = logging.ERROR if failed else event.level
+        if LOGGER.isEnabledFor(level):
+            LOGGER.log(level, sentence(event))
+
+
+def sentence(event: Event) -> str:
+    """The kind of an event and its plain values.
+
+    >>> sentence(RunEnded(7, "failed", "OSError: no space left"))
+    "RunEnded: batch 7, reason 'failed', error 'OSError: no space left'"
+    """
+    values = [(f.name, getattr(event, f.name)) for f in fields(event)]  # type: ignore[arg-type]
+    plain = ", ".join(f"{name} {value!r}" for name, value in values if isinstance(value, int | str))
+    return f"{type(event).__name__}: {plain}"
