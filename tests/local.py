@@ -79,7 +79,7 @@ class LocalRun:
 
     def __init__(self, join: StreamJoin) -> None:
         self.join = join
-        whole, where = join.union(join.streams)
+        whole, where = join.setup.union(join.streams)
         self.rows = whole.toArrow().combine_chunks().to_batches()[0]
         stream = self.rows.column("__stream").to_numpy()
         slots = [
@@ -113,10 +113,10 @@ class LocalRun:
         join = self.join
         columns = tuple(tuple(c for c in f.columns if c != "batch") for f in join.streams.values())
         spec = JoinSpec(
-            join.predicate,
+            join.setup.predicate,
             columns,
             self.where,
-            tuple(join._micros),
+            join.setup.limits,
             str(folder),
             min(2, placement.hosts),
         )
@@ -124,8 +124,8 @@ class LocalRun:
             spec,
             placement,
             Store(folder),
-            join._lateness,
-            join.check,
+            join.setup.slack,
+            join.setup.check,
             happened.extend,
             SparkExecutor(),
         )

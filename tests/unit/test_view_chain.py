@@ -302,7 +302,7 @@ class Run:
 
     def __init__(self, events, queries):
         self._events, self.queries, self.asked = events, list(queries), []
-        self.join = SimpleNamespace(streams=dict.fromkeys("rs"), query=self.query)
+        self.setup = SimpleNamespace(streams=dict.fromkeys("rs"), query=self.query)
 
     def query(self, name, windows, where, on, streams):
         if "r.none" in str(where):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time as clock
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pandas as pd
@@ -19,9 +19,7 @@ from braid.engine.engine import Engine
 from braid.engine.spark import SparkExecutor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
-
-if TYPE_CHECKING:
-    from braid.join import StreamJoin
+from braid.setup import Setup
 
 
 class JoinRun:
@@ -34,13 +32,13 @@ class JoinRun:
 
     def __init__(
         self,
-        join: StreamJoin,
+        setup: Setup,
         store: Store,
         query: Mapping[str, Any],
         pace: float,
         trigger: Mapping[str, Any],
     ) -> None:
-        self.join, self.store, self._settings = join, store, query
+        self.setup, self.store, self._settings = setup, store, query
         self._events: list[Any] = [*self._opening(), *store.history()]
         self._known = len(self._events)
         events.write(store.path / "events.jsonl", self._events)
@@ -52,22 +50,22 @@ class JoinRun:
         self._over = False
         self._pace, self._next_turn = pace, 0.0
         self._began = clock.monotonic()
-        sources = join.sources(store)
+        sources = setup.sources(store)
         columns = tuple(tuple(f.columns) for f in sources.values())
-        frame, where = join.union(sources)
+        frame, where = setup.union(sources)
         spec = JoinSpec(
-            join.predicate, columns, where, tuple(join._micros), str(store.path), join.partitions
+            setup.predicate, columns, where, setup.limits, str(store.path), setup.partitions
         )
         self._schema = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
         self._engine = Engine(
             spec,
-            join.placement,
+            setup.placement,
             store,
-            join._lateness,
-            join.check,
+            setup.slack,
+            setup.check,
             self._publish,
             SparkExecutor(),
-            join.queries,
+            setup.queries,
         )
         self._done_before = self._engine.state.epoch + 1
         self._spark_query = self._launch(frame, trigger)
@@ -85,7 +83,7 @@ class JoinRun:
 
     def _opening(self) -> list[Any]:
         """The events that come before those of the first batch."""
-        j = self.join
+        j = self.setup
         started = events.RunStarted(
             tuple(j.streams),
             j.on,
@@ -126,9 +124,9 @@ class JoinRun:
                 raise RuntimeError(f"the batch was broken off by {type(error).__name__}") from error
 
     def _nothing(self) -> DataFrame:
-        spark = self.join.spark
+        spark = self.setup.spark
         empty = {f.name: spark.createDataFrame([], f.dataType) for f in self._schema.fields}  # type: ignore[type-var]
-        return self.join.union(empty)[0]
+        return self.setup.union(empty)[0]
 
     def _publish(self, happened: list[Any]) -> None:
         events.write(self.store.path / "events.jsonl", happened, append=True)
@@ -233,7 +231,7 @@ class JoinRun:
     def results(self) -> DataFrame:
         """The committed results: one struct column per alias, so that "l.l_orderkey" selects."""
         files = self.store.result_files()
-        spark = self.join.spark
+        spark = self.setup.spark
         return (
             spark.read.schema(self._schema).parquet(*files)
             if files

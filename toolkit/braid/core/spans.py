@@ -63,6 +63,12 @@ def micros(span: Span, what: str, zero: bool = False) -> int:
     return found
 
 
+def written(span: Span, what: str, zero: bool = False) -> str:
+    """A span as text: as it was typed, or one that ``micros`` reads as the same; raises as it."""
+    found = micros(span, what, zero)
+    return span if isinstance(span, str) else text(found, exact=True)
+
+
 def _of_delta(span: timedelta) -> int:
     return span // timedelta(microseconds=1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -15,16 +15,14 @@ from braid.core.columns import QUERIES
 from braid.core.compaction import watermarks_of
 from braid.core.events import QueryAdded, QueryRemoved
 from braid.core.query import Query
-from braid.core.spans import micros
+from braid.core.spans import Span, micros
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import MODES
 from braid.run import JoinRun
 from braid.sharing.changes import Queries, entered, left
 from braid.sharing.marks import latest, marked
 from braid.sharing.remark import remark, work
-
-if TYPE_CHECKING:
-    from braid.sharing.join import SharedJoin
+from braid.sharing.setup import SharedSetup
 
 
 class SharedRun(JoinRun):
@@ -32,14 +30,14 @@ class SharedRun(JoinRun):
     has been changed is committed when a method returns, and is there after a restart.
     """
 
-    join: SharedJoin
+    setup: SharedSetup
 
     def _opening(self) -> list[Any]:
-        return [*super()._opening(), *(self._told(q, -1) for q in self.join.queries)]
+        return [*super()._opening(), *(self._told(q, -1) for q in self.setup.queries)]
 
     def _told(self, q: Query, batch: int) -> QueryAdded:
         windows, where, since = (
-            dict(zip(self.join.streams, each, strict=True))
+            dict(zip(self.setup.streams, each, strict=True))
             for each in (q.windows, q.where, q.complete)
         )
         return QueryAdded(batch, q.name, q.bit, windows, where, since)
@@ -74,7 +72,7 @@ class SharedRun(JoinRun):
             known = dict.fromkeys(e.name for e in self.events() if isinstance(e, QueryAdded))
             raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}")
         spark, schema = (
-            self.join.spark,
+            self.setup.spark,
             T.StructType([*self._schema.fields, T.StructField(QUERIES, T.LongType())]),
         )
         parts = [spark.createDataFrame([], self._schema)]
@@ -87,7 +85,7 @@ class SharedRun(JoinRun):
 
     def _order(self) -> list[Column]:
         batch = F.regexp_extract(F.col("_metadata.file_name"), r"^(\d+)", 1).cast("int")
-        return [batch, F.greatest(*(F.col(f"{a}.{self.join.time}") for a in self.join.streams))]
+        return [batch, F.greatest(*(F.col(f"{a}.{self.setup.time}") for a in self.setup.streams))]
 
     def _spans(self, name: str) -> list[tuple[int, int, int | None]]:
         """When a query was served: its bit, the first batch, and the batch that was no longer its
@@ -104,7 +102,7 @@ class SharedRun(JoinRun):
     def add(
         self,
         name: str,
-        windows: str | Mapping[str, str],
+        windows: Span | Mapping[str, Span],
         where: Mapping[str, str] | None = None,
         on: str | None = None,
         streams: Sequence[str] | None = None,
@@ -132,7 +130,7 @@ class SharedRun(JoinRun):
         changed then.
         """
         with self._turn:
-            state, new = self._engine.state, self.join.query(name, windows, where, on, streams)
+            state, new = self._engine.state, self.setup.query(name, windows, where, on, streams)
             queries = entered(
                 state.queries, new, watermarks_of(state.latest, self._engine.lateness), state.latest
             )
@@ -148,7 +146,7 @@ class SharedRun(JoinRun):
                 raise ValueError(f"{name!r} is the only query; stop the run instead of removing it")
             self._change(queries, [QueryRemoved(self._engine.state.batch + 1, name)])
 
-    def split(self, age: str, stream: str | None = None) -> None:
+    def split(self, age: Span, stream: str | None = None) -> None:
         """Split the slice that spans an age, as "10 minutes", in the chain of one stream or of all
         (Fig. 7.4). From then on chains are as they are given. Raises ValueError where there is
         nothing to split.
@@ -158,7 +156,7 @@ class SharedRun(JoinRun):
                 chains.split(self._engine.state.policy, micros(age, "age"), self._index(stream))
             )
 
-    def merge(self, age: str, stream: str | None = None) -> None:
+    def merge(self, age: Span, stream: str | None = None) -> None:
         """Merge the slices that meet at an age (Fig. 7.5); otherwise as ``split``."""
         with self._turn:
             self._slice(
@@ -173,11 +171,11 @@ class SharedRun(JoinRun):
             self._slice(chains.rebalance(self._engine.state.policy, chain))  # type: ignore[arg-type]
 
     def _index(self, stream: str | None) -> int | None:
-        if stream is not None and stream not in self.join.streams:
+        if stream is not None and stream not in self.setup.streams:
             raise ValueError(
-                f"no stream is named {stream!r}; there are: {', '.join(self.join.streams)}"
+                f"no stream is named {stream!r}; there are: {', '.join(self.setup.streams)}"
             )
-        return None if stream is None else list(self.join.streams).index(stream)
+        return None if stream is None else list(self.setup.streams).index(stream)
 
     def _slice(self, policy: Any) -> None:
         self._check_active()
@@ -188,7 +186,8 @@ class SharedRun(JoinRun):
         began, engine = clock.perf_counter(), self._engine
         new = tuple(q for q in queries if q not in engine.state.queries)
         schemas = [f.dataType for f in self._schema.fields]
-        lines = remark(self.join.spark, work(engine, queries), schemas, new, engine.spec.partitions)  # type: ignore[arg-type]
+        job, partitions = work(engine, queries), engine.spec.partitions
+        lines = remark(self.setup.spark, job, schemas, new, partitions)  # type: ignore[arg-type]
         engine.amend(queries, engine.state.policy, lines, happened, began)
 
     def _check_active(self) -> None:

@@ -46,7 +46,7 @@ def start(shared: Shared, path: str | Path, hosts: int, pace: float = 0.0) -> Sh
 
 def found(run: SharedRun, name: str) -> Ids:
     """The results that a query got, as the ids of their members."""
-    columns = [f"{alias}.id AS {alias}" for alias in run.join.streams]
+    columns = [f"{alias}.id AS {alias}" for alias in run.setup.streams]
     rows = run.results(name).selectExpr(*columns).toArrow()
     return Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 

@@ -66,10 +66,10 @@ SOURCES = {
 }
 
 
-class Served(Launched, Protocol):
+class SharedLaunched(Launched, Protocol):
     """A run whose queries and slices can be changed; SharedRun is one."""
 
-    join: Any
+    setup: Any
 
     @property
     def queries(self) -> Sequence[Any]: ...
@@ -96,9 +96,9 @@ class ChainPanel(Launcher):
     sigma, join, overhead, batches, pace. Raises ValueError for a name that is not a control.
     """
 
-    run: Served | None
+    run: SharedLaunched | None
 
-    def __init__(self, launch: Callable[[dict[str, Any]], Served], **defaults: Any) -> None:
+    def __init__(self, launch: Callable[[dict[str, Any]], SharedLaunched], **defaults: Any) -> None:
         source = SOURCES[defaults.get("source", "arrivals")]
         self.film: Chain | None = None
         self._tables = {name: s.queries for name, s in SOURCES.items()}
@@ -176,11 +176,11 @@ class ChainPanel(Launcher):
         age = f"{pick['age']} microseconds"
         self._amend(lambda run: self._resliced(run, pick["act"], age, pick["stream"]))
 
-    def _resliced(self, run: Served, act: str, age: str, stream: int) -> None:
-        getattr(run, act)(age, list(run.join.streams)[stream])
+    def _resliced(self, run: SharedLaunched, act: str, age: str, stream: int) -> None:
+        getattr(run, act)(age, list(run.setup.streams)[stream])
         self._tell_chain(BY_HAND)
 
-    def _amend(self, work: Callable[[Served], Any]) -> None:
+    def _amend(self, work: Callable[[SharedLaunched], Any]) -> None:
         """Change the running join, one change after the other; then the table says what is
         served.
         """
@@ -189,7 +189,7 @@ class ChainPanel(Launcher):
         self.message.value, self.error = "", None
         self._changes.submit(self._amended, run, work)
 
-    def _amended(self, run: Served, work: Callable[[Served], Any]) -> None:
+    def _amended(self, run: SharedLaunched, work: Callable[[SharedLaunched], Any]) -> None:
         try:
             work(run)
         except Exception as error:
@@ -222,15 +222,15 @@ class ChainPanel(Launcher):
             output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
 
-def _serve(run: Served, asked: Sequence[Asked]) -> None:
+def _serve(run: SharedLaunched, asked: Sequence[Asked]) -> None:
     """Have the run serve those that are on, and no others; one that was edited goes and comes
     again.
 
     Raises ValueError for a query that the run cannot serve, before it is asked to.
     """
-    streams, served = list(run.join.streams), {q.name: q for q in run.queries}
+    streams, served = list(run.setup.streams), {q.name: q for q in run.queries}
     wanted = {q.name: (q.windows(streams), q.selections(streams)) for q in asked if q.on}
-    new = {name: run.join.query(name, *what, None, None) for name, what in wanted.items()}
+    new = {name: run.setup.query(name, *what, None, None) for name, what in wanted.items()}
     changed = {
         n
         for n in new.keys() & served.keys()

@@ -1,0 +1,203 @@
+"""A join's settings, checked once: what a join and its run share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from braid.condition.parse import parse
+from braid.condition.predicate import Predicate
+from braid.core.columns import TIME
+from braid.core.placement import Placement
+from braid.core.query import Query
+from braid.core.spans import Span, micros
+from braid.engine import static
+from braid.engine.layout import laid_out, layouts
+from braid.engine.store import Store
+from braid.engine.wire import Layout
+
+_TIMES = (T.TimestampType, T.TimestampNTZType, T.DateType)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The settings of a StreamJoin (see there), and what they mean.
+
+    ``limits`` (by stream, None for full history) and ``slack`` are the windows and the lateness in
+    microseconds, ``predicate`` is the condition in pieces, ``queries`` are those of a shared join.
+    """
+
+    shared: ClassVar[bool] = False
+
+    streams: Mapping[str, DataFrame]
+    on: str
+    placement: Placement
+    windows: Mapping[str, str]
+    time: str | None
+    lateness: str
+    partitions: int
+    seed: int
+    check: bool
+    limits: tuple[int | None, ...]
+    slack: int
+    predicate: Predicate
+    queries: tuple[Query, ...] = ()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the streams."""
+        return next(iter(self.streams.values())).sparkSession
+
+    @property
+    def static(self) -> dict[str, DataFrame]:
+        """The streams that are static, by alias."""
+        return {a: f for a, f in self.streams.items() if not f.isStreaming}
+
+    def sources(self, store: Store) -> dict[str, DataFrame]:
+        """The streams as streaming DataFrames: static ones are read back from their copy, a file a
+        batch.
+        """
+        copies = {alias: self._copy(store, alias) for alias in self.static}
+        return {alias: copies.get(alias, frame) for alias, frame in self.streams.items()}
+
+    def _copy(self, store: Store, alias: str) -> DataFrame:
+        folder = store.input / alias
+        schema = self.spark.read.parquet(str(folder / "000000.parquet")).schema
+        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(folder))
+
+    def union(self, sources: Mapping[str, DataFrame]) -> tuple[DataFrame, tuple[Layout, ...]]:
+        """The streams as one DataFrame and where their columns are in it, without the tuples that
+        can never match.
+        """
+        p, frames = self.predicate, list(sources.values())
+        wanted = [
+            {TIME: self._event_time(f)} | p.keys[i] | p.computed[i] for i, f in enumerate(frames)
+        ]
+        where = layouts(frames, wanted)
+        parts = []
+        for i, frame in enumerate(frames):
+            part = frame if (condition := p.filters[i]) is None else frame.filter(F.expr(condition))
+            part = laid_out(i, part, self._routing_key(i, frame), wanted[i], where[i])
+            for name in (TIME, *p.keys[i]):
+                part = part.filter(F.col(where[i].slot(name)).isNotNull())
+            parts.append(part)
+        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), where
+
+    def _routing_key(self, i: int, frame: DataFrame) -> Column:
+        """A seeded hash in [0, keys): of the whole tuple, or of the value that the equality joins
+        on.
+        """
+        p = self.predicate
+        hashed = static.hashable(frame)
+        if self.placement.keying == "join" and p.equality is not None:
+            hashed = [F.expr(p.keys[i][p.equality[i]])]
+        return F.pmod(F.xxhash64(F.lit(self.seed), *hashed), F.lit(self.placement.keys)).cast("int")
+
+    def _event_time(self, frame: DataFrame) -> str:
+        """Microseconds. Full history needs no time, and takes a tuple without one; a window does
+        not.
+        """
+        if self.time is None:
+            return "cast(0 as bigint)"
+        column = f"(`{self.time}`)"
+        instant = isinstance(frame.schema[self.time].dataType, T.TimestampType)
+        time = f"unix_micros({column if instant else f'cast({column} as timestamp)'})"
+        return time if self.windows or self.queries else f"coalesce({time}, cast(0 as bigint))"
+
+
+def condition(
+    streams: Mapping[str, DataFrame], on: str, windows: Mapping[str, Span], time: str | None
+) -> tuple[tuple[int | None, ...], Predicate]:
+    """The windows in microseconds, by stream, and the condition in pieces.
+
+    Raises ValueError, with one sentence, for streams, windows and conditions that cannot work.
+    """
+    _check_streams(streams, windows)
+    _check_time(streams, windows, time)
+    limits = tuple(micros(windows[a], f"window of {a}") if a in windows else None for a in streams)
+    return limits, parse(on, streams, limits)
+
+
+def check_placement(placement: Placement, predicate: Predicate, on: str, shared: bool) -> None:
+    """Raises ValueError, with one sentence, for a placement that cannot serve this join."""
+    name = type(placement).__name__
+    if placement.keying == "join" and predicate.equality is None:
+        raise ValueError(
+            f"{name} partitions by the value that an equality joins on, but {on!r} has no equality "
+            "that links all streams; placements that route by tuple take any condition"
+        )
+    if placement.shares and not shared:
+        raise ValueError(f"{name} serves the queries of a shared join; use SharedJoin")
+    placement.start(len(predicate.aliases))
+
+
+def packed(partitions: int | None, placement: Placement, spark: SparkSession) -> int:
+    """The Spark partitions on which hosts are packed, by default the session's parallelism; no more
+    than there are hosts.
+    """
+    if partitions is not None and partitions < 1:
+        raise ValueError(f"partitions is {partitions}; it must be 1 or more")
+    return min(partitions or spark.sparkContext.defaultParallelism, placement.max_hosts)
+
+
+def _check_streams(streams: Mapping[str, DataFrame], windows: Mapping[str, Span]) -> None:
+    if len(streams) < 2:
+        raise ValueError(
+            f"a join needs two or more streams; got {len(streams)}: {', '.join(streams) or 'none'}"
+        )
+    if len({a.lower() for a in streams}) < len(streams):
+        raise ValueError(
+            f"the aliases {', '.join(streams)} must differ by more than upper and lower case"
+        )
+    for alias, frame in streams.items():
+        _check_stream(alias, frame)
+    if unknown := set(windows) - set(streams):
+        raise ValueError(
+            f"windows are given for {sorted(unknown)}; the streams are {', '.join(streams)}"
+        )
+
+
+def _check_stream(alias: str, frame: DataFrame) -> None:
+    if not re.fullmatch(r"[A-Za-z]\w*", alias):
+        raise ValueError(
+            f"the alias {alias!r} is not accepted; an alias is a letter, then letters, digits or _"
+        )
+    if not isinstance(frame, DataFrame):
+        raise ValueError(
+            f"stream {alias} is a {type(frame).__name__}; it must be a Spark DataFrame"
+        )
+    names = [n.lower() for n in frame.columns]
+    if odd := sorted({n for n in names if names.count(n) > 1 or n.startswith("__")}):
+        raise ValueError(
+            f"columns {odd} of stream {alias} are not accepted: names must differ and not begin "
+            "with __"
+        )
+
+
+def _check_time(
+    streams: Mapping[str, DataFrame], windows: Mapping[str, Span], time: str | None
+) -> None:
+    if time is None:
+        if windows:
+            raise ValueError("windows are given but no event-time column: name it with time=")
+        return
+    for alias, frame in streams.items():
+        if time not in frame.columns:
+            raise ValueError(
+                f"stream {alias} has no event-time column {time!r}; it has: "
+                f"{', '.join(frame.columns)}"
+            )
+        found = frame.schema[time].dataType
+        if not isinstance(found, _TIMES):
+            raise ValueError(
+                f"the event-time column {alias}.{time} is of type {found.simpleString()}; it must "
+                "be a timestamp or a date"
+            )
