@@ -103,7 +103,7 @@ def test_an_experiment_has_a_row_for_each_x_placement_and_seed(experiment, value
 
 def test_long_segments_of_a_three_way_join_cost_throughput():
     found = study.segment_length(15, 1, (1, 9))
-    by_length = found[found["figure"] == "4, 3-way"].set_index("x")["throughput"]
+    by_length = found[found["streams"] == 3].set_index("x")["throughput"]
     assert by_length[9] < 0.5 * by_length[1]
 
 

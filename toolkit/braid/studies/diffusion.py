@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -195,20 +196,24 @@ def sweep(
 def segment_length(
     seconds: int, seeds: int, lengths: Sequence[int] = (1, 2, 3, 4, 6, 9)
 ) -> pd.DataFrame:
-    """Fig. 4: throughput of ATR by T, for two operators; x is T in seconds, ``figure`` tells the
+    """Fig. 4: throughput of ATR by T, for two operators; x is T in seconds, ``streams`` tells the
     operator.
 
     The paper does not name its two. A two-way join of fast streams spends its time on copies, a
     three-way join on results.
     """
-    two = Setting(2, 10.0, (100.0, 200.0), seconds=seconds)
-    three = Setting(3, 10.0, (20.0, 40.0), seconds=seconds)
-    fixed = {"ATR, T fixed": ("ATR-unoptimized", 0.0)}
-    runs = {f"4, {s.streams}-way": {t: replace(s, length=t) for t in lengths} for s in (two, three)}
-    return pd.concat(
-        [sweep(figure, settings, fixed, seeds) for figure, settings in runs.items()],
-        ignore_index=True,
+    operators = (
+        Setting(2, 10.0, (100.0, 200.0), seconds=seconds),
+        Setting(3, 10.0, (20.0, 40.0), seconds=seconds),
     )
+    fixed = {"ATR, T fixed": ("ATR-unoptimized", 0.0)}
+    runs = [
+        sweep("4", {t: replace(s, length=t) for t in lengths}, fixed, seeds).assign(
+            streams=s.streams
+        )
+        for s in operators
+    ]
+    return pd.concat(runs, ignore_index=True)
 
 
 def total_results(window: float, seconds: int, seed: int = 0) -> pd.DataFrame:
@@ -387,6 +392,93 @@ def burstiness(
         ALIGNED_OR_COORDINATED,
         seeds,
     )
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One of the experiments of Fig. 11 to 16: what runs it (seconds, seeds, values of x), what x
+    is called, its values, and the outcome that is shown beside throughput.
+    """
+
+    run: Callable[[int, int, Sequence[Any]], pd.DataFrame]
+    x: str
+    values: tuple[float, ...]
+    beside: str = "work"
+    log: bool = False
+
+    def some(self, points: int) -> list[float]:
+        """As many values of x as ``points`` says, the first and the last among them."""
+        at = np.linspace(0, len(self.values) - 1, min(points, len(self.values)))
+        return [self.values[k] for k in at.round().astype(int)]
+
+
+EXPERIMENTS = {
+    "11, 12": Experiment(scalability, "hosts J", (10, 20, 40, 80), "mbits", True),
+    "13": Experiment(stream_number, "streams n", (2, 3, 4, 5, 6), log=True),
+    "14": Experiment(window_size, "W (s)", (10, 20, 30, 40, 50)),
+    "15": Experiment(selectivity, "selectivity σ", (0.05, 0.1, 0.2, 0.4, 0.6, 1.0), log=True),
+    "16": Experiment(burstiness, "bursty ratio θ", (0.0, 0.25, 0.5, 0.75, 1.0)),
+}
+"""By the paper's figure."""
+
+UNITS = {"mbits": "Mbit/s to hosts", "work": "CPU seconds per second"}
+"""What the outcomes that are shown beside throughput are called, with their units."""
+
+
+def curves(outcomes: pd.DataFrame, experiment: Experiment) -> dict[str, pd.DataFrame]:
+    """What the figure of an experiment shows, by name with unit: means by x and placement. Zeros
+    are left out of a logarithmic one.
+    """
+    through = means(outcomes)
+    return {
+        "results per second": through.replace(0, np.nan) if experiment.log else through,
+        UNITS[experiment.beside]: means(outcomes, experiment.beside),
+    }
+
+
+def agreement(measured: Mapping[str, Iterable[Any]], setting: Setting) -> pd.DataFrame:
+    """Runs on Spark beside the models of the same runs, in which no host sheds: placement, count,
+    measured, modelled, ratio. ``measured`` holds events by placement.
+    """
+    patient = replace(setting, patience=inf)
+    rows = []
+    for name, events in measured.items():
+        done, model = counts(events), counts(run(placement(name, setting), patient))
+        rows += [(name, what, done[what], model[what]) for what in done]
+    found = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled"])
+    return found.assign(ratio=found["measured"] / found["modelled"])
+
+
+def by_settings(chosen: Mapping[str, Any], seconds: int) -> Setting:
+    """What the panel's controls say, as a setting."""
+    plain = ("streams", "window", "selectivity", "hosts", "length", "copies")
+    return Setting(
+        **{name: chosen[name] for name in plain},
+        rates=(chosen["slowest"], chosen["fastest"]),
+        burst=chosen["burst"] if chosen["bursts"] else None,
+        seconds=seconds,
+    )
+
+
+def modelled(chosen: Mapping[str, Any], seconds: int = 40) -> list[Any]:
+    """The events of a modelled run by the panel's controls."""
+    setting = by_settings(chosen, seconds)
+    return list(run(placement(chosen["placement"], setting), setting))
+
+
+def cover_table(covers: pd.DataFrame) -> pd.DataFrame:
+    """``cover_distance`` by bound on copies: how many covers weigh so many times the lightest, the
+    mean and the worst of these ratios, and the least of Chvatal's bounds.
+    """
+    names = ["the lightest", "to 1.1", "to 1.2", "to 1.3", "above"]
+    cut = pd.cut(covers["ratio"], [0, 1 + 1e-6, 1.1, 1.2, 1.3, inf], labels=names)
+    spread = pd.crosstab(covers["copies"], cut, dropna=False).reindex(covers["copies"].unique())
+    ratio = covers.groupby("copies", sort=False).agg(
+        mean=("ratio", "mean"), worst=("ratio", "max"), least_bound=("bound", "min")
+    )
+    spread.columns = pd.Index(names)
+    table = spread.join(ratio).rename(index={"none": "none (as printed)"})
+    return table.rename(columns={"least_bound": "least H(d)"}).rename_axis("bound L on copies")
 
 
 def means(outcomes: pd.DataFrame, of: str = "throughput") -> pd.DataFrame:

@@ -19,8 +19,9 @@ from braid.sharing.run import SharedRun
 from braid.studies import diffusion as diffusion_study
 from braid.studies import psp as psp_study
 from braid.studies import shared_ring as shared_ring_study
+from braid.workloads import dashboards as dashboard_workload
 from braid.workloads.base import Workload
-from braid.workloads.dashboards import Shared, dashboards
+from braid.workloads.dashboards import Dashboard, Shared
 
 _numbers = count()
 
@@ -95,7 +96,11 @@ def shared_ring(shared: Shared, hosts: int, pace: float = 0.0) -> SharedRun:
     return shared_ring_study.start(shared, folder("shared"), hosts, pace)
 
 
-def dashboard_join(streams: Sequence[str], settings: Mapping[str, Any]) -> Workload:
-    """The join that the dashboards ask, of the ``month``, ``days`` and ``batches`` of a panel."""
-    chosen = (settings[name] for name in ("month", "days", "batches"))
-    return dashboards(session(), streams, *chosen).join
+def dashboards(streams: Sequence[str], settings: Mapping[str, Any]) -> SharedRun:
+    """The queries of the panel's table over flights, arrivals and weather."""
+    month, days, batches = (settings[name] for name in ("month", "days", "batches"))
+    join = dashboard_workload.dashboards(session(), streams, month, days, batches).join
+    queries = tuple(
+        Dashboard(q.name, q.windows(streams), q.selections(streams)) for q in settings["queries"]
+    )
+    return shared_ring(Shared(join, queries), settings["hosts"], settings["pace"])

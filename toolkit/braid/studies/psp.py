@@ -192,16 +192,38 @@ def rivals(
     for n in nodes:
         for name, placement in contenders(n).items():
             events = setting.run(placement)
-            rounds = setting.streams - 1
-            hops = {"PSP": rounds * n / 2, "CTR": rounds, "ATR": 1}[name[:3]]
             batches = _settled(events, setting)
             stored = float(np.mean([b.all_hosts.stored for b in batches]))
             rows.append(
-                (n, name, stored, _left(events, n), _busiest(batches, setting) + hops * HOP)
+                (
+                    n,
+                    name,
+                    stored,
+                    _left(events, n),
+                    _busiest(batches, setting) + _hops(placement, setting) * HOP,
+                )
             )
     return pd.DataFrame(
         rows, columns=["nodes", "scheme", "stored_modelled", "left_modelled", "response_modelled"]
     )
+
+
+def rivals_by_streams(
+    nodes: Sequence[int], streams: Iterable[int], setting: Setting
+) -> pd.DataFrame:
+    """``rivals`` for each number of streams, which the column ``streams`` holds."""
+    runs = [rivals(nodes, replace(setting, streams=m)).assign(streams=m) for m in streams]
+    return pd.concat(runs, ignore_index=True)
+
+
+def _hops(placement: Placement, setting: Setting) -> float:
+    """Hops of a tuple and its intermediate results: M - 1 rounds of N / 2 on a ring, M - 1 under
+    CTR, one under ATR.
+    """
+    rounds = setting.streams - 1
+    if isinstance(placement, Ring):
+        return rounds * placement.hosts / 2
+    return rounds if isinstance(placement, Coordinated) else 1
 
 
 def _left(events: Iterable[Any], nodes: int) -> int:

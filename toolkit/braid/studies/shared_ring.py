@@ -10,8 +10,8 @@ counted by a run on Spark or, for ``truth`` and ``of_use``, in the data by DuckD
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from braid.core.events import BatchCommitted
+from braid.core.events import BatchCommitted, RunStarted
 from braid.papers.psp import cost as ring_cost
 from braid.papers.slices.cost import node_latency, shared_ring
 from braid.papers.slices.events import ChainSet
@@ -107,6 +107,70 @@ class Oracle:
         )
 
 
+@dataclass(frozen=True)
+class Answers:
+    """What each query got from a run, and what DuckDB finds for it, by name."""
+
+    got: Mapping[str, Ids]
+    truth: Mapping[str, Ids]
+
+    @classmethod
+    def of(cls, run: SharedRun, oracle: Oracle, queries: Iterable[Dashboard]) -> Answers:
+        """Of a run that has ended."""
+        queries = list(queries)
+        return cls(
+            {q.name: found(run, q.name) for q in queries},
+            {q.name: oracle.truth(q) for q in queries},
+        )
+
+    def table(self, queries: Iterable[Dashboard]) -> pd.DataFrame:
+        """dashboard, windows, selections, results, by DuckDB, the same."""
+        rows = []
+        for q in queries:
+            got, truth = self.got[q.name], self.truth[q.name]
+            spans = ", ".join(f"{alias} {window}" for alias, window in q.windows.items())
+            where = " AND ".join(q.where.values())
+            same = "yes" if got == truth else "no"
+            rows.append((q.name, spans, where, got.total(), truth.total(), same))
+        names = ["dashboard", "windows", "selections", "results", "by DuckDB", "the same"]
+        return pd.DataFrame(rows, columns=names)
+
+
+def use(events: Sequence[Any], oracle: Oracle, queries: Sequence[Dashboard]) -> pd.DataFrame:
+    """By batch, the tuples held by a run, and those that some query has use for: held, of use."""
+    held = balance(events).set_index("batch")["held"]
+    return pd.DataFrame({"held": held, "of use": oracle.of_use(queries)}).dropna()
+
+
+def alone(
+    run: Callable[[Shared], SharedRun], shared: Shared, oracle: Oracle, few: int
+) -> pd.DataFrame:
+    """The first queries in one run, and each in a run of its own: queries, the columns of
+    ``counted``, and the mean of the tuples of use. The first row is the shared run.
+    """
+    queries = shared.queries[:few]
+    rows = {}
+    for name, mine in {"all in one run": queries, **{q.name: (q,) for q in queries}}.items():
+        done = run(Shared(shared.join, mine))
+        done.awaitTermination()
+        rows[name] = counted(done.events()) | {"of use": oracle.of_use(mine).mean()}
+    return pd.DataFrame(rows).T.rename_axis("queries").reset_index()
+
+
+def stacked(costs: pd.DataFrame) -> pd.DataFrame:
+    """``alone`` as a tidy frame: queries, how (shared or alone), what, number."""
+    named = {
+        "held_mean": "tuples held, mean",
+        "of use": "tuples of use, mean",
+        "compared": "pairs compared",
+    }
+    how = ["shared"] + ["alone"] * (len(costs) - 1)
+    tall = costs.assign(how=how).melt(
+        ["queries", "how"], list(named), var_name="what", value_name="number"
+    )
+    return tall.replace({"what": named})
+
+
 def counted(events: Sequence[Any]) -> dict[str, float]:
     """Of a run: pairs compared, probes, results, and tuples held, at most and at the mean."""
     commits = [e for e in events if isinstance(e, BatchCommitted)]
@@ -161,6 +225,37 @@ def balance(events: Sequence[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["batch", "deployment", "held", "ratio"])
 
 
+AS_RUN, EVENLY = "by selectivity, as run", "in equal stretches"
+
+
+def balances(events: Sequence[Any]) -> pd.DataFrame:
+    """``balance`` of a run of ``stationary``, and ``evenly`` of its tuples: batch, ratio, ages
+    (AS_RUN or EVENLY).
+    """
+    return pd.concat(
+        [balance(events).assign(ages=AS_RUN), evenly(events).assign(ages=EVENLY)],
+        ignore_index=True,
+    )
+
+
+def redeployed(events: Sequence[Any]) -> int:
+    """The batch in which ages were shared out for the second time."""
+    return sorted({e.batch for e in events if isinstance(e, ChainSet)})[1]
+
+
+def settled(events: Sequence[Any], batches: int, last: int = 8) -> range:
+    """The last batches of a run after ages were shared out for the second time."""
+    return range(max(redeployed(events) + 1, batches - last), batches)
+
+
+def imbalance(balances: pd.DataFrame, batches: range) -> tuple[float, float]:
+    """The fullest host's share of the mean, in these batches: in equal stretches of age, and by
+    selectivity.
+    """
+    mean = balances[balances["batch"].isin(batches)].groupby("ages")["ratio"].mean()
+    return float(mean[EVENLY]), float(mean[AS_RUN])
+
+
 def evenly(events: Sequence[Any]) -> pd.DataFrame:
     """``balance`` of the same tuples, had ages been shared out in equal stretches: batch, ratio.
 
@@ -201,6 +296,7 @@ def shares(events: Sequence[Any], batches: Mapping[str, range], rate: float = 20
     and PASSING say of these ages (tuples_modelled).
     """
     held, rows = _held(events), []
+    names = next(e.streams for e in events if isinstance(e, RunStarted))
     for name, few in batches.items():
         chains = {e.stream: e for e in events if isinstance(e, ChainSet) and e.batch <= few[0]}
         for stream, chain in chains.items():
@@ -211,7 +307,7 @@ def shares(events: Sequence[Any], batches: Mapping[str, range], rate: float = 20
                 rows.append(
                     (
                         name,
-                        "rs"[stream],
+                        names[stream],
                         place,
                         f"{first:.1f} to {last:.1f} s",
                         mean,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
+import plotly.express as px
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
@@ -70,3 +72,50 @@ def _line(values: pd.Series, name: str, k: int, legend: bool) -> go.Scatter:
         mode="lines" if dense else "lines+markers",
         marker=dict(symbol=SYMBOLS[k], size=8),
     )
+
+
+def lines(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
+    """A line chart of a tidy frame; ``look`` is that of ``plotly.express.line``, with x and y."""
+    look = {"markers": True, "height": 420, **look}
+    look["labels"] = {look["y"]: unit, **look.get("labels", {})}
+    return Chart(title, px.line(data, title=title, template=TEMPLATE, **look), data)
+
+
+def bars(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
+    """A bar chart of a tidy frame; ``look`` is that of ``plotly.express.bar``, with x and y."""
+    look = {"barmode": "group", "height": 400, **look}
+    look["labels"] = {look["y"]: unit, **look.get("labels", {})}
+    return Chart(title, px.bar(data, title=title, template=TEMPLATE, **look), data)
+
+
+def surfaces(
+    data: pd.DataFrame,
+    title: str,
+    x: tuple[str, str],
+    y: tuple[str, str],
+    value: str,
+    panels: Mapping[str, pd.Series],
+    high: float,
+    middle: float | None = None,
+) -> Chart:
+    """Heat maps side by side: ``panels`` maps a title to the rows that it shows, ``x`` and ``y``
+    are columns with what they are called.
+
+    Values from 0 to ``high`` are a share that is saved; with a ``middle`` they are a ratio, blue
+    below it and red above.
+    """
+    plot = make_subplots(
+        1, len(panels), subplot_titles=list(panels), shared_yaxes=True, horizontal_spacing=0.03
+    )
+    for place, chosen in enumerate(panels.values(), 1):
+        grid = data[chosen].pivot(index=y[0], columns=x[0], values=value)
+        axes = dict(x=grid.columns.tolist(), y=grid.index.tolist())
+        heat = go.Heatmap(z=grid.to_numpy().tolist(), coloraxis="coloraxis", **axes)
+        plot.add_trace(heat, row=1, col=place)
+        plot.update_xaxes(title=x[1], row=1, col=place)
+    plot.update_yaxes(title=y[1], col=1)
+    bar = dict(title="ratio") if middle else dict(title="saved", tickformat=".0%")
+    scale = dict(colorscale="RdBu_r" if middle else "Viridis", cmin=0, cmax=high, cmid=middle)
+    plot.update_layout(coloraxis=scale | dict(colorbar=bar), template=TEMPLATE)
+    plot.update_layout(title=title, height=400, margin_t=90)
+    return Chart(title, plot, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,14 @@ class Asked:
     window: str
     where: str = ""
     on: bool = True
+
+    @classmethod
+    def of(
+        cls, name: str, windows: Mapping[str, str], where: Mapping[str, str], on: bool = True
+    ) -> Asked:
+        """A query of windows and selections by alias, as one would type it."""
+        spans = ", ".join(f"{alias}: {window}" for alias, window in windows.items())
+        return cls(name, spans, " AND ".join(where.values()), on)
 
     def windows(self, streams: Sequence[str]) -> dict[str, str]:
         """By alias. Raises ValueError, with one sentence, for what is no span and for other streams

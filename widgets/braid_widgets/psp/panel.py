@@ -9,6 +9,7 @@ from typing import Any
 
 from braid_widgets.base import inputs
 from braid_widgets.base.launcher import Launch, Launcher
+from braid_widgets.base.show import headless
 from braid_widgets.psp.ring import Ring
 
 MODELLED = "modelled: every change is simulated at once"
@@ -44,6 +45,15 @@ class RingPanel(Launcher):
         """The ring of the modelled run."""
         self.events = self.simulate(self.asked())
         return [Ring(self.events)]
+
+    def measured(self) -> list[Any]:
+        """The events of the run on Spark, once it has come to its end; in a report one is launched
+        for it. None when there is no such run.
+        """
+        if headless():
+            return self.complete()
+        done = [] if self.run is None or self.run.isActive else self.run.events()
+        return done if done and done[-1].reason == "completed" else []
 
     def _changed(self, change: Any) -> None:
         if self.state != "idle":
