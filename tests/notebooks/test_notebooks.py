@@ -4,6 +4,7 @@ needs no network.
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from braid.reports.cli import main
 from braid.reports.notebook import NOTEBOOKS
 from braid.reports.page import external_loads
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 JOIN = [
     "scale=0.01",
     "batches=6",
@@ -194,12 +196,26 @@ def test_a_check_that_fails_makes_the_report_fail(
 
 
 @pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem)
-def test_cells_have_lasting_ids_and_a_first_line_that_says_what_they_do(notebook: Path) -> None:
+def test_cells_are_short_have_lasting_ids_and_say_what_they_do(notebook: Path) -> None:
+    """What is computed is a function of a study, where tests can reach it; cells call it."""
     cells = json.loads(notebook.read_text())["cells"]
     assert len({cell["id"] for cell in cells}) == len(cells)
-    code = [
-        "".join(c["source"])
-        for c in cells
-        if c["cell_type"] == "code" and "parameters" not in c["metadata"].get("tags", [])
-    ]
-    assert all(source.startswith("# ") for source in code)
+    for cell in cells:
+        source = "".join(cell["source"])
+        if cell["cell_type"] != "code":
+            continue
+        lines = source.splitlines()
+        assert len(lines) <= 25 and max(map(len, lines)) <= 100, cell["id"]
+        assert "parameters" in cell["metadata"].get("tags", []) or source.startswith("# ")
+        defined = [
+            n for n in ast.walk(ast.parse(source)) if isinstance(n, (*FUNCTIONS, ast.ClassDef))
+        ]
+        assert not defined, f"{cell['id']} defines {defined[0].name}"
+        assert not cell["outputs"], cell["id"]
+
+
+def test_the_tour_leads_on_to_all_notebooks() -> None:
+    tour = nbformat.read(NOTEBOOKS / "00_tour.ipynb", as_version=4)
+    text = "".join(cell.source for cell in tour.cells if cell.cell_type == "markdown")
+    others = [path.name for path in NOTEBOOKS.glob("*.ipynb") if path.name != "00_tour.ipynb"]
+    assert others and all(f"({name})" in text for name in others)

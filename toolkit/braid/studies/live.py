@@ -91,6 +91,13 @@ def slices(
     return joined.start(folder("slices"), batches=join.batch or 20, pace=pace)
 
 
+def chosen_slices(settings: Mapping[str, Any], overhead: float, days: int) -> SharedRun:
+    """A chain of slices by the settings of the panel, its queries among them."""
+    values = {"days": days, "rate": settings["rate"], "join": settings["join"]}
+    join = pair(settings["source"], settings["batches"], **values)
+    return slices(join, settings["queries"], settings["chain"], overhead, settings["pace"])
+
+
 def shared_ring(shared: Shared, hosts: int, pace: float = 0.0) -> SharedRun:
     """One run for all queries on a ring of hosts (Wang 2008, Part III)."""
     return shared_ring_study.start(shared, folder("shared"), hosts, pace)

@@ -14,7 +14,9 @@ from typing import Any
 from braid.core.events import read, write
 from braid.studies.theta import RIVALS
 
-FOLDER = Path(__file__).parents[3] / "data" / "recordings"
+_PACKAGED = Path(__file__).parents[1] / "reports" / "data" / "recordings"
+FOLDER = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "data" / "recordings"
+"""Of an installed package, else of the checkout."""
 SKEWS = (0, 1)
 """Zipf parameters of the recorded rivals."""
 

@@ -62,8 +62,8 @@ def state_claim(use: pd.DataFrame, hours: float) -> Claim:
         f"{held:,.0f} tuples held at the mean, {needed:,.0f} of use: {held / needed - 1:.0%} more"
     )
     reason = (
-        f"but for whole blocks: tuples leave with theirs (a batch is {hours:g} hours), and when all "
-        "other streams have come so far"
+        f"but for whole blocks: tuples leave with theirs (a batch is {hours:g} hours), and when "
+        "all other streams have come so far"
     )
     says = "Theorem 12: the state holds what some query needs, each tuple once, and no more"
     enough = (use["held"] >= use["of use"]).all()

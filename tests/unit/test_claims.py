@@ -1,0 +1,111 @@
+"""The record of a claim, and the claims of Elseidy 2014 against made-up runs that break them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from braid.studies import theta
+from braid.studies.claim import Claim, check, figures, table, verdict
+
+HELD = Claim("Wang 2008", "Fig. 8.1", "the chain holds least", "12% less", "yes", must=True)
+
+
+def test_a_table_has_a_line_for_each_claim() -> None:
+    lost = replace(HELD, holds="no", reason="too short a run", must=False)
+    shown = table([HELD, lost])
+    assert shown["holds"].tolist() == ["yes", "no"]
+    assert shown.iloc[1]["reason"] == "too short a run"
+    assert check([HELD, lost]) == "2 claims, 1 hold here; all checks passed (1 must hold)."
+
+
+def test_a_claim_that_must_hold_and_does_not_is_refused() -> None:
+    broken = replace(HELD, holds=verdict(False))
+    expected = "Wang 2008, Fig. 8.1: the chain holds least: 12% less"
+    with pytest.raises(AssertionError, match=expected):
+        check([HELD, broken])
+
+
+@pytest.mark.parametrize("holds", ["under reading", "not tried"])
+def test_what_was_not_tried_is_not_refused(holds: str) -> None:
+    assert "0 hold here" in check([replace(HELD, holds=holds)])  # type: ignore[arg-type]
+
+
+def test_figures_are_short() -> None:
+    assert figures({10: 0.98765, 20: 1.25}) == "10: 0.988, 20: 1.25"
+
+
+def points(ratios: list[float], moved: int = 0) -> pd.DataFrame:
+    """A time line whose batches are a hundredth of either stream."""
+    rows = [(k, x, (10_000, 10_000), 100, 100, moved) for k, x in enumerate(ratios)]
+    return pd.DataFrame(rows, columns=["batch", "ratio", "live", "received", "sent", "moved"])
+
+
+def test_the_bound_is_1_25_for_small_batches_and_grows_with_them() -> None:
+    """Theorem 4.1, and its proof for an epsilon below 1 and for batches that are not small."""
+    assert theta.bound(0, 1000) == 1.25
+    assert theta.bound(0, 1000, epsilon=0.5) == pytest.approx(4 / 3.5)
+    assert theta.bound(10, 1000) == pytest.approx((5 + 2 * 2 / 49) / (4 + 2 / 49))
+    assert theta.bound(100, 1000) > theta.bound(10, 1000) > 1.25
+
+
+@pytest.mark.parametrize(("worst", "holds"), [(1.25, "yes"), (1.3, "no")])
+def test_a_ratio_above_its_bound_breaks_the_claim(worst: float, holds: str) -> None:
+    found = theta.ratio_claim(points([1.0, worst, 1.1]))
+    assert found.holds == holds
+    assert holds == "yes" or "exceeds its bound in batches [1]" in found.found
+
+
+def test_batches_that_are_too_large_are_not_judged() -> None:
+    large = points([1.9]).assign(received=6000)
+    assert theta.ratio_claim(large).holds == "not tried"
+
+
+@pytest.mark.parametrize(("moved", "holds"), [(600, "yes"), (601, "no")])
+def test_more_than_six_moved_for_each_sent_break_lemma_4_5(moved: int, holds: str) -> None:
+    assert theta.moved_claim(points([1.0], moved)).holds == holds
+    assert theta.moved_claim(points([1.0], moved), epsilon=0.5).holds == "not tried"
+
+
+def test_nothing_is_claimed_of_a_placement_that_does_not_adapt() -> None:
+    assert theta.adaptive(points([9.0]), "StaticGrid") == []
+
+
+CONTEST = pd.DataFrame(
+    [
+        ("SHJ, z=1", 900, 100.0, 800),
+        ("StaticMid, z=1", 900, 400.0, 410),
+        ("StaticOpt, z=1", 900, 200.0, 205),
+        ("Dynamic, z=1", 900, 220.0, 230),
+    ],
+    columns=["run", "results", theta.MEAN, theta.MOST],
+).set_index("run")
+
+
+def test_the_rivals_compare_as_in_the_paper() -> None:
+    assert {c.holds for c in theta.compared(CONTEST, [1.0], 6)} == {"yes"}
+
+
+@pytest.mark.parametrize(
+    ("run", "column", "value", "broken"),
+    [
+        ("SHJ", "results", 899, "all find the same results"),
+        ("StaticOpt", theta.MEAN, 221.0, "Dynamic stores no less than the oracle"),
+        ("Dynamic", theta.MEAN, 251.0, "Dynamic ends within 1.25 of the oracle"),
+        ("StaticMid", theta.MEAN, 219.0, "Dynamic stores less than the square grid"),
+        ("SHJ", theta.MOST, 200, "skew hits SHJ and leaves the grid alone"),
+    ],
+)
+def test_each_claim_about_the_rivals_can_fail(
+    run: str, column: str, value: float, broken: str
+) -> None:
+    contest = CONTEST.copy()
+    contest.loc[f"{run}, z=1", column] = value
+    failed = [c.says for c in theta.compared(contest, [1.0], 6) if c.holds == "no"]
+    assert failed == [f"{broken}, z=1"] or failed == [f"{broken}'s grid, z=1"]
+
+
+def test_a_run_of_one_batch_cannot_adapt() -> None:
+    told = {c.says: c.holds for c in theta.compared(CONTEST, [1.0], 1)}
+    assert told["Dynamic stores less than the square grid, z=1"] == "not tried"

@@ -1,0 +1,99 @@
+"""A shared chain on Spark that changes while it runs, and what DuckDB finds for each of its queries
+alone (Wang 2008, Part I).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
+from braid.core.spans import micros
+from braid.sharing.run import SharedRun
+from braid.studies.claim import Claim, verdict
+from braid.workloads.base import Workload
+
+
+def change(
+    run: SharedRun,
+    batches: int,
+    changes: Mapping[float, Callable[[], Any]],
+    say: Callable[[str], Any] = print,
+) -> None:
+    """Hold the run at each share of its batches, and make that change; then let it go on."""
+    for share, act in changes.items():
+        run.unpause()
+        while _planned(run.events()) < share * batches and not run.awaitTermination(0.05):
+            pass
+        run.pause()
+        say(f"batch {run.status['batch']} of {batches}\n")
+        act()
+    run.unpause()
+
+
+def _planned(events: Iterable[Any]) -> int:
+    return sum(isinstance(e, BatchPlanned) for e in events)
+
+
+def served(events: Sequence[Any], name: str, batches: int) -> range:
+    """The input batches in which a query was served, of so many."""
+    first, end = 0, batches
+    for k, e in enumerate(events):
+        if isinstance(e, (QueryAdded, QueryRemoved)) and e.name == name and e.batch >= 0:
+            done = _planned(events[:k])
+            first, end = (first, done) if isinstance(e, QueryRemoved) else (done, end)
+    return range(first, end)
+
+
+def answers(run: SharedRun, join: Workload, queries: Iterable[Any], batches: int) -> pd.DataFrame:
+    """What each query got, and what it has to get, by DuckDB over the same tuples: query, window,
+    selection, batches, results, by DuckDB, the same.
+    """
+    import duckdb
+
+    db, events, rows = duckdb.connect(), run.events(), []
+    for alias, stream in join.streams.items():
+        db.register(alias, stream.toPandas())
+    for query in queries:
+        span = served(events, query.name, batches)
+        got, wanted = _got(run, join, query.name), _wanted(db, join, query, span)
+        where, same = query.where or "every tuple", "yes" if got == wanted else "no"
+        told = (query.name, query.window, where, f"{span.start} to {span.stop - 1}")
+        rows.append((*told, len(got), len(wanted), same))
+    names = ["query", "window", "selection", "batches", "results", "by DuckDB", "the same"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _got(run: SharedRun, join: Workload, name: str) -> list[tuple[Any, ...]]:
+    found = run.results(name)
+    ids = found.select(*(found[f"{alias}.id"].alias(alias) for alias in join.streams)).toArrow()
+    return sorted(zip(*(column.to_pylist() for column in ids.columns), strict=True))
+
+
+def _wanted(db: Any, join: Workload, query: Any, span: range) -> list[tuple[Any, ...]]:
+    """The pairs that match, pass the selections, are less than a window apart, and came in these
+    batches.
+    """
+    aliases = tuple(join.streams)
+    now = f"greatest({', '.join(f'epoch_us({a}.ts)' for a in aliases)})"
+    latest = f"greatest({', '.join(f'{a}.{join.batch}' for a in aliases)})"
+    windows = query.windows(aliases).items()
+    terms = [
+        join.on,
+        *(f"{now} - epoch_us({a}.ts) < {micros(w, 'window')}" for a, w in windows),
+        f"{latest} BETWEEN {span.start} AND {span.stop - 1}",
+        *query.selections(aliases).values(),
+    ]
+    where = " AND ".join(f"({term})" for term in terms)
+    ids = ", ".join(f"{a}.id" for a in aliases)
+    return sorted(db.execute(f"SELECT {ids} FROM {', '.join(aliases)} WHERE {where}").fetchall())
+
+
+def answers_claim(found: pd.DataFrame) -> Claim:
+    """Section 4.2: every query has exactly its own results, none lost and none doubled."""
+    same = (found["the same"] == "yes") & (found["results"] > 0)
+    told = f"{same.sum()} of {len(found)} queries as by DuckDB, {found['results'].sum():,} results"
+    says = "every query has the results that it has alone, none lost and none doubled"
+    return Claim("Wang 2008, I", "4.2", says, told, verdict(same.all()), must=True)
