@@ -30,7 +30,7 @@ FOLDERS = ("toolkit/braid", "widgets/braid_widgets", "tests", "benchmarks")
 KINDS = ("Figure", "Table", "Theorem", "Lemma", "Algorithm", "Definition", "Equation")
 
 _SHORT = {"Fig": "Figure", "Eq": "Equation", "Alg": "Algorithm"}
-_KIND = r"(Fig|Figure|Table|Theorem|Lemma|Algorithm|Alg|Definition|Eq|Equation)s?"
+_KIND = r"(Fig|Table|Alg|Definition|Eq|[Ff]igure|[Tt]heorem|[Ll]emma|[Aa]lgorithm|[Ee]quation)s?"
 _NUMBER = r"\d+(?:\.\d+)?(?!\w*-)"
 _PANEL = r"(?:\s?\([a-z]\)(?:[, ]+\([a-z]\))*|[a-z]\b)?"
 _ASIDE = r"(?:\s\([^()]*\))?"
@@ -103,7 +103,7 @@ class Finder:
     def items(self, text: str) -> Iterator[Item]:
         """The items that a text mentions. Raises Unknown."""
         for found in _MENTION.finditer(text):
-            kind = _SHORT.get(found[1], found[1])
+            kind = _SHORT.get(found[1], found[1].capitalize())
             numbers = re.sub(r"\([^()]*\)", "", found[2])
             yield from self._spread(kind, numbers, text, found.start())
 
@@ -117,8 +117,13 @@ class Finder:
 
     def _spread(self, kind: str, numbers: str, text: str, at: int) -> Iterator[Item]:
         """A list of numbers such as "5.8 to 5.10, 8.1": ranges in the order of the paper."""
-        for part in re.split(r",? and |, | or ", numbers):
-            ends = [self._item(kind, n, text, at) for n in re.findall(r"\d+(?:\.\d+)?", part)]
+        for k, part in enumerate(re.split(r",? and |, | or ", numbers)):
+            try:
+                ends = [self._item(kind, n, text, at) for n in re.findall(r"\d+(?:\.\d+)?", part)]
+            except Unknown:
+                if k == 0:
+                    raise
+                return  # "Fig. 14.1, 3 to 5 nodes" goes on about something else
             yield from ends[:1]
             for first, last in pairwise(ends):
                 order = list(self.papers[first.paper].numbered[kind])

@@ -67,6 +67,13 @@ def test_padding_keeps_the_ratio_within_j(r, s, hosts):
     assert a + b <= (r + s) * (1 + 1 / hosts) * (1 + 1e-9)
 
 
+@given(hosts=powers, r=st.integers(1, 10**5), s=st.integers(1, 10**5))
+def test_lemma_4_1_the_sides_of_an_optimal_cell_are_within_a_factor_of_two(hosts, r, s):
+    r, s = pad(r, s, hosts)
+    n, m = optimal_mapping(r, s, hosts)
+    assert r / n <= 2 * s / m * (1 + 1e-9) and s / m <= 2 * r / n * (1 + 1e-9)
+
+
 @given(
     hosts=powers,
     r=st.integers(1, 10**5),
@@ -116,7 +123,7 @@ def optimal_start(hosts, r, s):
 @settings(max_examples=60, deadline=None)
 def test_theorem_4_1_tuple_by_tuple_the_ratio_is_at_most_1_25(hosts, start, skew, order, epsilon):
     """J a power of two, sizes within a factor J, tuples of one size, an optimal mapping in force at
-    the start.
+    the start. Lemma 4.3 is the same for one decision.
     """
     other = max(1 + int(skew * (start - 1)), -(-start // hosts))
     first = replace(optimal_start(hosts, start, other), epsilon=epsilon)

@@ -152,7 +152,9 @@ def test_on_a_ring_two_old_blocks_are_visited_together() -> None:
 
 
 def test_every_pair_of_a_run_with_migrations_has_an_answer() -> None:
-    """Exactly-once, read off the words: old enough blocks of different streams met once."""
+    """Elseidy 2014, Theorem 4.3 and Lemma 4.6, read off the words: through migrations no pair meets
+    twice, and in the end none is owed.
+    """
     run = Recorded.of(simulate(AdaptiveGrid(8), [(200, 20 + 60 * b) for b in range(9)], seed=1))
     assert run.deferred and not run.owed()
     first, second = (

@@ -82,7 +82,9 @@ def test_marks_matter_when_a_host_serves_the_old_and_the_new_master():
 
 @given(inputs(), st.integers(1, 5))
 def test_state_is_in_one_place_and_the_last_end_mark_finds_an_empty_ring(given_, nodes):
-    """One copy of every tuple (12.2); the (m - 1)-th END mark ends the period (Theorem 7)."""
+    """One copy of every tuple (12.2); the (m - 1)-th END mark ends the period (Theorem 7), for an END
+    mark comes behind all results of its schema (Lemma 8).
+    """
     tuples, windows = given_
     trace = reference_ring.run(tuples, windows, nodes)
     for step in trace.steps:

@@ -87,7 +87,7 @@ def joins(draw):
 @given(joins())
 @settings(max_examples=80, deadline=None)
 def test_any_ring_meets_everything_and_stores_it_once(join):
-    """The simulation holds each plan against the cover rule."""
+    """Theorem 8: the simulation holds each plan against the cover rule."""
     ring, counts, windows = join
     for e in committed(simulate(ring, counts, windows=windows)):
         copies = e.all_hosts.stored / max(1, sum(e.live))
@@ -166,7 +166,7 @@ def test_slices_that_stay_hold_their_age(form):
 
 
 def test_delayed_purge_keeps_a_block_on_two_nodes_for_one_batch():
-    """PSP-I: a block that is copied in batch t is probed on its old node in t, and only there; from
+    """PSP-I (Fig. 12.5): a block that is copied in batch t is probed on its old node in t, and only there; from
     t + 1 on the new one.
     """
     run = steady(Ring(4, "interleaved"), batches=20)
@@ -326,7 +326,7 @@ def test_equation_14_1_says_what_moves():
 
 
 def test_aggressive_relocation_moves_once_and_fills_the_new_nodes_at_once():
-    """3 to 5 nodes. Blocks are not split at a boundary, and merged ones span up to a quarter of W,
+    """Fig. 14.1, 3 to 5 nodes. Blocks are not split at a boundary, and merged ones span up to a quarter of W,
     so that shares differ.
     """
     run = resized("aggressive", 3, 5, window=20)

@@ -45,6 +45,7 @@ def all_chains(windows):
 
 @given(settings_of_a_stream())
 def test_cpu_chain_is_the_cheapest_of_all_chains(setting):
+    """That costs of edges are independent (Lemma 4) makes it a shortest path."""
     windows, statistics = setting
     chains = all_chains(windows)
     assert len(chains) == 2 ** (len(windows) - 1)
