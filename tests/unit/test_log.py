@@ -32,9 +32,9 @@ def test_changes_are_information_and_a_failure_is_an_error(
 
 def test_batches_are_for_debugging_only(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "braid"):
-        log([committed(0)])
+        log([committed(0, (3, 2), (3, 2))])
     assert not caplog.records
     with caplog.at_level(logging.DEBUG, "braid"):
-        log([committed(0)])
+        log([committed(0, (3, 2), (3, 2))])
     assert caplog.records[0].levelname == "DEBUG"
     assert caplog.records[0].message.startswith("BatchCommitted: batch 0, ")
