@@ -24,6 +24,12 @@ HERE = Path(__file__).parent
 FOLDERS = ("unit", "spark", "notebooks", "browser")
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the helpers beside the tests: examples are looked for in docstrings elsewhere."""
+    inside = collection_path.is_relative_to(HERE) and collection_path.suffix == ".py"
+    return True if inside and not collection_path.name.startswith("test_") else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         inside = item.path.is_relative_to(HERE)  # else an example in a docstring

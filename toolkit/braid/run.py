@@ -181,6 +181,7 @@ class JoinRun:
         self._gate.clear()
 
     def unpause(self) -> None:
+        """Let a paused run go on."""
         self._gate.set()
 
     @property
@@ -190,6 +191,7 @@ class JoinRun:
 
     @property
     def isActive(self) -> bool:  # noqa: N802 (Spark's name)
+        """Whether the run goes on."""
         return self._watcher.is_alive()
 
     def exception(self) -> BaseException | None:

@@ -40,5 +40,6 @@ class Draft:
         return more
 
     def drop(self, block: Block, hosts: Iterable[int]) -> None:
+        """Let these hosts, as far as they hold the block, give it up."""
         if gone := tuple(sorted(set(hosts) & set(block.hosts))):
             self.drops[block.id] = gone

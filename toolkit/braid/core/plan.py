@@ -60,6 +60,7 @@ class Hop:
     probes: Mapping[int, tuple[int, ...]]
 
     def blocks(self) -> tuple[int, ...]:
+        """All blocks that the hop probes, host by host."""
         return tuple(b for ids in self.probes.values() for b in ids)
 
 

@@ -33,6 +33,7 @@ class QueryBitmaps:
 
     @classmethod
     def of(cls, queries: Sequence[Query]) -> QueryBitmaps:
+        """The bitmaps of these queries, by age."""
         windows, masks = [], []
         for mine in zip(*(q.windows for q in queries), strict=True):
             bits = [(w, 1 << q.bit) for w, q in zip(mine, queries, strict=True)]

@@ -109,6 +109,7 @@ def name(group: Sequence[Tuple]) -> str:
 
 
 def by_stream(group: Iterable[Tuple]) -> Group:
+    """The tuples of a result in the order of the streams."""
     return tuple(sorted(group, key=lambda t: t.stream))
 
 
@@ -119,6 +120,7 @@ def live(group: Sequence[Tuple], windows: Sequence[int]) -> bool:
 
 
 def joins(group: Sequence[Tuple], windows: Sequence[int], theta: Theta) -> bool:
+    """Whether tuples are within each other's windows and match pair by pair."""
     return live(group, windows) and all(theta(t, u) for t, u in combinations(group, 2))
 
 

@@ -108,6 +108,7 @@ def remarked(
 
 
 def bits(queries: Iterable[Query]) -> int:
+    """The bitmap with the bits of these queries."""
     return sum(1 << q.bit for q in queries)
 
 

@@ -59,6 +59,7 @@ class Remarking:
     watermarks: tuple[int | None, ...]
 
     def rows(self, block: int, host: int) -> Rows:
+        """The rows of a block as a host stored them."""
         slot = self.slots[block, host]
         return replica(str(Path(self.folder) / slot.file), slot.index, slot.keys)
 

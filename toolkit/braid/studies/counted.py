@@ -76,6 +76,7 @@ class Run:
 
     @cached_property
     def b(self) -> npt.NDArray[np.int64]:
+        """Event times of stream b."""
         return self._arrivals.times(1)
 
     @property

@@ -97,6 +97,7 @@ class Setting:
     seed: int = 0
 
     def machines(self, hosts: int) -> tuple[Host, ...]:
+        """Hosts of unequal capacity, as Gu 2007, section 5.1, draws them."""
         return gu_hosts(hosts, self.seed)
 
 

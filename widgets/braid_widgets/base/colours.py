@@ -27,6 +27,7 @@ def host(number: int) -> str:
 
 
 def stream(index: int) -> str:
+    """The colour of a stream by its number; colours repeat."""
     return STREAMS[index % len(STREAMS)]
 
 

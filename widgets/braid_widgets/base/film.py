@@ -30,7 +30,8 @@ Item = TypeVar("Item")
 class Scene(Protocol):
     """What there is to see of a run, into which its events are folded."""
 
-    def apply(self, event: Any) -> None: ...
+    def apply(self, event: Any) -> None:
+        """Take in one event."""
 
 
 S = TypeVar("S", bound=Scene)

@@ -54,10 +54,12 @@ class Scene:
 
     @property
     def modelled(self) -> bool:
+        """Whether the run was simulated, not measured."""
         return self.start is not None and self.start.clock == "modelled"
 
     @property
     def streams(self) -> tuple[str, ...]:
+        """The aliases of the streams; none before the run has started."""
         return self.start.streams if self.start else ()
 
     def apply(self, event: Any) -> None:

@@ -16,9 +16,11 @@ from braid_widgets.base.show import headless
 
 
 class Awaited(Protocol):
-    def events(self, since: int = 0) -> list[Any]: ...
+    def events(self, since: int = 0) -> list[Any]:
+        """What happened, from event number ``since`` on."""
 
-    def awaitTermination(self, timeout: float | None = None) -> bool: ...  # noqa: N802 (Spark's name)
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 (Spark's name)
+        """Wait at most ``timeout`` seconds; returns whether the run has ended."""
 
 
 def console(text: str) -> None:

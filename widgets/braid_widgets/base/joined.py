@@ -22,6 +22,7 @@ class JoinMatrix:
         self.host = np.full((0, 0), -1)
 
     def copy(self) -> JoinMatrix:
+        """A matrix of its own with the same cells."""
         twin = JoinMatrix()
         twin.cuts = (list(self.cuts[0]), list(self.cuts[1]))
         twin.met, twin.host = self.met.copy(), self.host.copy()

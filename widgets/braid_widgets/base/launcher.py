@@ -24,13 +24,17 @@ BETWEEN = ("simulating", "starting", "stopping")
 class Launched(Run, Protocol):
     """A run that can be held and stopped; JoinRun is one."""
 
-    def pause(self) -> None: ...
+    def pause(self) -> None:
+        """Hold the run before its next batch."""
 
-    def unpause(self) -> None: ...
+    def unpause(self) -> None:
+        """Let it go on."""
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """Stop it within one batch."""
 
-    def awaitTermination(self, timeout: float | None = None) -> bool: ...  # noqa: N802 (Spark's name)
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 (Spark's name)
+        """Wait at most ``timeout`` seconds; returns whether the run has ended."""
 
 
 Launch = Callable[[dict[str, Any]], Launched]

@@ -17,11 +17,14 @@ class Run(Protocol):
     """What a view needs of a running join; JoinRun has it."""
 
     @property
-    def isActive(self) -> bool: ...  # noqa: N802 (Spark's name)
+    def isActive(self) -> bool:  # noqa: N802 (Spark's name)
+        """Whether the run goes on."""
 
-    def events(self, since: int = 0) -> list[Any]: ...
+    def events(self, since: int = 0) -> list[Any]:
+        """What happened, from event number ``since`` on."""
 
-    def exception(self) -> BaseException | None: ...
+    def exception(self) -> BaseException | None:
+        """What made the run fail; None when nothing did."""
 
 
 class Pump:

@@ -64,10 +64,12 @@ class Point:
 
     @property
     def rows_per_second(self) -> float:
+        """Tuples received per second of the batch; NaN for a batch without duration."""
         return self.received / self.seconds if self.seconds > 0 else float("nan")
 
     @property
     def results_per_second(self) -> float:
+        """Results per second of the batch; NaN for a batch without duration."""
         return self.results / self.seconds if self.seconds > 0 else float("nan")
 
 
@@ -147,6 +149,7 @@ class Totals:
     ratio_max: float = float("nan")
 
     def plus(self, event: BatchCommitted, point: Point) -> Totals:
+        """The totals with one batch more."""
         ratios = [
             x for x in (self.ratio_max, point.ratio if point.comparable else float("nan")) if x == x
         ]

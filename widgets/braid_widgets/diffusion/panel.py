@@ -61,6 +61,7 @@ class DiffusionPanel(Launcher):
         self.simulate.disabled = state != "idle"
 
     def show(self, events: list[Any]) -> None:
+        """Draw these events in the tab that is open, and in the others when they are opened."""
         with self.lock:
             self.events = events
             for k, output in enumerate(self.outputs):

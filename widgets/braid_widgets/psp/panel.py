@@ -37,6 +37,7 @@ class RingPanel(Launcher):
             control.observe(self._changed, "value")
 
     def show(self, events: list[Any]) -> None:
+        """Load these events into the ring's film."""
         with self.lock:
             self.events = events
             self.view.load(events)

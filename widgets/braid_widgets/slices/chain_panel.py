@@ -72,17 +72,23 @@ class SharedLaunched(Launched, Protocol):
     setup: Any
 
     @property
-    def queries(self) -> Sequence[Any]: ...
+    def queries(self) -> Sequence[Any]:
+        """What the run serves now."""
 
-    def add(self, name: str, windows: Mapping[str, str], where: Mapping[str, str]) -> None: ...
+    def add(self, name: str, windows: Mapping[str, str], where: Mapping[str, str]) -> None:
+        """Serve one more query from the next batch on."""
 
-    def remove(self, name: str) -> None: ...
+    def remove(self, name: str) -> None:
+        """No longer serve a query from the next batch on."""
 
-    def split(self, age: str, stream: str) -> None: ...
+    def split(self, age: str, stream: str) -> None:
+        """Cut the slice of a stream at an age."""
 
-    def merge(self, age: str, stream: str) -> None: ...
+    def merge(self, age: str, stream: str) -> None:
+        """Merge the two slices of a stream that meet at an age."""
 
-    def rebalance(self, chain: str) -> None: ...
+    def rebalance(self, chain: str) -> None:
+        """Choose the chain anew: "memory", "cpu" or "auto"."""
 
 
 class ChainPanel(Launcher):
@@ -128,6 +134,7 @@ class ChainPanel(Launcher):
         return super().follow(run)
 
     def show(self, events: list[Any]) -> None:
+        """Draw the chain as it is after these events; nothing before it is set."""
         if not any(isinstance(e, ChainSet) for e in events):
             return
         with self.lock:

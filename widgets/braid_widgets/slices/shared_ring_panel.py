@@ -20,7 +20,8 @@ from braid_widgets.slices.shared_ring import SharedRing
 class Shareable(Launched, Protocol):
     """A run whose ages can be shared out anew; SharedRun is one."""
 
-    def rebalance(self, chain: str) -> None: ...
+    def rebalance(self, chain: str) -> None:
+        """Choose the chain anew: "memory", "cpu" or "auto"."""
 
 
 class SharedRingPanel(Launcher):
@@ -65,6 +66,7 @@ class SharedRingPanel(Launcher):
         self.anew.disabled = self.pause.disabled
 
     def show(self, events: list[Any]) -> None:
+        """Draw the ring as it is after these events; nothing before it is set."""
         if not any(isinstance(e, ChainSet) for e in events):
             return
         with self.lock:

@@ -19,6 +19,7 @@ class Centralized(Placement):
 
     @property
     def hosts(self) -> int:
+        """One."""
         return 1
 
     def plan(self, facts: Facts, state: Any) -> Plan:

@@ -29,6 +29,7 @@ class Segment:
 
     @property
     def end(self) -> int:
+        """The first batch after the segment."""
         return self.start + self.length
 
 
@@ -66,6 +67,7 @@ class Roles:
         """
 
     def add(self, b: Block) -> None:
+        """Sort a block into the role that it has while the master changes."""
         reign, early = self.reign, b.batch < self.reign.since
         self.all[b.stream] += (b.id,)
         if b.stream == reign.master and not early:

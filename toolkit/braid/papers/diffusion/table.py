@@ -30,6 +30,7 @@ class RoutingTable:
             self.add(block, block.rows)
 
     def add(self, block: Block, rows: int) -> None:
+        """Enter a block of ``rows`` tuples under the hosts that hold it."""
         sets, bit = self.sets[block.stream], 1 << len(self.ids[block.stream])
         for host in block.hosts:
             sets[host] = sets.get(host, 0) | bit
@@ -47,6 +48,7 @@ class RoutingTable:
         return [h for h in range(hosts) if h not in held]
 
     def hop(self, stream: int, probes: Probes) -> Hop:
+        """The hop to a stream that probes these bits of its blocks, by host."""
         ids = self.ids[stream]
         return Hop(stream, {h: tuple(ids[b] for b in _bits(mask)) for h, mask in probes.items()})
 

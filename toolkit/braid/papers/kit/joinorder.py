@@ -33,6 +33,9 @@ class Growth:
     rows: Sequence[int]
 
     def factor(self, visited: Order, stream: int) -> float:
+        """Results per probe of ``stream`` after ``visited``: the share that matched so far, times
+        its rows.
+        """
         considered, found = self.matches.get((tuple(sorted(visited)), stream), (0.0, 0.0))
         return (found / considered if considered else self._mean) * self.rows[stream]
 

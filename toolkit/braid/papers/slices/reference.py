@@ -77,6 +77,7 @@ class Union:
     output: list[Group] = field(default_factory=list)
 
     def take(self, probe: Tuple, results: Iterable[Group]) -> None:
+        """Keep the results of a probe until their turn comes."""
         self.buckets.setdefault(probe, []).extend(results)
 
     def punctuate(self, probe: Tuple) -> None:

@@ -27,6 +27,7 @@ class Seen:
 
     @staticmethod
     def at(facts: Facts) -> Seen:
+        """What a batch's facts show."""
         return Seen(facts.batch, facts.received, facts.latest)
 
 

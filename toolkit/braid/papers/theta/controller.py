@@ -65,6 +65,7 @@ class Team:
     migration: Migration | None
 
     def state(self) -> GroupState:
+        """What the next batch needs to know of the group."""
         return GroupState(self.group, self.counts, self.migration)
 
 
@@ -80,6 +81,7 @@ class Controller:
         self.steps: list[tuple[Team, Step, int]] = []
 
     def plan(self) -> Plan:
+        """The plan of the batch: count, migrate, route."""
         if not self.announced:
             self.events += [
                 changed(self.facts.batch, t.number, t.group, t.group, (0, 0)) for t in self.teams

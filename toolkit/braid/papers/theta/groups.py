@@ -25,6 +25,7 @@ class Group:
     hosts: tuple[int, ...]
 
     def host(self, row: int, column: int) -> int:
+        """The host of a cell of the group's grid."""
         return self.hosts[row * self.mapping[1] + column]
 
     def meeting(self, stream: int, part: int, other: int) -> int:

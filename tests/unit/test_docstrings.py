@@ -1,0 +1,49 @@
+"""Everything public says what it is: in its own docstring, or in that of what it overrides."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+
+import braid
+import braid_widgets
+import pytest
+
+REWRITTEN = ("braid.engine", "braid.local", "braid.condition")
+MODULES = [
+    info.name
+    for package in (braid, braid_widgets)
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not info.name.startswith(REWRITTEN)
+]
+
+
+def public(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Functions and classes that a module defines, and the methods and properties of these."""
+    for name, item in vars(module).items():
+        if name.startswith("_") or getattr(item, "__module__", None) != module.__name__:
+            continue
+        if inspect.isclass(item):
+            yield name, item
+            for member, method in vars(item).items():
+                kept = inspect.isroutine(method) or isinstance(method, property)
+                if kept and not member.startswith("_"):
+                    yield f"{name}.{member}", getattr(item, member)
+        elif inspect.isroutine(item):
+            yield name, item
+
+
+def said(name: str, item: object) -> bool:
+    """Whether there is a docstring, and not the signature that a dataclass gets by itself."""
+    text = inspect.getdoc(item)
+    return bool(text) and not text.startswith(f"{name}(")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_everything_public_has_a_docstring(name: str) -> None:
+    module = import_module(name)
+    assert module.__doc__, f"{name} has no docstring"
+    assert [n for n, item in public(module) if not said(n, item)] == []
