@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from colorsys import hls_to_rgb
 from functools import cache
+from typing import TypedDict
 
 STREAMS = ("#2f6fde", "#d9480f", "#2b8a3e", "#862e9c")
 """One for each stream, in order: R, S, then the others."""
@@ -31,8 +32,21 @@ def stream(index: int) -> str:
     return STREAMS[index % len(STREAMS)]
 
 
-def palette(hosts: int) -> dict[str, object]:
-    """All of it, for the stage."""
+class Palette(TypedDict):
+    """Colours as #rrggbb: of hosts and streams (more of them begin again), and of the time line."""
+
+    hosts: list[str]
+    streams: list[str]
+    ratio: str
+    sides: str
+    bound: str
+    migration: str
+    throughput: str
+    results: str
+
+
+def palette(hosts: int) -> Palette:
+    """All colours, for the browser."""
     return {
         "hosts": [host(h) for h in range(hosts)],
         "streams": list(STREAMS),

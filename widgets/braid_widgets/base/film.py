@@ -5,21 +5,31 @@ with or without a kernel.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
-from uuid import uuid4
 
 import anywidget
 import traitlets
 from braid.core.events import BatchCommitted
 
 from braid_widgets.base import colours
+from braid_widgets.base.colours import Palette
 
-_HERE = Path(__file__).parent
-_CSS = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("stage.css", "film.css"))
-_BAR = (_HERE / "film.js").read_text(encoding="utf-8")
+_PACKAGE = Path(__file__).parents[1]
 
+
+def bundle(name: str) -> str:
+    """The JavaScript of a film or of the stage: ``make js`` makes it from widgets/js."""
+    return (_PACKAGE / "static" / f"{name}.js").read_text(encoding="utf-8")
+
+
+def css(*names: str) -> str:
+    """Style sheets of this folder as one."""
+    return "".join((_PACKAGE / "base" / name).read_text(encoding="utf-8") for name in names)
+
+
+_CSS = css("stage.css", "film.css")
 
 MOST = 200
 """Pictures that a film has at most; of longer runs some batches are left out."""
@@ -46,10 +56,10 @@ def thinned(items: Sequence[Item], most: int = MOST) -> list[Item]:
 def pictures(
     events: Iterable[Any],
     scene: S,
-    draw: Callable[[S], dict[str, Any]],
+    draw: Callable[[S], Item],
     most: int = MOST,
     shown: Callable[[BatchCommitted], bool] = lambda commit: True,
-) -> list[dict[str, Any]]:
+) -> list[Item]:
     """A picture for each committed batch that is ``shown``, thinned to ``most``."""
     found = []
     for event in events:
@@ -59,10 +69,16 @@ def pictures(
     return thinned(found, most)
 
 
-def script(*painters: str) -> str:
-    """The JavaScript of a film whose frames ``painters``, files of this package, draw."""
-    return "\n".join(
-        [*((_HERE.parent / name).read_text(encoding="utf-8") for name in painters), _BAR]
+def page(name: str, style: str, frames: Sequence[Any], palette: Palette, position: int) -> str:
+    """Frames as HTML that needs no kernel and no network: the bundle of that name finds its data by
+    ``data-film``.
+    """
+    data = {"frames": list(frames), "palette": palette, "position": position}
+    body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+    return (
+        f'<style>{style}</style><div data-film="{name}">'
+        f'<script type="application/json">{body}</script></div>'
+        f'<script type="module">{bundle(name)}</script>'
     )
 
 
@@ -74,18 +90,20 @@ class Film(anywidget.AnyWidget):
     twin: the same pictures, offline, opening on the frame that is shown.
     """
 
+    _name: ClassVar[str]
     _esm: ClassVar[str]
     _css = _CSS
     frames: traitlets.List[Any] = traitlets.List().tag(sync=True)
     palette = traitlets.Dict().tag(sync=True)
     position = traitlets.Int(0).tag(sync=True)
 
-    def __init__(self, frames: Sequence[dict[str, Any]], position: int = -1) -> None:
+    def __init__(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Raises ValueError without a frame."""
-        super().__init__(palette=colours.palette(64))
+        self._palette = colours.palette(64)
+        super().__init__(palette=self._palette)
         self.show(frames, position)
 
-    def show(self, frames: Sequence[dict[str, Any]], position: int = -1) -> None:
+    def show(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Show other frames from now on, at a position (-1 is the last). Raises ValueError without
         a frame.
         """
@@ -95,7 +113,7 @@ class Film(anywidget.AnyWidget):
             self.frames = list(frames)
             self.position = position % len(frames)
 
-    def update(self, frames: Sequence[dict[str, Any]]) -> None:
+    def update(self, frames: Sequence[Mapping[str, Any]]) -> None:
         """Show another run, or the same one as far as it is now: then a frame that is looked at,
         but the last, stays.
         """
@@ -106,15 +124,7 @@ class Film(anywidget.AnyWidget):
 
     def to_html(self) -> str:
         """The film as HTML that needs no kernel and no network."""
-        name = f"braid-{uuid4().hex[:12]}"
-        body = json.dumps(self.frames, separators=(",", ":"), ensure_ascii=False).replace(
-            "</", "<\\/"
-        )
-        return (
-            f'<style>{self._css}</style><div id="{name}"></div><script type="module">{self._esm}\n'
-            f'film(document.getElementById("{name}"), {body}, {json.dumps(self.palette)}, '
-            f"{self.position});</script>"
-        )
+        return page(self._name, self._css, self.frames, self._palette, self.position)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         bundle = super()._repr_mimebundle_(**options)

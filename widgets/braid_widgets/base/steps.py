@@ -2,36 +2,77 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from braid.papers.trace import NAMES, Step, Trace, name
 
-from braid_widgets.base.film import Film, script
-
-Chip = tuple[str, int | None, bool]
-"""What stands in a box: its text, the stream that gives the colour (None: several or none), whether
-this step put it there.
-"""
+from braid_widgets.base.film import Film, bundle
 
 
-def frames(trace: Trace, letter: str = "V") -> list[dict[str, Any]]:
+class StepChip(TypedDict):
+    """What stands in a box: its text, the stream that gives the colour (None: several or none),
+    and whether this step put it there.
+    """
+
+    text: str
+    stream: int | None
+    fresh: bool
+
+
+class StepNode(TypedDict):
+    """A node, what it stores by stream, and what waits there where the model has queues; ``here``:
+    the step happens there.
+    """
+
+    name: str
+    here: bool
+    stored: list[list[StepChip]]
+    queued: list[StepChip] | None
+
+
+class StepMove(TypedDict):
+    """What is on its way, from where to where."""
+
+    what: StepChip
+    source: str
+    target: str
+
+
+class StepFrame(TypedDict):
+    """A step of an example: ``text`` says what happens, ``found`` are the results so far, the first
+    row of the ``table`` is its head.
+    """
+
+    title: str
+    note: str
+    text: str
+    streams: list[str]
+    nodes: list[StepNode]
+    moves: list[StepMove]
+    found: list[StepChip]
+    table: list[list[str]]
+
+
+def frames(trace: Trace, letter: str = "V") -> list[StepFrame]:
     """A picture for each step; ``letter`` is that of the paper's nodes (Gu's are V1, V2 .., Wang's
     M1, M2 ..).
     """
-    found: list[Chip] = []
-    pictures, before = [], None
+    found: list[StepChip] = []
+    pictures: list[StepFrame] = []
+    before = None
     for k, step in enumerate(trace.steps, 1):
-        found = [(text, stream, False) for text, stream, _ in found] + [
-            (name(group), None, True) for group in step.found
+        made: list[StepChip] = [
+            {"text": name(group), "stream": None, "fresh": True} for group in step.found
         ]
+        found = [*(_old(chip) for chip in found), *made]
         pictures.append(_frame(trace, k, step, before, found, letter))
         before = step
     return pictures
 
 
 def _frame(
-    trace: Trace, k: int, step: Step, before: Step | None, found: list[Chip], letter: str
-) -> dict[str, Any]:
+    trace: Trace, k: int, step: Step, before: Step | None, found: list[StepChip], letter: str
+) -> StepFrame:
     def place(node: int | None) -> str:
         return "outside" if node is None else f"{letter}{node + 1}"
 
@@ -42,30 +83,40 @@ def _frame(
         "text": step.text,
         "streams": list(NAMES[: trace.streams]),
         "nodes": [
-            {"name": place(n), "here": n == step.node, **_held(step, before, n)}
+            {
+                "name": place(n),
+                "here": n == step.node,
+                "stored": _stored(step, before, n),
+                "queued": [_chip(text) for text in step.queued[n]] if step.queued else None,
+            }
             for n in range(trace.nodes)
         ],
-        "moves": [[_chip(m.what), place(m.source), place(m.target)] for m in step.moves],
+        "moves": [
+            {"what": _chip(m.what), "source": place(m.source), "target": place(m.target)}
+            for m in step.moves
+        ],
         "found": found,
-        "table": [list(row) for row in step.table],
+        "table": [list(map(str, row)) for row in step.table],
     }
 
 
-def _held(step: Step, before: Step | None, node: int) -> dict[str, Any]:
-    """What a node stores, by stream, and what waits there, where the model has queues."""
+def _stored(step: Step, before: Step | None, node: int) -> list[list[StepChip]]:
+    """What a node stores, by stream."""
     stored = []
     for s, held in enumerate(step.stored[node]):
         known = before.stored[node][s] if before else held
         stored.append([_chip(text, text not in known) for text in held])
-    return {
-        "stored": stored,
-        "queued": [_chip(text) for text in step.queued[node]] if step.queued else None,
-    }
+    return stored
 
 
-def _chip(text: str, fresh: bool = False) -> Chip:
+def _old(chip: StepChip) -> StepChip:
+    return {"text": chip["text"], "stream": chip["stream"], "fresh": False}
+
+
+def _chip(text: str, fresh: bool = False) -> StepChip:
     """A tuple in its stream's colour; intermediate results and END marks have none."""
-    return text, NAMES.index(text[0]) if text[0] in NAMES else None, fresh
+    stream = NAMES.index(text[0]) if text[0] in NAMES else None
+    return {"text": text, "stream": stream, "fresh": fresh}
 
 
 class Steps(Film):
@@ -75,7 +126,7 @@ class Steps(Film):
     Raises ValueError for a trace without steps.
     """
 
-    _esm = script("base/steps.js")
+    _name, _esm = "steps", bundle("steps")
 
     def __init__(self, trace: Trace, letter: str = "V") -> None:
         super().__init__(frames(trace, letter), 0)

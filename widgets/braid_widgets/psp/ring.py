@@ -9,14 +9,70 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 from braid.core.events import BatchCommitted, RunStarted
 from braid.core.spans import text
 from braid.papers.psp.events import Relocated, RingResized, SlicesSet, TailMoved
 
-from braid_widgets.base.film import MOST, Film, pictures, script
+from braid_widgets.base.columns import Columns
+from braid_widgets.base.film import MOST, Film, bundle, pictures
 from braid_widgets.base.words import origin
+
+
+class RingSlice(NamedTuple):
+    """What a node stores of a stream; ``share`` is of the most that one stores, ``lasts`` its
+    slice's length in words.
+    """
+
+    stream: int
+    node: int
+    rows: int
+    share: float
+    lasts: str
+
+
+class RingMove(TypedDict):
+    """State that goes from node to node, and why: by age, or because the ring has another
+    length.
+    """
+
+    stream: int
+    source: int
+    target: int
+    rows: int
+    why: str
+
+
+class RingEnds(TypedDict):
+    """The nodes on which a stream's head and tail are."""
+
+    head: int | None
+    tail: int | None
+
+
+class RingFrame(TypedDict):
+    """The ring after a batch. ``ends``, ``probes``, ``live`` and ``lengths`` (windows in words) are
+    by stream; ``loads`` are by node, the ``loaded`` ones.
+    """
+
+    title: str
+    note: str
+    batch: str
+    nodes: int
+    streams: list[str]
+    slices: Columns[RingSlice]
+    ends: list[RingEnds]
+    probes: list[int]
+    partial: int
+    moves: list[RingMove]
+    stored: int
+    sent: int
+    live: list[int]
+    lengths: list[str]
+    measure: str
+    loaded: list[int]
+    loads: list[int]
 
 
 @dataclass
@@ -69,7 +125,7 @@ class RingScene:
         return found
 
 
-def frame(scene: RingScene) -> dict[str, Any]:
+def frame(scene: RingScene) -> RingFrame:
     """One picture, as ring.js draws it. Raises ValueError when the events are not those of a ring
     with a committed batch.
     """
@@ -82,6 +138,10 @@ def frame(scene: RingScene) -> dict[str, Any]:
     streams, modelled = list(start.streams), start.clock == "modelled"
     used = {n for nodes in scene.nodes.values() for n in nodes} | {n for _, n in rows}
     most = max(rows.values(), default=1)
+    slices = [
+        RingSlice(s, n, k, round(k / most, 3), _length(scene, s, n))
+        for (s, n), k in sorted(rows.items())
+    ]
     loads = [last.hosts[n].compared if n < len(last.hosts) else 0 for n in sorted(used)]
     return {
         "title": _title(scene),
@@ -89,12 +149,9 @@ def frame(scene: RingScene) -> dict[str, Any]:
         "batch": f"batch {last.batch}",
         "nodes": max(used) + 1,
         "streams": streams,
-        "slices": [
-            [s, n, k, round(k / most, 3), _length(scene, s, n)]
-            for (s, n), k in sorted(rows.items())
-        ],
+        "slices": Columns.of(RingSlice, slices),
         "ends": [
-            [scene.nodes[s][0] if s in scene.nodes else None, scene.tails.get(s)]
+            {"head": scene.nodes[s][0] if s in scene.nodes else None, "tail": scene.tails.get(s)}
             for s in range(len(streams))
         ],
         "probes": last.received,
@@ -105,10 +162,8 @@ def frame(scene: RingScene) -> dict[str, Any]:
         "live": last.live,
         "lengths": [start.windows.get(name, "full history") for name in streams],
         "measure": f"Pairs compared in this batch ({'modelled' if modelled else 'counted'})",
-        "loads": [
-            {"node": n, "value": v, "text": f"{v:,}"}
-            for n, v in zip(sorted(used), loads, strict=True)
-        ],
+        "loaded": sorted(used),
+        "loads": loads,
     }
 
 
@@ -145,17 +200,20 @@ def _length(scene: RingScene, stream: int, node: int) -> str:
     return "" if length is None else text(length)
 
 
-def _moves(scene: RingScene) -> list[list[Any]]:
-    """[stream, from, to, rows, reason] for each pair of nodes."""
+def _moves(scene: RingScene) -> list[RingMove]:
+    """One for each stream, pair of nodes and reason."""
     found: dict[tuple[int, int, int, str], int] = {}
     for event in scene.moves:
         for block, source, target in event.moves:
             key = (event.stream, source, target, event.reason)
             found[key] = found.get(key, 0) + scene.blocks.get(block, (0, (), 0))[2]
-    return [[s, a, b, rows, why] for (s, a, b, why), rows in sorted(found.items())]
+    return [
+        {"stream": s, "source": a, "target": b, "rows": rows, "why": why}
+        for (s, a, b, why), rows in sorted(found.items())
+    ]
 
 
-def frames(events: Iterable[Any], most: int = MOST) -> list[dict[str, Any]]:
+def frames(events: Iterable[Any], most: int = MOST) -> list[RingFrame]:
     """A picture for each committed batch, thinned to ``most``; the last is always there."""
     return pictures(events, RingScene(), frame, most)
 
@@ -166,7 +224,7 @@ class Ring(Film):
     Raises ValueError when the events are not those of a ring with a committed batch.
     """
 
-    _esm = script("base/svg.js", "psp/annulus.js", "psp/ring.js")
+    _name, _esm = "ring", bundle("ring")
 
     def __init__(self, events: Iterable[Any]) -> None:
         super().__init__(frames(events))

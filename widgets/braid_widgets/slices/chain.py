@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import sqlglot
 import traitlets
@@ -18,8 +18,74 @@ from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, QueryRem
 from braid.core.spans import text
 from braid.papers.slices.events import ChainFilled, ChainSet
 
-from braid_widgets.base.film import MOST, Film, pictures, script
+from braid_widgets.base.film import MOST, Film, bundle, pictures
 from braid_widgets.base.words import origin
+
+
+class ChainMark(TypedDict):
+    """An age in microseconds, in words, and its place from 0 to 1."""
+
+    age: int
+    text: str
+    place: float
+
+
+class ChainSlice(TypedDict):
+    """Ages from ``first`` to ``last`` (microseconds), tuples held, their share of the fullest
+    slice, and the queries that it serves.
+    """
+
+    first: int
+    last: int
+    rows: int
+    share: float
+    serves: str
+
+
+class ChainAged(TypedDict):
+    """Tuples that went from slice to slice."""
+
+    source: int
+    target: int
+    rows: int
+
+
+class ChainCut(TypedDict):
+    """Tuples that were cut off where a slice begins: no later query wants them."""
+
+    slice: int
+    rows: int
+
+
+class ChainQuery(TypedDict):
+    """A query with its window (microseconds) and selection."""
+
+    name: str
+    window: int
+    where: str
+
+
+class ChainStream(TypedDict):
+    """A stream's slices, youngest first, and what happened to its tuples in the batch."""
+
+    name: str
+    index: int
+    came: int
+    expired: int
+    marks: list[ChainMark]
+    slices: list[ChainSlice]
+    aged: list[ChainAged]
+    cut: list[ChainCut]
+    queries: list[ChainQuery]
+
+
+class ChainFrame(TypedDict):
+    """The chain after a batch; with ``pick`` slices can be clicked."""
+
+    title: str
+    note: str
+    pick: bool
+    streams: list[ChainStream]
 
 
 @dataclass
@@ -203,8 +269,8 @@ def _by_slice(roots: Iterable[int], old: dict[int, tuple[int, int, int]]) -> lis
     return list(found.items())
 
 
-def frame(scene: ChainScene, pick: bool = False) -> dict[str, Any]:
-    """One picture, as chain.js draws it; with ``pick`` slices can be clicked.
+def frame(scene: ChainScene, pick: bool = False) -> ChainFrame:
+    """One picture; with ``pick`` slices can be clicked.
 
     Raises ValueError when the events are not those of a shared run with a committed batch.
     """
@@ -227,7 +293,7 @@ def frame(scene: ChainScene, pick: bool = False) -> dict[str, Any]:
     }
 
 
-def _stream(scene: ChainScene, s: int) -> dict[str, Any]:
+def _stream(scene: ChainScene, s: int) -> ChainStream:
     assert scene.start is not None and scene.last is not None
     ends, asked, flow = scene.ends[s], scene.asked(s), scene.flows[s]
     held = scene.slices(s)
@@ -239,28 +305,42 @@ def _stream(scene: ChainScene, s: int) -> dict[str, Any]:
         "expired": flow.expired,
         "marks": _marks({0, *ends, *(window for _, window, _ in asked)}),
         "slices": [
-            [a, b, rows, round(rows / most, 3), ", ".join(scene.serves(s, a)) or "no query"]
+            {
+                "first": a,
+                "last": b,
+                "rows": rows,
+                "share": round(rows / most, 3),
+                "serves": ", ".join(scene.serves(s, a)) or "no query",
+            }
             for a, b, rows in zip(begins, ends, held, strict=True)
         ],
-        "aged": [[i, j, rows] for (i, j), rows in sorted(flow.aged.items())],
-        "cut": [[k, rows] for k, rows in sorted(flow.cut.items())],
-        "queries": [[name, window, where] for name, window, where in asked],
+        "aged": [
+            {"source": i, "target": j, "rows": rows} for (i, j), rows in sorted(flow.aged.items())
+        ],
+        "cut": [{"slice": k, "rows": rows} for k, rows in sorted(flow.cut.items())],
+        "queries": [
+            {"name": name, "window": window, "where": where} for name, window, where in asked
+        ],
     }
 
 
-def _marks(ages: Iterable[int]) -> list[list[Any]]:
+def _marks(ages: Iterable[int]) -> list[ChainMark]:
     """Ages with their text and their place from 0 to 1: half by age, half by rank, so that no slice
     is too narrow to be seen.
     """
     rising = sorted(ages)
     last = max(len(rising) - 1, 1)
     return [
-        [age, text(age) if age else "0", round((age / rising[-1] + k / last) / 2, 4)]
+        {
+            "age": age,
+            "text": text(age) if age else "0",
+            "place": round((age / rising[-1] + k / last) / 2, 4),
+        }
         for k, age in enumerate(rising)
     ]
 
 
-def frames(events: Iterable[Any], pick: bool = False, most: int = MOST) -> list[dict[str, Any]]:
+def frames(events: Iterable[Any], pick: bool = False, most: int = MOST) -> list[ChainFrame]:
     """A picture for each committed batch, thinned to ``most``; the last is always there."""
     scene = ChainScene()
     return pictures(
@@ -280,7 +360,7 @@ class Chain(Film):
     click. Raises ValueError when the events are not those of a shared run with a committed batch.
     """
 
-    _esm = script("base/svg.js", "slices/chain.js")
+    _name, _esm = "chain", bundle("chain")
     picked = traitlets.Dict().tag(sync=True)
 
     def __init__(self, events: Iterable[Any], pick: bool = False) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, QueryRemoved, RunStarted
 from braid.core.spans import text
 from braid.papers.slices.events import ChainFilled, ChainSet
 
-from braid_widgets.base.film import MOST, Film, pictures, script
+from braid_widgets.base.columns import Columns
+from braid_widgets.base.film import MOST, Film, bundle, pictures
 from braid_widgets.base.words import origin
 
 
@@ -31,6 +32,65 @@ class Piece(NamedTuple):
     last: int
     slice: int
     rows: int
+
+
+class SharedPiece(NamedTuple):
+    """A piece as it is drawn: ages in words, the share of the stream's fullest piece, the queries
+    that it serves.
+    """
+
+    stream: int
+    host: int
+    ages: str
+    rows: int
+    share: float
+    queries: list[str]
+
+
+class SharedStretch(TypedDict):
+    """The ages of a stream that a host holds, in words; ``head``: the youngest are among them."""
+
+    stream: int
+    host: int
+    ages: str
+    head: bool
+
+
+class SharedUse(NamedTuple):
+    """How much of a host's stretch of a stream a query uses, from 0 to 1."""
+
+    stream: int
+    host: int
+    share: float
+
+
+class SharedQuery(TypedDict):
+    """A query with its windows and selections in words; ``used`` is by age, young to old."""
+
+    name: str
+    windows: str
+    where: str
+    used: Columns[SharedUse]
+
+
+class SharedFrame(TypedDict):
+    """The shared ring after a batch: ``stored`` tuples by host and stream, their ``mean`` by host,
+    ``live`` ones by stream.
+    """
+
+    title: str
+    note: str
+    batch: str
+    hosts: int
+    streams: list[str]
+    pieces: Columns[SharedPiece]
+    stretches: list[SharedStretch]
+    stored: list[list[int]]
+    mean: float
+    live: list[int]
+    queries: list[SharedQuery]
+    probed: int
+    sent: int
 
 
 @dataclass
@@ -111,8 +171,8 @@ def _shared_out(held: dict[int, int], numbers: list[int]) -> list[int]:
     return [rows[number] for number in numbers]
 
 
-def frame(scene: SharedScene) -> dict[str, Any]:
-    """One picture, as shared_ring.js draws it. Raises ValueError when the events are not those of a
+def frame(scene: SharedScene) -> SharedFrame:
+    """One picture. Raises ValueError when the events are not those of a
     shared run with a batch.
     """
     if scene.start is None or scene.last is None or not scene.chains:
@@ -123,6 +183,17 @@ def frame(scene: SharedScene) -> dict[str, Any]:
     last, pieces = scene.last, scene.pieces()
     hosts, streams = scene.start.hosts, list(scene.start.streams)
     fullest = [max([1, *(p.rows for p in pieces if p.stream == s)]) for s in range(len(streams))]
+    drawn = [
+        SharedPiece(
+            p.stream,
+            p.host,
+            f"{text(p.first)} to {text(p.last)}",
+            p.rows,
+            round(p.rows / fullest[p.stream], 3),
+            _served(scene, p),
+        )
+        for p in pieces
+    ]
     stored = [
         [sum(p.rows for p in pieces if (p.host, p.stream) == (h, s)) for s in range(len(streams))]
         for h in range(hosts)
@@ -134,18 +205,11 @@ def frame(scene: SharedScene) -> dict[str, Any]:
         "batch": f"batch {last.batch}",
         "hosts": hosts,
         "streams": streams,
-        "pieces": [
-            [
-                p.stream,
-                p.host,
-                f"{text(p.first)} to {text(p.last)}",
-                p.rows,
-                round(p.rows / full, 3),
-                _served(scene, p),
-            ]
-            for p, full in ((p, fullest[p.stream]) for p in pieces)
+        "pieces": Columns.of(SharedPiece, drawn),
+        "stretches": [
+            {"stream": s, "host": host, "ages": _between(a, b), "head": a == 0}
+            for s, host, a, b in _stretches(scene)
         ],
-        "stretches": [[s, host, _between(a, b), a == 0] for s, host, a, b in _stretches(scene)],
         "stored": stored,
         "mean": sum(map(sum, stored)) / hosts,
         "live": last.live,
@@ -201,19 +265,19 @@ def _served(scene: SharedScene, p: Piece) -> list[str]:
     return [q.name for q in scene.queries.values() if q.windows[alias] > p.first]
 
 
-def _query(scene: SharedScene, q: QueryAdded) -> dict[str, Any]:
+def _query(scene: SharedScene, q: QueryAdded) -> SharedQuery:
     """A query, and how much of each stretch of ages it uses, from 0 to 1."""
     assert scene.start is not None
     used = []
     for s, host, a, b in _stretches(scene):
         reach = q.windows[scene.start.streams[s]]
-        used.append([s, host, round(min(1.0, max(0, reach - a) / (b - a)), 3)])
+        used.append(SharedUse(s, host, round(min(1.0, max(0, reach - a) / (b - a)), 3)))
     where = " AND ".join(f"{alias}: {sql}" for alias, sql in q.where.items() if sql)
     windows = ", ".join(f"{alias} {text(w)}" for alias, w in q.windows.items())
-    return {"name": q.name, "windows": windows, "where": where, "used": used}
+    return {"name": q.name, "windows": windows, "where": where, "used": Columns.of(SharedUse, used)}
 
 
-def frames(events: Iterable[Any], most: int = MOST) -> list[dict[str, Any]]:
+def frames(events: Iterable[Any], most: int = MOST) -> list[SharedFrame]:
     """A picture for each committed batch, thinned to ``most``; the last is always there."""
     return pictures(events, SharedScene(), frame, most)
 
@@ -224,7 +288,7 @@ class SharedRing(Film):
     Raises ValueError when the events are not those of a shared run with a committed batch.
     """
 
-    _esm = script("base/svg.js", "psp/annulus.js", "slices/shared_ring.js")
+    _name, _esm = "shared_ring", bundle("shared_ring")
 
     def __init__(self, events: Iterable[Any]) -> None:
         super().__init__(frames(events))

@@ -3,11 +3,43 @@
 from __future__ import annotations
 
 from math import ceil, sqrt
-from typing import Any
+from typing import NamedTuple, TypedDict
 
+from braid_widgets.base.columns import Columns
 from braid_widgets.base.fold import Scene
 from braid_widgets.base.metrics import Grid
 from braid_widgets.base.words import MODELLED
+
+
+class HostCell(NamedTuple):
+    """A host's place in its group."""
+
+    host: int
+    row: int
+    column: int
+
+
+class HostGroup(TypedDict):
+    """Hosts in ``n`` rows and ``m`` columns; ``mapping`` says whether these are partitions."""
+
+    n: int
+    m: int
+    mapping: bool
+    cells: Columns[HostCell]
+
+
+class HostsFrame(TypedDict):
+    """Hosts by group, with what each stores (by host), the mean, and what a full box stands for,
+    in tuples.
+    """
+
+    title: str
+    scale: str
+    note: str
+    groups: list[HostGroup]
+    stored: list[int]
+    mean: float
+    top: int
 
 
 def mapping(grid: Grid, moving: bool = False) -> str:
@@ -18,7 +50,7 @@ def mapping(grid: Grid, moving: bool = False) -> str:
     return f"{before}{grid.mapping}, epoch {grid.epoch}"
 
 
-def data(scene: Scene) -> dict[str, Any]:
+def data(scene: Scene) -> HostsFrame:
     """What the stage paints of the hosts: groups of cells, tuples stored by host, their mean."""
     stored = [h.stored for h in scene.last.hosts] if scene.last else []
     point = scene.points[-1] if scene.points else None
@@ -29,7 +61,6 @@ def data(scene: Scene) -> dict[str, Any]:
         "title": _title(scene),
         "scale": f"tuples stored, a full box is {most:,}",
         "note": _note(scene, mean),
-        "mapping": bool(scene.grids),
         "groups": groups,
         "stored": stored,
         "mean": mean,
@@ -54,22 +85,24 @@ def _note(scene: Scene, mean: float) -> str:
     return f"{ilf} · migrating, {left:,} tuples wait" if scene.migrating else ilf
 
 
-def _group(grid: Grid) -> dict[str, Any]:
+def _group(grid: Grid) -> HostGroup:
     n, m = grid.mapping
+    cells = [HostCell(h, r, c) for h, (r, c) in sorted(grid.cells.items())]
     return {
         "n": n,
         "m": m,
         "mapping": True,
-        "cells": [[h, r, c] for h, (r, c) in sorted(grid.cells.items())],
+        "cells": Columns.of(HostCell, cells),
     }
 
 
-def _shelf(hosts: int) -> dict[str, Any]:
+def _shelf(hosts: int) -> HostGroup:
     """Hosts without a grid, row by row."""
     m = ceil(sqrt(hosts))
+    cells = [HostCell(h, *divmod(h, m)) for h in range(hosts)]
     return {
         "n": ceil(hosts / m),
         "m": m,
         "mapping": False,
-        "cells": [[h, *divmod(h, m)] for h in range(hosts)],
+        "cells": Columns.of(HostCell, cells),
     }

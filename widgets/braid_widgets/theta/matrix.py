@@ -2,22 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
+from braid_widgets.base.columns import Columns
 from braid_widgets.base.fold import Scene
 from braid_widgets.base.joined import rectangles as tiles
 
 STEP = 5
 """Fractions are shown to this many percent."""
 
-Rectangle = tuple[float, float, float, float, int, int, int]
+
+class Cell(NamedTuple):
+    """A rectangle of the matrix, in shares of the two key spaces; ``percent`` of its pairs that
+    came due are joined.
+    """
+
+    top: float
+    bottom: float
+    left: float
+    right: float
+    host: int
+    percent: int
+    moving: bool
 
 
-def cells(scene: Scene) -> list[Rectangle]:
-    """The matrix as rectangles [top, bottom, left, right, host, percent, migrating] in shares of
-    the two key spaces.
+class Chip(NamedTuple):
+    """Tuples that go from host to host: from and to where, in shares of the two key spaces."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    stream: int
+    rows: int
+    source: int
+    target: int
+
+
+class MatrixFrame(TypedDict):
+    """The join matrix: of streams 0 (top to bottom) and 1 (left to right), with tuples live."""
+
+    title: str
+    note: str
+    streams: list[str]
+    rows: list[int]
+    cells: Columns[Cell]
+    chips: Columns[Chip]
+
+
+def cells(scene: Scene) -> list[Cell]:
+    """The matrix as rectangles.
 
     Stream 0 runs from top to bottom, stream 1 from left to right. ``percent`` of the pairs that
     came due are joined; a cell migrates while pairs of it are owed or its host receives copies.
@@ -35,7 +71,8 @@ def cells(scene: Scene) -> list[Rectangle]:
     for r0, r1, c0, c1 in tiles(columned.T):
         value, migrates = divmod(int(columned[c0, r0]), 2)
         host, done = divmod(value, 101)
-        found.append((*_shares(rows, r0, r1), *_shares(columns, c0, c1), host, done, migrates))
+        corners = (*_shares(rows, r0, r1), *_shares(columns, c0, c1))
+        found.append(Cell(*corners, host, done, bool(migrates)))
     return found
 
 
@@ -52,9 +89,8 @@ def _shares(cuts: list[int], low: int, high: int) -> tuple[float, float]:
     return round((cuts[low] - cuts[0]) / span, 5), round((cuts[high] - cuts[0]) / span, 5)
 
 
-def chips(scene: Scene, rectangles: list[Rectangle]) -> list[list[Any]]:
-    """Blocks copied in the last batch as [x0, y0, x1, y1, stream, rows, from host, to host], one
-    for each pair of hosts.
+def chips(scene: Scene, rectangles: list[Cell]) -> list[Chip]:
+    """Blocks copied in the last batch, one chip for each stream and pair of hosts.
 
     A chip goes from the source host's largest cell to that of the target, in shares of the key
     spaces; it rests in the upper right of a cell, beside the host's number.
@@ -75,13 +111,13 @@ def chips(scene: Scene, rectangles: list[Rectangle]) -> list[list[Any]]:
             key = (source, target, moved.stream)
             rows[key] = rows.get(key, 0) + moved.rows
     return [
-        [*anchor[a][1:], *anchor[b][1:], stream, n, a, b]
+        Chip(*anchor[a][1:], *anchor[b][1:], stream, n, a, b)
         for (a, b, stream), n in sorted(rows.items())
     ]
 
 
-def data(scene: Scene) -> dict[str, Any]:
-    """What the stage paints of the join matrix: plain lists and texts."""
+def data(scene: Scene) -> MatrixFrame:
+    """What the stage paints of the join matrix."""
     rectangles = cells(scene)
     live = scene.last.live if scene.last else [0, 0]
     names = [*scene.streams, "R", "S"][:2] if len(scene.streams) < 2 else list(scene.streams[:2])
@@ -91,6 +127,6 @@ def data(scene: Scene) -> dict[str, Any]:
         "tuples in transit",
         "streams": names,
         "rows": list(live[:2]),
-        "cells": rectangles,
-        "chips": chips(scene, rectangles),
+        "cells": Columns.of(Cell, rectangles),
+        "chips": Columns.of(Chip, chips(scene, rectangles)),
     }

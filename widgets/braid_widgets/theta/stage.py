@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from typing import Any, TypedDict
 
 import anywidget
 import traitlets
 
-from braid_widgets.base import colours, progress
+from braid_widgets.base import colours, film, progress
 from braid_widgets.base.charts import save_page
-from braid_widgets.base.film import thinned
+from braid_widgets.base.film import bundle, css, thinned
 from braid_widgets.base.fold import Scene
 from braid_widgets.base.recording import Recording
 from braid_widgets.base.words import origin
 from braid_widgets.theta import grid, matrix, timeline
+from braid_widgets.theta.grid import HostsFrame
+from braid_widgets.theta.matrix import MatrixFrame
+from braid_widgets.theta.timeline import LineFrame
 
-_HERE = Path(__file__).parent
+
+class StageFrame(TypedDict):
+    """One picture: the join matrix, the hosts' grid and the time line, under a title and a note."""
+
+    title: str
+    note: str
+    matrix: MatrixFrame
+    grid: HostsFrame
+    line: LineFrame
 
 
-def frame(scene: Scene) -> dict[str, Any]:
-    """One picture: ``title``, ``note``, and what to paint of ``matrix``, ``grid`` and ``line``
-    (JSON values).
-    """
+def frame(scene: Scene) -> StageFrame:
+    """The picture of a scene."""
     return {
         "title": _title(scene),
         "note": _note(scene),
@@ -61,25 +68,17 @@ def _note(scene: Scene) -> str:
     return f"{scene.start.placement}, {hosts} hosts · windows: {windows} · {facts}"
 
 
-def page(frames: Sequence[dict[str, Any]]) -> str:
+def page(frames: Sequence[StageFrame]) -> str:
     """Frames as HTML that needs no kernel and no network: one picture, or a slider with Play when
     there are several.
     """
-    name = f"braid-{uuid4().hex[:12]}"
-    script = (_HERE / "stage.js").read_text(encoding="utf-8")
-    body = json.dumps(list(frames), separators=(",", ":")).replace("</", "<\\/")
-    shades = json.dumps(colours.palette(_hosts(frames)))
-    return (
-        f"<style>{(_HERE.parent / 'base' / 'stage.css').read_text(encoding='utf-8')}</style><div "
-        f'id="{name}"></div>'
-        f'<script type="module">{script}\nreplay(document.getElementById("{name}"), {body}, '
-        f"{shades});</script>"
-    )
+    shades = colours.palette(_hosts(frames))
+    return film.page("stage", css("stage.css"), frames, shades, len(frames) - 1)
 
 
-def _hosts(frames: Iterable[dict[str, Any]]) -> int:
-    seen: list[int] = [c[0] for f in frames for g in f["grid"]["groups"] for c in g["cells"]]
-    return max(seen, default=0) + 1
+def _hosts(frames: Iterable[StageFrame]) -> int:
+    groups = [group for frame in frames for group in frame["grid"]["groups"]]
+    return max([1, *(1 + host for group in groups for host in group["cells"]["host"])])
 
 
 def replay(events: Iterable[Any] | str | Path, most: int = 200) -> str:
@@ -109,30 +108,32 @@ class Stage(anywidget.AnyWidget):
     painted.
     """
 
-    _esm = _HERE / "stage.js"
-    _css = _HERE.parent / "base" / "stage.css"
+    _esm = bundle("stage")
+    _css = css("stage.css")
     frame = traitlets.Dict().tag(sync=True)
     palette = traitlets.Dict().tag(sync=True)
     seq = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, scene: Scene | None = None) -> None:
-        super().__init__(frame=frame(scene or Scene()), palette=colours.palette(256))
+        self._shown = frame(scene or Scene())
+        super().__init__(frame=dict(self._shown), palette=colours.palette(256))
 
     def show(self, scene: Scene) -> bool:
         """Paint a scene; nothing is sent when its picture is the one that is there. Returns whether
         it was painted.
         """
         new = frame(scene)
-        if new == self.frame:
+        if new == self._shown:
             return False
         with self.hold_sync():
-            self.frame = new
+            self._shown = new
+            self.frame = dict(new)
             self.seq += 1
         return True
 
     def to_html(self) -> str:
         """The current picture without a kernel."""
-        return page([self.frame])
+        return page([self._shown])
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         bundle = super()._repr_mimebundle_(**options)

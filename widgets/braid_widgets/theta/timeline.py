@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import product
 from math import isfinite
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -33,6 +33,40 @@ large as J.
 """
 
 
+class Curve(TypedDict):
+    """A curve in a colour of the palette. Its axis begins at ``floor`` (else 0), reaches
+    ``ceiling`` or more, and ends at ``cap`` at most; ``bound`` is a dashed line.
+    """
+
+    name: str
+    colour: str
+    values: list[float | None]
+    floor: NotRequired[float]
+    ceiling: NotRequired[float]
+    cap: NotRequired[float]
+    bound: NotRequired[float]
+
+
+class Stretch(TypedDict):
+    """Batches from ``first`` to ``last``, both in it."""
+
+    first: int
+    last: int
+
+
+class LineFrame(TypedDict):
+    """The time line: panels of one or two curves (axes left and right) over the batches, of which
+    ``last`` is the last to come.
+    """
+
+    title: str
+    axis: str
+    batch: list[int]
+    last: int
+    migrations: list[Stretch]
+    panels: list[list[Curve]]
+
+
 def history(events: Iterable[Any]) -> list[Point]:
     """The numbers of every batch of a run, however long."""
     scene, points = Scene(), []
@@ -54,42 +88,42 @@ def spans(points: Sequence[Point]) -> list[tuple[int, int]]:
     return found
 
 
-def data(scene: Scene) -> dict[str, Any]:
+def data(scene: Scene) -> LineFrame:
     """What the stage paints of the time line, of the last batches kept."""
     points = list(scene.points)
     gridded = any(p.ilf_mapping is not None for p in points)
-    scale = {"floor": 1, "ceiling": 1.3, "cap": CAP, "bound": BOUND} if gridded else {}
-    ratio = {
+    ratio: Curve = {
         "name": _ratio_name(gridded),
         "colour": "ratio",
         "values": _ratios(points, gridded),
-        **scale,
     }
+    if gridded:
+        ratio |= {"floor": 1, "ceiling": 1.3, "cap": CAP, "bound": BOUND}
     names = [*scene.streams[:2], "R", "S"]
-    sides = {
+    sides: Curve = {
         "name": f"|{names[0]}| / |{names[1]}|",
         "colour": "sides",
         "values": _round(map(_sides, points)),
     }
-    panels = [{"curves": [ratio, sides]}]
+    panels = [[ratio, sides]]
     if not scene.modelled:
-        rate = {
+        rate: Curve = {
             "name": "tuples in per second",
             "colour": "throughput",
             "values": _round(p.rows_per_second for p in points),
         }
-        made = {
+        made: Curve = {
             "name": "results per second",
             "colour": "results",
             "values": _round(p.results_per_second for p in points),
         }
-        panels.append({"curves": [rate, made]})
+        panels.append([rate, made])
     return {
         "title": _title(scene.modelled, gridded),
         "axis": "batch (the first is 0)",
         "batch": [p.batch for p in points],
         "last": (scene.start.batches or 1) - 1 if scene.start else 0,
-        "migrations": spans(points),
+        "migrations": [{"first": a, "last": b} for a, b in spans(points)],
         "panels": panels,
     }
 

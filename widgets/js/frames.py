@@ -1,0 +1,74 @@
+"""Writes src/frames.ts: the types of all frames, as the views in Python declare them."""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
+
+from braid_widgets.base.colours import Palette
+from braid_widgets.base.columns import Columns
+from braid_widgets.base.steps import StepFrame
+from braid_widgets.psp.ring import RingFrame
+from braid_widgets.slices.chain import ChainFrame
+from braid_widgets.slices.shared_ring import SharedFrame
+from braid_widgets.theta.stage import StageFrame
+
+ROOTS = (Palette, StageFrame, RingFrame, ChainFrame, SharedFrame, StepFrame)
+TARGET = Path(__file__).parent / "src" / "frames.ts"
+PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
+WIDTH = 100
+HEAD = """// What Python sends; made by `make js` from the types in braid_widgets, not by hand.
+import type { Columns } from "./base/columns.ts";
+"""
+
+
+def typescript() -> str:
+    """The file: an interface for each record, those that it uses before it."""
+    found: dict[str, str] = {}
+    for root in ROOTS:
+        _declare(root, found)
+    return HEAD + "".join(found.values())
+
+
+def _declare(record: Any, found: dict[str, str]) -> str:
+    if record.__name__ not in found:
+        hints = get_type_hints(record, include_extras=True)
+        fields = [_field(name, hint, found) for name, hint in hints.items()]
+        words = " ".join(record.__doc__.replace("``", "`").split())
+        lines = [f"\n{_comment(words)}export interface {record.__name__} {{\n", *fields, "}\n"]
+        found[record.__name__] = "".join(lines)
+    return str(record.__name__)
+
+
+def _comment(words: str) -> str:
+    if len(words) <= WIDTH - 7:
+        return f"/** {words} */\n"
+    return "\n * ".join(["/**", *wrap(words, WIDTH - 3)]) + "\n */\n"
+
+
+def _field(name: str, hint: Any, found: dict[str, str]) -> str:
+    optional = get_origin(hint) is NotRequired
+    kind = _type(get_args(hint)[0] if optional else hint, found)
+    return f"  {name}{'?' if optional else ''}: {kind};\n"
+
+
+def _type(hint: Any, found: dict[str, str]) -> str:
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint in PLAIN:
+        return PLAIN[hint]
+    if origin is list:
+        of = _type(inner[0], found)
+        return f"({of})[]" if " " in of else f"{of}[]"
+    if origin is Columns:
+        return f"Columns<{_type(inner[0], found)}>"
+    if origin is types.UnionType:
+        return " | ".join(_type(part, found) for part in inner)
+    if is_typeddict(hint) or hasattr(hint, "_fields"):
+        return _declare(hint, found)
+    raise TypeError(f"a frame holds {hint}, which has no counterpart in frames.py")
+
+
+if __name__ == "__main__":
+    TARGET.write_text(typescript(), encoding="utf-8")

@@ -1,0 +1,11 @@
+/** Records by column: a list for each field, all of one length. Python sends many records so. */
+export type Columns<T> = { [K in keyof T]: T[K][] };
+
+export function records<T extends object>(columns: Columns<T>): T[] {
+  const names = Object.keys(columns) as (keyof T)[];
+  const first = names[0];
+  if (first === undefined) return [];
+  return columns[first].map(
+    (_, k) => Object.fromEntries(names.map((name) => [name, columns[name][k]])) as T,
+  );
+}

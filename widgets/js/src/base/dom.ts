@@ -1,0 +1,31 @@
+/** What every frame has: a title, and a note below it. */
+export interface Headed {
+  title: string;
+  note: string;
+}
+
+/** A new element at the end of another. */
+export function add<K extends keyof HTMLElementTagNameMap>(
+  parent: Element,
+  tag: K,
+  kind = "",
+  text?: string | number,
+): HTMLElementTagNameMap[K] {
+  const node = document.createElement(tag);
+  if (kind) node.className = kind;
+  if (text !== undefined) node.textContent = String(text);
+  parent.append(node);
+  return node;
+}
+
+export function header(box: Element, frame: Headed): void {
+  add(box, "div", "braid-title", frame.title);
+  add(box, "div", "braid-note", frame.note);
+}
+
+/** A frame in words, for who does not see it. */
+export const spoken = (frame: Headed): string => `${frame.title}. ${frame.note}`;
+
+/** Whether nothing should move: nobody looks, or the reader asked for that. */
+export const still = (): boolean =>
+  document.hidden || matchMedia("(prefers-reduced-motion: reduce)").matches;

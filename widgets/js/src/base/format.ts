@@ -1,0 +1,39 @@
+// Numbers and texts as they are shown.
+
+const UNITS: [number, string][] = [
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
+
+/** A whole number with commas between thousands. */
+export const count = (value: number): string => Math.round(value).toLocaleString("en");
+
+/** Three digits and a unit: 12345 is "12.3k". */
+export function short(value: number): string {
+  const [size, unit] = UNITS.find(([least]) => Math.abs(value) >= least) ?? [1, ""];
+  return String(+(value / size).toPrecision(3)) + unit;
+}
+
+/** A text of at most so many letters, with an ellipsis where something was left out. */
+export const cut = (text: string, most: number): string =>
+  text.length > most ? `${text.slice(0, most - 1)}…` : text;
+
+/** Parts of a text, put in two lines where they do not fit in one. */
+export function wrapped(text: string, fits: (line: string) => boolean, most = 2): string[] {
+  const lines: string[] = [];
+  for (const part of text.split(" · ")) {
+    const last = lines.at(-1);
+    const longer = last === undefined ? part : `${last} · ${part}`;
+    if (last === undefined || (lines.length < most && !fits(longer))) lines.push(part);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines;
+}
+
+/** A short hash of a text (FNV-1a, 32 bits), by which tests tell pictures apart. */
+export function fingerprint(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return (hash >>> 0).toString(16).padStart(8, "0");
+}

@@ -1,0 +1,97 @@
+// The two ways in which a film is shown: by a kernel (anywidget), and on a page without one.
+import type { Palette } from "../frames.ts";
+import { add } from "./dom.ts";
+import { Film } from "./film.ts";
+
+/** The side of a widget's model that is used here. */
+export interface Model {
+  get<T>(name: string): T;
+  set(name: string, value: unknown): void;
+  save_changes(): void;
+  on(event: string, callback: () => void): void;
+  off(event: string, callback: () => void): void;
+}
+
+export interface View {
+  model: Model;
+  el: HTMLElement;
+}
+
+/** What a page without a kernel holds. */
+export interface Page<Frame> {
+  frames: Frame[];
+  palette: Palette;
+  position: number;
+}
+
+/** Draws a frame into an empty or drawn box. */
+export type Draw<Frame> = (box: HTMLElement, frame: Frame, palette: Palette, glide: number) => void;
+
+/** Calls back when traits change; what it returns ends that. */
+export function observed(model: Model, changes: Record<string, () => void>): () => void {
+  for (const [name, call] of Object.entries(changes)) model.on(`change:${name}`, call);
+  return () => {
+    for (const [name, call] of Object.entries(changes)) model.off(`change:${name}`, call);
+  };
+}
+
+/** Shows the pages of this name that stand in the document and are not shown yet. */
+export function onPages<Frame>(
+  name: string,
+  show: (root: HTMLElement, page: Page<Frame>) => void,
+): void {
+  for (const root of document.querySelectorAll<HTMLElement>(`[data-film="${name}"]`)) {
+    const text = root.querySelector("script")?.textContent;
+    delete root.dataset.film;
+    if (text) show(root, JSON.parse(text) as Page<Frame>);
+  }
+}
+
+function film<Frame>(
+  root: HTMLElement,
+  page: Page<Frame>,
+  draw: Draw<Frame>,
+  every: number,
+  moved: (position: number) => void = () => {},
+): Film<Frame> {
+  root.classList.add("braid");
+  const box = add(root, "div");
+  const painter = {
+    draw(frame: Frame, position: number, glide: number) {
+      draw(box, frame, page.palette, glide);
+      root.dataset.seq = String(position);
+    },
+  };
+  return new Film(root, page.frames, painter, { start: page.position, every, moved });
+}
+
+/** A film as anywidget wants it; pages of the same name are shown at once. */
+export function filmWidget<Frame>(name: string, draw: Draw<Frame>, every: number) {
+  onPages<Frame>(name, (root, page) => film(root, page, draw, every));
+  return {
+    render({ model, el }: View): () => void {
+      const root = add(el, "div");
+      const frames = () => model.get<Frame[]>("frames");
+      const position = () => model.get<number>("position");
+      const tell = (trait: string, value: unknown) => {
+        model.set(trait, value);
+        model.save_changes();
+      };
+      const page = {
+        frames: frames(),
+        palette: model.get<Palette>("palette"),
+        position: position(),
+      };
+      const shown = film(root, page, draw, every, (at) => tell("position", at));
+      root.addEventListener("pick", (event) => tell("picked", (event as CustomEvent).detail));
+      const forget = observed(model, {
+        frames: () => shown.load(frames(), position()),
+        position: () => shown.go(position()),
+      });
+      return () => {
+        forget();
+        shown.stop();
+      };
+    },
+  };
+}

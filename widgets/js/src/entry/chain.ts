@@ -1,0 +1,5 @@
+import { filmWidget } from "../base/widget.ts";
+import type { ChainFrame } from "../frames.ts";
+import { draw } from "../slices/chain.ts";
+
+export default filmWidget<ChainFrame>("chain", draw, 700);

@@ -1,0 +1,5 @@
+import { filmWidget } from "../base/widget.ts";
+import type { SharedFrame } from "../frames.ts";
+import { draw } from "../slices/shared_ring.ts";
+
+export default filmWidget<SharedFrame>("shared_ring", draw, 700);

@@ -1,0 +1,5 @@
+import { draw } from "../base/steps.ts";
+import { filmWidget } from "../base/widget.ts";
+import type { StepFrame } from "../frames.ts";
+
+export default filmWidget<StepFrame>("steps", draw, 1600);

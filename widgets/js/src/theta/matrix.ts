@@ -1,0 +1,114 @@
+// The join matrix: row 0 on top, column 0 at the left. The key spaces of both streams span the same
+// length, so unit cells are squares.
+import { ink } from "../base/colours.ts";
+import { records } from "../base/columns.ts";
+import { count } from "../base/format.ts";
+import type { Cell, Chip, MatrixFrame } from "../frames.ts";
+import { BOLD, type Box, fontSize, type Painter } from "./painter.ts";
+
+/** A square of the canvas for keys from 0 to 1. */
+export interface Square {
+  x: number;
+  y: number;
+  size: number;
+}
+
+/** Where a cell lies. */
+export function boxOf(cell: Cell, { x, y, size }: Square): Box {
+  return {
+    x: x + cell.left * size,
+    y: y + cell.top * size,
+    wide: (cell.right - cell.left) * size,
+    tall: (cell.bottom - cell.top) * size,
+  };
+}
+
+/** Slow at both ends: of a share of the time, the share of the way. */
+export const eased = (time: number): number => time * time * (3 - 2 * time);
+
+/** Where a chip is at a share of its time. */
+export function chipAt(chip: Chip, { x, y, size }: Square, time: number): [number, number] {
+  const way = eased(time);
+  return [
+    x + (chip.x0 + (chip.x1 - chip.x0) * way) * size,
+    y + (chip.y0 + (chip.y1 - chip.y0) * way) * size,
+  ];
+}
+
+export function paintMatrix(
+  painter: Painter,
+  frame: MatrixFrame,
+  { x, y, size: side }: Square,
+  time: number,
+): void {
+  const square = { x: x + 24, y: y + 40, size: side - 62 };
+  painter.text(frame.title, x, y + 8, { font: BOLD, most: side });
+  paintAxes(painter, frame, square);
+  const cells = records(frame.cells);
+  for (const cell of cells) paintCell(painter, cell, boxOf(cell, square));
+  for (const cell of cells) if (cell.moving) paintOutline(painter, boxOf(cell, square));
+  paintFrame(painter, square, cells.length === 0);
+  const chips = records(frame.chips);
+  const radius = chips.length > 40 ? 3 : 5;
+  for (const chip of chips) paintChip(painter, chip, frame.streams, square, radius, time);
+  painter.remark(frame.note, square.x, square.y + square.size + 11, square.size);
+}
+
+function paintAxes(painter: Painter, frame: MatrixFrame, { x, y, size }: Square): void {
+  const [down = "", across = ""] = frame.streams;
+  const [rows = 0, columns = 0] = frame.rows;
+  const right = `${across}: ${count(columns)} tuples  →`;
+  painter.text(right, x, y - 10, { colour: painter.stream(1) });
+  const left = `←  ${down}: ${count(rows)} tuples`;
+  painter.text(left, x - 14, y + size, { colour: painter.stream(0), turn: -Math.PI / 2 });
+}
+
+function paintCell(painter: Painter, cell: Cell, box: Box): void {
+  const { host, percent, moving } = cell;
+  const { x, y, wide, tall } = box;
+  const colour = painter.host(host);
+  painter.fill(box, colour, 0.2 + (0.8 * percent) / 100);
+  painter.outline(box, { colour: painter.bg, wide: Math.min(1, wide / 6, tall / 6) });
+  const migrates = moving ? ", migrating" : "";
+  painter.target(box, `host ${host}: ${percent}% of due pairs joined${migrates}`);
+  const font = fontSize(host, box, 13);
+  if (font === undefined) return;
+  const on = percent > 50 ? ink(colour) : painter.fg;
+  painter.text(host, x + wide / 2, y + tall / 2, { colour: on, align: "center", font });
+}
+
+/** Of a cell that migrates, unless it is too small. */
+function paintOutline(painter: Painter, { x, y, wide, tall }: Box): void {
+  const least = Math.min(wide, tall);
+  if (least < 9) return;
+  const inset = Math.min(1.5, wide / 4, tall / 4);
+  const box = { x: x + inset, y: y + inset, wide: wide - 2 * inset, tall: tall - 2 * inset };
+  const dash = least < 26 ? [] : [4, 2];
+  painter.outline(box, { colour: painter.fg, wide: Math.min(2, wide / 12, tall / 12), dash });
+}
+
+function paintFrame(painter: Painter, { x, y, size }: Square, empty: boolean): void {
+  const box = { x: x - 0.5, y: y - 0.5, wide: size + 1, tall: size + 1 };
+  painter.outline(box, { colour: painter.rule });
+  const style = { colour: painter.muted, align: "center" } as const;
+  if (empty) painter.text("no pair has met yet", x + size / 2, y + size / 2, style);
+}
+
+function paintChip(
+  painter: Painter,
+  chip: Chip,
+  streams: string[],
+  square: Square,
+  radius: number,
+  time: number,
+): void {
+  const [x, y] = chipAt(chip, square, time);
+  const colour = painter.stream(chip.stream);
+  painter.line(chipAt(chip, square, 0), [x, y], { colour, wide: 1.2 }, 0.55);
+  const box = { x: x - radius, y: y - radius, wide: 2 * radius, tall: 2 * radius };
+  painter.fill(box, painter.bg);
+  painter.outline(box, { colour, wide: 2 });
+  const around = { x: box.x - 1, y: box.y - 1, wide: box.wide + 2, tall: box.tall + 2 };
+  const moved = `${count(chip.rows)} tuples of ${streams[chip.stream]}`;
+  painter.target(around, `${moved}: host ${chip.source} → host ${chip.target}`);
+}
