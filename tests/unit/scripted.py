@@ -106,3 +106,8 @@ MIGRATION: list[Any] = [
     committed(2, [0, 0], [4, 10], [R1_BOTH], stored=[9, 9], moved=[2, 0]),
     RunEnded(2, "completed"),
 ]
+
+
+def rows(columns):
+    """What a frame holds by column, as tuples."""
+    return list(zip(*columns.values(), strict=True))

@@ -9,7 +9,7 @@ from braid_widgets.base import totals
 from braid_widgets.base.fold import HISTORY, Scene, fold
 from braid_widgets.base.recording import Recording
 from braid_widgets.theta import grid, matrix
-from unit.scripted import MIGRATION, committed, started
+from unit.scripted import MIGRATION, committed, rows, started
 
 # The run of scripted.MIGRATION: J = 2 hosts, keys 0..1. R tuples a (key 0) and b (key 1); S tuples
 # c and d.
@@ -32,12 +32,12 @@ def test_a_migration_shows_copies_and_what_is_owed():
     view = matrix.data(scene)
     # Fresh S meets only half of R on each host: block 1 (key 1) is not on host 0 yet, block 0 not
     # on host 1.
-    by_box = {cell[:4]: cell[4:] for cell in view["cells"]}
+    by_box = {cell[:4]: cell[4:] for cell in rows(view["cells"])}
     assert by_box[(0.0, 0.5, 0.0, 0.5)] == (0, 100, 0)
     assert by_box[(0.5, 1.0, 0.0, 0.5)] == (1, 60, 1), (
         "2 x 3 pairs met before, 2 x 2 of the fresh block are owed"
     )
-    assert [chip[4:] for chip in view["chips"]] == [[0, 2, 0, 1]]
+    assert [chip[4:] for chip in rows(view["chips"])] == [(0, 2, 0, 1)]
     assert scene.owed == {(4, 1)}
     assert grid.data(scene)["title"] == "AdaptiveGrid: mapping (2, 1) → (1, 2), epoch 1"
     assert scene.points[-1].migrating
@@ -94,7 +94,7 @@ def test_memory_is_bounded_however_long_the_run():
 def test_an_empty_run_has_pictures():
     for events in ([], [started()], [started(), RunEnded(-1, "failed", "no source")]):
         scene = Recording(events).at(0)
-        assert matrix.data(scene)["cells"] == [] and grid.data(scene)["stored"] == []
+        assert rows(matrix.data(scene)["cells"]) == [] and grid.data(scene)["stored"] == []
         assert totals.rows(scene)
 
 
@@ -114,7 +114,7 @@ def test_hosts_that_came_by_growth_are_in_use():
     grow = MappingChanged(3, 0, (1, 2), (2, 4), [[h, h // 4, h % 4] for h in range(8)], [4, 10])
     scene = fold([*MIGRATION[:-1], grow, committed(3, [0, 0], [4, 10], hosts=8)])
     assert scene.points[-1].hosts == 8
-    assert len(grid.data(scene)["groups"][0]["cells"]) == 8
+    assert len(grid.data(scene)["groups"][0]["cells"]["host"]) == 8
 
 
 def test_streams_without_a_grid_lie_on_a_shelf():
@@ -122,7 +122,7 @@ def test_streams_without_a_grid_lie_on_a_shelf():
         [started(placement="HashPartition", hosts=5), committed(0, [3, 3], [3, 3], hosts=5)]
     )
     (group,) = grid.data(scene)["groups"]
-    assert (group["n"], group["m"]) == (2, 3) and [c[0] for c in group["cells"]] == list(range(5))
+    assert (group["n"], group["m"]) == (2, 3) and group["cells"]["host"] == list(range(5))
     assert scene.points[-1].ilf_mapping is None and scene.points[-1].ratio != scene.points[-1].ratio
 
 

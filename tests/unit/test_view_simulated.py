@@ -21,6 +21,7 @@ from braid_widgets.base.fold import fold
 from braid_widgets.base.joined import JoinMatrix, rectangles
 from braid_widgets.base.recording import EVERY, Recording
 from braid_widgets.theta import grid, matrix, stage, timeline
+from unit.scripted import rows
 
 SWING = [(0, 900)] * 4 + [(900, 0)] * 12 + [(0, 900)] * 6
 PLACEMENTS = {
@@ -159,10 +160,10 @@ def test_chips_fly_from_and_to_the_hosts_that_the_plan_names(hosts):
     seen = 0
     for scene in Recording(events):
         view = matrix.data(scene)
-        flights = {(chip[6], chip[7]) for chip in view["chips"]}
+        flights = {(chip[6], chip[7]) for chip in rows(view["chips"])}
         assert flights <= copies[scene.last.batch]
         seen += len(flights)
-        assert all(0 <= x <= 1 for chip in view["chips"] for x in chip[:4])
+        assert all(0 <= x <= 1 for chip in rows(view["chips"]) for x in chip[:4])
     assert seen > hosts // 2
 
 
@@ -175,7 +176,7 @@ def test_the_ratio_of_the_mapping_is_the_papers():
 
 def test_growth_adds_hosts_to_the_grid():
     events = simulate(PLACEMENTS["growing"], SWING)
-    sizes = [len(grid.data(s)["groups"][0]["cells"]) for s in Recording(events)]
+    sizes = [len(grid.data(s)["groups"][0]["cells"]["host"]) for s in Recording(events)]
     assert sizes[0] == 4 and sizes[-1] == 64 and sizes == sorted(sizes)
     changes = [e for e in events if isinstance(e, MappingChanged)]
     assert fold(events).grids[0].mapping == changes[-1].after
@@ -184,7 +185,7 @@ def test_growth_adds_hosts_to_the_grid():
 def test_a_placement_without_tuples_has_pictures():
     events = simulate(AdaptiveGrid(64), [(0, 0)] * 2)
     scene = fold(events)
-    assert matrix.data(scene)["chips"] == [] and grid.data(scene)["top"] == 0
+    assert rows(matrix.data(scene)["chips"]) == [] and grid.data(scene)["top"] == 0
     json.dumps(stage.frame(scene), allow_nan=False)
     timeline.figure(events)
 

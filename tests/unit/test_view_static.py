@@ -11,25 +11,25 @@ from braid_widgets.base import colours, compare, progress, totals
 from braid_widgets.base.fold import fold
 from braid_widgets.base.recording import Recording
 from braid_widgets.theta import grid, matrix, stage, timeline
-from unit.scripted import MIGRATION, committed, started
+from unit.scripted import MIGRATION, committed, rows, started
 
 
 def test_the_matrix_has_row_0_on_top_and_names_the_host_of_each_cell():
     cells = matrix.data(Recording(MIGRATION).at(0))["cells"]
-    assert [(cell[0], cell[1], cell[4]) for cell in cells] == [(0, 0.5, 0), (0.5, 1, 1)]
+    assert [(cell[0], cell[1], cell[4]) for cell in rows(cells)] == [(0, 0.5, 0), (0.5, 1, 1)]
 
 
 def test_blocks_in_transit_go_from_host_to_host_and_what_is_owed_is_not_done():
     view = matrix.data(Recording(MIGRATION).at(1))
-    assert [chip[4:] for chip in view["chips"]] == [[0, 2, 0, 1]]
-    assert min(cell[5] for cell in view["cells"]) == 60
+    assert [chip[4:] for chip in rows(view["chips"])] == [(0, 2, 0, 1)]
+    assert min(view["cells"]["percent"]) == 60
 
 
 def test_each_host_has_what_it_stores():
     stored = [grid.data(scene)["stored"] for scene in Recording(MIGRATION)]
     assert stored == [[8, 8], [7, 9], [9, 9]]
     view = grid.data(Recording(MIGRATION).at(1))
-    assert view["groups"][0]["cells"] == [[0, 0, 0], [1, 0, 1]] and view["top"] == 9
+    assert rows(view["groups"][0]["cells"]) == [(0, 0, 0), (1, 0, 1)] and view["top"] == 9
 
 
 def test_the_time_line_has_the_bound_the_migration_and_measured_rates():

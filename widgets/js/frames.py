@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from pathlib import Path
 from textwrap import wrap
@@ -70,5 +71,13 @@ def _type(hint: Any, found: dict[str, str]) -> str:
     raise TypeError(f"a frame holds {hint}, which has no counterpart in frames.py")
 
 
+def main() -> None:
+    """Write the file; with --check fail when it is not what the types make."""
+    if "--check" not in sys.argv:
+        TARGET.write_text(typescript(), encoding="utf-8")
+    elif TARGET.read_text(encoding="utf-8") != typescript():
+        sys.exit("widgets/js/src/frames.ts is stale: run make js")
+
+
 if __name__ == "__main__":
-    TARGET.write_text(typescript(), encoding="utf-8")
+    main()

@@ -1,0 +1,88 @@
+"""What the browser draws with: its types are those of the views, its bundles are there, its packages
+have no source.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from braid_widgets.base.columns import Columns
+from braid_widgets.base.film import Film, bundle, page, thinned
+from braid_widgets.base.steps import Steps
+from braid_widgets.psp.ring import Ring
+from braid_widgets.slices.chain import Chain
+from braid_widgets.slices.shared_ring import SharedRing
+from braid_widgets.theta.matrix import Chip
+from braid_widgets.theta.stage import Stage
+
+JS = Path(__file__).parents[2] / "widgets" / "js"
+
+
+@pytest.fixture(scope="module")
+def frames() -> Any:
+    """The script that makes the types of frames."""
+    spec = importlib.util.spec_from_file_location("frames", JS / "frames.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_types_of_frames_are_those_of_the_views(frames: Any) -> None:
+    assert frames.typescript() == (JS / "src" / "frames.ts").read_text(encoding="utf-8")
+
+
+def test_a_field_that_the_browser_cannot_have_is_refused(frames: Any) -> None:
+    with pytest.raises(TypeError, match="no counterpart"):
+        frames._type(set[int], {})
+
+
+@pytest.mark.parametrize("film", [Ring, Chain, SharedRing, Steps])
+def test_each_film_has_a_bundle_and_a_source_of_its_name(film: type[Film]) -> None:
+    assert bundle(film._name) == film._esm
+    assert (JS / "src" / "entry" / f"{film._name}.ts").exists()
+
+
+@pytest.mark.parametrize("path", sorted((JS / "src" / "entry").iterdir()), ids=lambda p: p.stem)
+def test_a_bundle_is_one_module_that_loads_nothing(path: Path) -> None:
+    text = bundle(path.stem)
+    assert "export{" in text and "import" not in text and "</script" not in text
+
+
+def test_packages_are_locked_by_hash_and_name_no_source() -> None:
+    packages = json.loads((JS / "package-lock.json").read_text())["packages"]
+    installed = [entry for name, entry in packages.items() if name]
+    assert installed and all("integrity" in entry for entry in installed)
+    assert not any("resolved" in entry for entry in installed)
+
+
+def test_records_go_by_column() -> None:
+    chips = [Chip(0, 0, 1, 1, 0, 5, 2, 3), Chip(0, 0, 1, 0.5, 1, 6, 2, 4)]
+    columns = Columns.of(Chip, chips)
+    assert (
+        columns["rows"] == [5, 6] and columns["y1"] == [1, 0.5] and list(columns) == [*Chip._fields]
+    )
+    assert Columns.of(Chip, []) == {name: [] for name in Chip._fields}
+    assert json.loads(json.dumps(columns)) == columns
+
+
+def test_a_page_holds_its_frames_as_data_that_cannot_end_it() -> None:
+    text = page("ring", "", [{"title": "</script><b>"}], Stage().palette, 0)
+    assert text.count("</script>") == 2 and "<b>" not in text
+    data = text.split('<script type="application/json">')[1].split("</script>")[0]
+    assert json.loads(data)["frames"] == [{"title": "</script><b>"}]
+
+
+def lengths() -> list[tuple[int, int]]:
+    return [(n, most) for n in (1, 2, 9, 10, 11, 99, 1000) for most in (1, 10, 40)]
+
+
+@pytest.mark.parametrize(("length", "most"), lengths())
+def test_a_long_film_is_thinned_and_keeps_both_ends(length: int, most: int) -> None:
+    kept = thinned(range(length), most)
+    assert kept[0] == 0 and kept[-1] == length - 1 and len(kept) <= most + 1
+    assert kept == sorted(set(kept))

@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cycled, ink, luminance, paler } from "../src/base/colours.ts";
+
+test("luminance goes from 0 to 1", () => {
+  assert.equal(luminance("#000000"), 0);
+  assert.ok(Math.abs(luminance("#ffffff") - 1) < 1e-9);
+});
+
+test("ink is what reads better on a colour", () => {
+  assert.deepEqual(
+    [ink("#000000"), ink("#ffff00"), ink("#2f3fde")],
+    ["#ffffff", "#111111", "#ffffff"],
+  );
+});
+
+test("a paler colour is nearer to white in each channel", () => {
+  assert.equal(paler("#000000"), "#666666");
+  assert.equal(paler("#ffffff"), "#ffffff");
+  assert.ok(luminance(paler("#2f6fde")) > luminance("#2f6fde"));
+});
+
+test("colours begin again after the last", () => {
+  assert.deepEqual(
+    [0, 1, 2].map((k) => cycled(["#111111", "#222222"], k)),
+    ["#111111", "#222222", "#111111"],
+  );
+});

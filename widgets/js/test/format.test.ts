@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { count, cut, fingerprint, short, wrapped } from "../src/base/format.ts";
+
+test("numbers have commas between thousands, and are rounded", () => {
+  assert.deepEqual([0, 999.6, 1234567].map(count), ["0", "1,000", "1,234,567"]);
+});
+
+test("short numbers have three digits and a unit", () => {
+  const shown = [0, 0.0421, 12.3456, 999, 12345, -2.5e6, 7e9].map(short);
+  assert.deepEqual(shown, ["0", "0.0421", "12.3", "999", "12.3k", "-2.5M", "7G"]);
+});
+
+test("a text is cut to so many letters", () => {
+  assert.deepEqual([cut("query", 5), cut("queries", 5)], ["query", "quer…"]);
+});
+
+test("a note breaks at a dot, and stays in two lines", () => {
+  const fits = (line: string) => line.length <= 9;
+  assert.deepEqual(wrapped("one · two · three · four", fits), ["one · two", "three · four"]);
+  assert.deepEqual(wrapped("longer than fits", fits), ["longer than fits"]);
+});
+
+test("the fingerprint is FNV-1a", () => {
+  assert.equal(fingerprint(""), "811c9dc5");
+  assert.equal(fingerprint("foobar"), "bf9cf968");
+});
