@@ -45,12 +45,12 @@ lint: $(READY) js-lint ## rules, format, types, and which floor may import which
 
 js: $(MODULES) ## make what the widgets draw with: types of frames from Python, then bundles, from widgets/js
 	@$(BIN)/python widgets/js/frames.py
-	@$(JS) biome check --write --error-on-warnings --log-level=error .
+	@$(JS) biome check --write --error-on-warnings . >/dev/null
 	@$(JS) node build.mjs
 
 js-lint: $(MODULES) ## rules, format and types of widgets/js; fails when what is made from it is stale
 	@$(BIN)/python widgets/js/frames.py --check
-	@$(JS) biome check --error-on-warnings --log-level=error .
+	@told=$$($(JS) biome check --error-on-warnings . 2>&1) || { echo "$$told"; exit 1; }
 	@$(JS) tsc
 	@$(JS) node build.mjs --check
 
