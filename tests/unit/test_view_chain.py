@@ -73,7 +73,7 @@ def test_slices_hold_what_the_run_stores_and_serve_queries_with_longer_windows(r
         held = (sum(part["rows"] for part in s["slices"]) for s in picture["streams"])
         assert tuple(held) == commit.live
         assert all(0 <= part["share"] <= 1 for s in picture["streams"] for part in s["slices"])
-        assert [s["came"] for s in picture["streams"]] == commit.received
+        assert tuple(s["came"] for s in picture["streams"]) == tuple(commit.received)
     a, b = pictures[-1]["streams"]
     assert [(part["first"], part["last"], part["serves"]) for part in a["slices"]] == [
         (0, 4, "near, far"),

@@ -39,7 +39,9 @@ def test_slices_add_up_to_what_the_hosts_store(form):
     for picture, commit in zip(ring.frames(events), commits, strict=True):
         assert sum(picture["slices"]["rows"]) == commit.all_hosts.stored == picture["stored"]
         assert all(0 < share <= 1 for share in picture["slices"]["share"])
-        assert len(picture["loads"]) <= picture["nodes"] <= 6 and picture["live"] == commit.live
+        assert len(picture["loads"]) <= picture["nodes"] <= 6 and picture["live"] == list(
+            commit.live
+        )
 
 
 def test_the_head_is_where_the_last_tuples_are_and_the_tail_where_the_oldest():

@@ -54,7 +54,7 @@ def test_pieces_add_up_to_what_the_hosts_store(run: Counted, events: list[Any]):
         assert (
             tuple(sum(by[s] for by in picture["stored"]) for s in range(3))
             == commit.live
-            == picture["live"]
+            == tuple(picture["live"])
         )
         assert sum(picture["pieces"]["rows"]) == commit.all_hosts.stored == picture["mean"] * HOSTS
         assert all(0 <= share <= 1 for share in picture["pieces"]["share"])

@@ -154,12 +154,12 @@ def frame(scene: RingScene) -> RingFrame:
             {"head": scene.nodes[s][0] if s in scene.nodes else None, "tail": scene.tails.get(s)}
             for s in range(len(streams))
         ],
-        "probes": last.received,
+        "probes": list(last.received),
         "partial": last.all_hosts.arrived,
         "moves": _moves(scene),
         "stored": last.all_hosts.stored,
         "sent": last.all_hosts.received + last.all_hosts.arrived,
-        "live": last.live,
+        "live": list(last.live),
         "lengths": [start.windows.get(name, "full history") for name in streams],
         "measure": f"Pairs compared in this batch ({'modelled' if modelled else 'counted'})",
         "loaded": sorted(used),

@@ -212,7 +212,7 @@ def frame(scene: SharedScene) -> SharedFrame:
         ],
         "stored": stored,
         "mean": sum(map(sum, stored)) / hosts,
-        "live": last.live,
+        "live": list(last.live),
         "queries": [
             _query(scene, q)
             for q in sorted(scene.queries.values(), key=lambda q: max(q.windows.values()))

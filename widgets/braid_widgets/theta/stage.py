@@ -78,7 +78,8 @@ def page(frames: Sequence[StageFrame]) -> str:
 
 def _hosts(frames: Iterable[StageFrame]) -> int:
     groups = [group for frame in frames for group in frame["grid"]["groups"]]
-    return max([1, *(1 + host for group in groups for host in group["cells"]["host"])])
+    hosts: list[int] = [host for group in groups for host in group["cells"]["host"]]
+    return max(hosts, default=0) + 1
 
 
 def replay(events: Iterable[Any] | str | Path, most: int = 200) -> str:
