@@ -1,4 +1,4 @@
-"""A driver for a test to kill: ``python driver.py FOLDER start|resume [BATCH]``.
+"""A driver for a test to kill: ``python driver.py FOLDER start|resume [BATCH [EXECUTOR]]``.
 
 It joins seeded streams. Given a batch, it makes the file FOLDER.held right before that batch's
 commit, and waits for ever.
@@ -34,17 +34,16 @@ def hold(folder: str, batch: int) -> None:
     Store.commit = held  # type: ignore[method-assign]
 
 
-def main(folder: str, verb: str, batch: str = "") -> None:
+def main(folder: str, verb: str, batch: str = "", way: str = "spark") -> None:
     if batch:
         hold(folder, int(batch))
     streams = frames(session(cores=2), STREAMS)
     if verb == "start":
         windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
-        run = StreamJoin(streams, ON, Scatter(), windows, time="ts", check=True).start(
-            folder, batches="batch"
-        )
+        join = StreamJoin(streams, ON, Scatter(), windows, time="ts", check=True, executor=way)
+        run = join.start(folder, batches="batch")
     else:
-        run = StreamJoin.resume(folder, streams)
+        run = StreamJoin.resume(folder, streams, executor=way)
     run.awaitTermination()
 
 

@@ -1,5 +1,4 @@
-"""The engine in this process: frames that do what Spark's do for a batch, one partition after the
-other.
+"""A run by the product's own executor in this process, on batches that Spark has prepared once.
 
 All that is Braid's own runs as it does on Spark, down to the files and the commits; what is left
 out are Spark's streaming and its shuffles. A run takes milliseconds, so every placement can be
@@ -8,66 +7,23 @@ tried on every kind of join.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from braid.core.placement import Placement
-from braid.engine import spark
 from braid.engine.engine import Engine
-from braid.engine.spark import SparkExecutor
+from braid.engine.process import ProcessExecutor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
 from braid.join import StreamJoin
 from braid.local.kernels import replaced
 from oracle import Ids
 
-
-class Frame:
-    """A DataFrame's three methods that the engine uses. ``parts`` are lists of record batches, one
-    for each partition.
-    """
-
-    def __init__(self, parts: list[list[pa.RecordBatch]]) -> None:
-        self.parts = parts
-
-    def mapInArrow(self, function: Callable[..., Iterator[pa.RecordBatch]], schema: Any) -> Frame:  # noqa: N802 (Spark's name)
-        return Frame([list(_on(p, function, batches)) for p, batches in enumerate(self.parts)])
-
-    def repartitionById(self, partitions: int, column: str) -> Frame:  # noqa: N802 (Spark's name)
-        parts: list[list[pa.RecordBatch]] = [[] for _ in range(partitions)]
-        for batch in (b for part in self.parts for b in part):
-            for n, target in enumerate(batch.column(column).to_pylist()):
-                parts[target].append(batch.slice(n, 1))
-        return Frame(parts)
-
-    def collect(self) -> list[SimpleNamespace]:
-        return [
-            SimpleNamespace(**row)
-            for part in self.parts
-            for batch in part
-            for row in batch.to_pylist()
-        ]
-
-
-@contextmanager
-def _partition(number: int) -> Iterator[None]:
-    with mock.patch.object(spark, "_partition", lambda: number):
-        yield
-
-
-def _on(
-    number: int, function: Callable[..., Iterator[pa.RecordBatch]], batches: list[pa.RecordBatch]
-) -> list[pa.RecordBatch]:
-    with _partition(number):
-        return list(function(iter(batches)))
+EXECUTOR = ProcessExecutor(threads=2)
 
 
 class LocalRun:
@@ -103,10 +59,11 @@ class LocalRun:
         key = pa.array((self.hashed[placement.keying] % placement.keys).astype(np.int32))
         rows = replaced(self.rows, "__key", key)
         for b in range(self.batch.max() + 1):
-            engine.run(Frame([[rows.take(pa.array(np.flatnonzero(self.batch == b)))]]), b)  # type: ignore[arg-type]
+            chosen = rows.take(pa.array(np.flatnonzero(self.batch == b)))
+            engine.run(pa.Table.from_batches([chosen]), b)
             if b in stops:
                 engine = self._engine(placement, folder, happened)
-        engine.finish(Frame([[rows.slice(0, 0)]]), lambda: False)  # type: ignore[arg-type]
+        engine.finish(pa.Table.from_batches([rows.slice(0, 0)]), lambda: False)
         return self._found(engine.store), happened
 
     def _engine(self, placement: Placement, folder: Path, happened: list[Any]) -> Engine:
@@ -127,7 +84,7 @@ class LocalRun:
             join.setup.slack,
             join.setup.check,
             happened.extend,
-            SparkExecutor(),
+            EXECUTOR,
         )
 
     def _found(self, store: Store) -> Ids:

@@ -1,7 +1,7 @@
 """Shared joins, whatever is asked of them and when: every query gets its own results, and the state
 holds what is of use.
 
-The engine runs here without Spark (see local.py); what Spark does for it, the selections, Python
+The engine runs here without Spark by threads of this process; what Spark does for it, the selections, Python
 does.
 """
 
@@ -22,7 +22,6 @@ from braid.core.compaction import watermarks_of
 from braid.core.plan import Block
 from braid.core.query import Query
 from braid.engine.engine import Engine
-from braid.engine.spark import SparkExecutor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec, Layout
 from braid.local.bitmaps import QueryBitmaps
@@ -33,7 +32,7 @@ from braid.sharing.remark import work, writer
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
-from local import Frame
+from local import EXECUTOR
 
 SELECTIONS = {
     None: lambda v: True,
@@ -89,7 +88,7 @@ class Shared:
             0,
             True,
             lambda events: None,
-            SparkExecutor(),
+            EXECUTOR,
             queries,
         )
 
@@ -120,7 +119,7 @@ class Shared:
             names=["__stream", *COLUMNS, ROUTING],
         )
         latest = [max((t[3] for _, t in came), default=None) for came in self.came]
-        self.engine._turn(Frame([[batch]]), number, lambda: latest)  # type: ignore[arg-type]
+        self.engine._turn(pa.Table.from_batches([batch]), number, lambda: latest)
 
     def change(self, queries: tuple[Query, ...]) -> None:
         """Serve other queries, as SharedRun does."""

@@ -13,6 +13,7 @@ from braid.core.codec import plain
 from braid.core.placement import Placement
 from braid.core.spans import Span, micros, written
 from braid.engine import static
+from braid.engine.executor import checked
 from braid.engine.store import Store
 from braid.run import JoinRun
 from braid.setup import Setup, check_placement, condition, packed
@@ -47,6 +48,10 @@ class StreamJoin:
         Seed of the routing hash.
     check
         Hold every plan against the cover rule before it runs.
+    executor
+        What runs a batch's tasks: "spark", or "process", the threads of this process, which takes
+        the batch as Arrow. State and files are the same, so it may change from batch to batch
+        (``JoinRun.execute_on``) and when a run is resumed.
 
     Raises ValueError, with one sentence, for whatever cannot work; nothing has been started or
     written then.
@@ -66,6 +71,7 @@ class StreamJoin:
         partitions: int | None = None,
         seed: int = 0,
         check: bool = False,
+        executor: str = "spark",
     ) -> None:
         limits, predicate = condition(streams, on, windows or {}, time)
         check_placement(placement, predicate, on, self.setups.shared)
@@ -83,6 +89,7 @@ class StreamJoin:
             limits,
             micros(lateness, "lateness", zero=True),
             predicate,
+            executor=checked(executor),
         )
 
     @property
@@ -158,18 +165,23 @@ class StreamJoin:
             raise
 
     @staticmethod
-    def resume(path: str | Path, streams: Mapping[str, DataFrame], **trigger: Any) -> JoinRun:
+    def resume(
+        path: str | Path,
+        streams: Mapping[str, DataFrame],
+        executor: str = "spark",
+        **trigger: Any,
+    ) -> JoinRun:
         """Go on with the run in ``path`` exactly where its last commit was. Static streams go on
-        from the copy in the folder.
+        from the copy in the folder. ``executor`` is as for StreamJoin, whatever ran it before.
         """
         query = Store(path).query()
         if query is None:
             raise ValueError(f"{path} holds no run that could be resumed")
         placement = Placement.by_name(query["placement"]).of(query["settings"])
         names = ("on", "windows", "time", "lateness", "partitions", "seed", "check")
-        return StreamJoin(streams, placement=placement, **{n: query[n] for n in names}).start(
-            path, **trigger
-        )
+        settings = {n: query[n] for n in names}
+        join = StreamJoin(streams, placement=placement, executor=executor, **settings)
+        return join.start(path, **trigger)
 
     def _fingerprint(self) -> dict[str, Any]:
         s = self.setup

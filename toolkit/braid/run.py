@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from braid.core import events
 from braid.core.log import log
 from braid.engine.engine import Engine
-from braid.engine.spark import SparkExecutor
+from braid.engine.executor import executor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
 from braid.setup import Setup
@@ -64,7 +64,7 @@ class JoinRun:
             setup.slack,
             setup.check,
             self._publish,
-            SparkExecutor(),
+            executor(setup.executor),
             setup.queries,
         )
         self._done_before = self._engine.state.epoch + 1
@@ -122,6 +122,12 @@ class JoinRun:
             ) as error:  # an interrupt: only an Exception finds its way back to Spark
                 self._error = error
                 raise RuntimeError(f"the batch was broken off by {type(error).__name__}") from error
+
+    def execute_on(self, way: str) -> None:
+        """Run the tasks of the next batches as "spark" tasks or on threads of this "process"."""
+        chosen = executor(way)
+        with self._turn:
+            self._engine.executor = chosen
 
     def _nothing(self) -> DataFrame:
         spark = self.setup.spark

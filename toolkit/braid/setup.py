@@ -49,6 +49,7 @@ class Setup:
     slack: int
     predicate: Predicate
     queries: tuple[Query, ...] = ()
+    executor: str = "spark"
 
     @property
     def spark(self) -> SparkSession:

@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 from braid.engine.wire import Batch
 
+WAYS = ("spark", "process")
+
 
 class Executor(Protocol):
     """A way to run the tasks of a batch.
@@ -19,3 +21,21 @@ class Executor(Protocol):
         streams as layout.py lays it out.
         """
         ...
+
+
+def executor(way: str) -> Executor:
+    """The executor of that name. Raises ValueError for an unknown one."""
+    if checked(way) == "spark":
+        from braid.engine.spark import SparkExecutor
+
+        return SparkExecutor()
+    from braid.engine.process import ProcessExecutor
+
+    return ProcessExecutor()
+
+
+def checked(way: str) -> str:
+    """The name of an executor. Raises ValueError for an unknown one."""
+    if way not in WAYS:
+        raise ValueError(f"executor is {way!r}; it must be one of {', '.join(WAYS)}")
+    return way

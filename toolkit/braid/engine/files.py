@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -94,10 +95,13 @@ class ResultFile:
         return [self.name]
 
 
-@lru_cache(maxsize=1024)
-def _open(path: str) -> Any:
-    return pa.ipc.open_file(pa.memory_map(path))
+@lru_cache(maxsize=512)  # each is an open file, and many systems allow a process 1,024
+def _open(path: str) -> tuple[Any, Lock]:
+    return pa.ipc.open_file(pa.memory_map(path)), Lock()
 
 
 def replica(path: str, index: int, keys: Keys | None) -> Rows:
-    return Rows(_open(path).get_batch(index), keys)
+    """A host's replica of a block, mapped into memory. A reader serves one thread at a time."""
+    reader, lock = _open(path)
+    with lock:
+        return Rows(reader.get_batch(index), keys)

@@ -10,25 +10,23 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from braid.core.columns import MARK, ROUTING
 from braid.engine.task import Task
 from braid.engine.wire import (
     Batch,
     arrow_stream,
-    chosen_rows,
+    by_stream,
+    needed,
     pack,
     partitions_by_key,
     shipment,
     shuffles,
     unpack,
 )
-from braid.local.kernels import replaced
 
 SHIPPED = (
     T.StructType()
@@ -61,19 +59,9 @@ def spread(batch: Batch) -> Stage:
         _quiet_collector()
         need = partitions_by_key(batch)
         for rows in batches:
-            stream = rows.column("__stream").to_numpy()
-            for s in np.unique(stream).tolist():
-                flat = batch.spec.layouts[s].flatten(rows, np.flatnonzero(stream == s))
-                if batch.bitmaps is not None:
-                    flat = replaced(
-                        flat,
-                        ROUTING,
-                        pa.array(batch.bitmaps.rank(s, flat.column(MARK).to_numpy())),
-                    )
-                key = flat.column(ROUTING).to_numpy()
-                for p in range(batch.spec.partitions):
-                    part = chosen_rows(flat, np.flatnonzero(need[s][p][key]))
-                    if part.num_rows:
+            for s, flat in by_stream(rows, batch):
+                for p, mask in enumerate(need[s]):
+                    if (part := needed(flat, mask)).num_rows:
                         yield shipment([(p, f"tuples {s}", arrow_stream(part))])
 
     return run

@@ -9,6 +9,7 @@ host.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.predicate import Predicate
-from braid.core.columns import ROUTING
+from braid.core.columns import MARK, ROUTING
 from braid.core.plan import Derivation, Route
 from braid.engine.store import Slot
 from braid.local.bitmaps import QueryBitmaps
-from braid.local.kernels import Partial, Rows
+from braid.local.kernels import Partial, Rows, replaced
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,24 @@ def shuffles(batch: Batch) -> int:
             )
             most = max(most, jumps)
     return most
+
+
+def by_stream(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of the streams' union, stream for stream; in a run that serves many queries their
+    marks give the routing keys.
+    """
+    stream = rows.column("__stream").to_numpy()
+    for s in np.unique(stream).tolist():
+        flat = batch.spec.layouts[s].flatten(rows, np.flatnonzero(stream == s))
+        if batch.bitmaps is not None:
+            rank = batch.bitmaps.rank(s, flat.column(MARK).to_numpy())
+            flat = replaced(flat, ROUTING, pa.array(rank))
+        yield s, flat
+
+
+def needed(rows: pa.RecordBatch, mask: np.ndarray) -> pa.RecordBatch:
+    """The rows whose routing keys the mask has."""
+    return chosen_rows(rows, np.flatnonzero(mask[rows.column(ROUTING).to_numpy()]))
 
 
 def partitions_by_key(batch: Batch) -> list[list[np.ndarray]]:

@@ -9,6 +9,7 @@ and for every further index a permutation ``__p:key``.
 from __future__ import annotations
 
 import atexit
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -356,14 +357,23 @@ def _widen(probe: np.ndarray, by: float, link: Link, direction: int) -> np.ndarr
     return shifted + direction * np.where(np.isfinite(slack), slack, 0)
 
 
+_OWN = threading.local()
+"""By thread, its cursor of the process's DuckDB."""
+
+
 @cache
 def _duckdb() -> Any:
     import duckdb
 
-    connection = duckdb.connect(config={"threads": 1})
-    connection.execute("SET TimeZone = 'UTC'")
     atexit.register(_duckdb.cache_clear)  # else it is told as leaked
-    return connection
+    return duckdb.connect(config={"threads": 1})
+
+
+def _cursor() -> Any:
+    if not hasattr(_OWN, "cursor"):
+        _OWN.cursor = _duckdb().cursor()
+        _OWN.cursor.execute("SET TimeZone = 'UTC'")
+    return _OWN.cursor
 
 
 def residual_mask(
@@ -378,7 +388,7 @@ def residual_mask(
     """
     names = [*(f"{aliases[s]}.{name}" for s, name in columns), *map(str, range(len(measured)))]
     candidates = pa.table([*columns.values(), *measured], names=names)
-    connection = _duckdb()
+    connection = _cursor()
     connection.register("candidates", candidates)
     try:
         answer = connection.sql(

@@ -27,7 +27,7 @@ class SharedJoin(StreamJoin):
 
     Parameters
     ----------
-    streams, on, time, lateness, partitions, check
+    streams, on, time, lateness, partitions, check, executor
         As for StreamJoin; ``time`` is needed.
     chain
         How state is sliced (Wang 2008, chapter 7): "memory" (the least state), "cpu" (the fewest
@@ -59,6 +59,7 @@ class SharedJoin(StreamJoin):
         partitions: int | None = None,
         check: bool = False,
         overhead: float | None = None,
+        executor: str = "spark",
     ) -> None:
         self.chain, self._overhead = chain, overhead
         if time is None:
@@ -67,7 +68,9 @@ class SharedJoin(StreamJoin):
                 "time="
             )
         placement = Chain(self._mode(), self._ends(len(streams)), hosts)
-        super().__init__(streams, on, placement, None, time, lateness, partitions, 0, check)
+        super().__init__(
+            streams, on, placement, None, time, lateness, partitions, 0, check, executor
+        )
 
     def _mode(self) -> Mode:
         if isinstance(self.chain, str):
@@ -140,7 +143,12 @@ class SharedJoin(StreamJoin):
         self.setup = replace(self.setup, placement=replace(placement, overhead=overhead))
 
     @staticmethod
-    def resume(path: str | Path, streams: Mapping[str, DataFrame], **trigger: Any) -> SharedRun:
+    def resume(
+        path: str | Path,
+        streams: Mapping[str, DataFrame],
+        executor: str = "spark",
+        **trigger: Any,
+    ) -> SharedRun:
         """Go on with the shared run in ``path``, with the queries and chains that it had at its
         last commit.
         """
@@ -148,7 +156,8 @@ class SharedJoin(StreamJoin):
         if query is None or "chain" not in query:
             raise ValueError(f"{path} holds no shared run that could be resumed")
         names = ("on", "time", "chain", "lateness", "partitions", "check")
-        join = SharedJoin(streams, hosts=query["settings"]["hosts"], **{n: query[n] for n in names})
+        settings = {n: query[n] for n in names}
+        join = SharedJoin(streams, hosts=query["settings"]["hosts"], executor=executor, **settings)
         join._serve(
             tuple(
                 Query(n, tuple(ws), tuple(sql), bit, tuple(since))

@@ -1,0 +1,123 @@
+"""One run, two ways to run its tasks: the same plan gives the same blocks and results, whichever way
+its batches go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import driver
+import pytest
+from braid.core.events import BatchCommitted
+from braid.engine.executor import Executor, executor
+from braid.engine.store import Store
+from braid.join import JoinRun, StreamJoin
+from killing import kill, launch
+from oracle import PLACEMENTS, differ, expected, files, found, frames, tables, until
+from pyspark.sql import SparkSession
+from scatter import Scatter
+
+ON = "a.k = b.k AND a.n < b.n AND a.s <> concat(b.s, a.s)"
+"""An index, a link and a residual, so that every local join and DuckDB take part."""
+
+
+class Alternating:
+    """Each batch goes the other way than the last."""
+
+    def __init__(self) -> None:
+        self.ways = cycle([executor("process"), executor("spark")])
+
+    def execute(self, frame: Any, batch: Any) -> Any:
+        return next(self.ways).execute(frame, batch)
+
+
+def ran(join: StreamJoin, folder: Path, way: Executor, patch: pytest.MonkeyPatch) -> JoinRun:
+    patch.setattr("braid.run.executor", lambda name: way)
+    run = join.start(folder, batches="batch")
+    run.awaitTermination()
+    return run
+
+
+def seen(run: JoinRun) -> list[Any]:
+    """The events of batches without what depends on time."""
+    plain = []
+    for e in run.events():
+        if isinstance(e, BatchCommitted):
+            e = replace(e, seconds={}, host_seconds=[])
+        plain.append(e)
+    return plain
+
+
+@pytest.mark.parametrize("name", ["scatter", "adaptive groups", "coordinated", "ring, interleaved"])
+def test_the_way_of_a_batch_changes_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Blocks, results and counts of every batch are the same with either way, and when they take
+    turns.
+    """
+    streams, windows = tables("ab", 150, seed=71, batches=4), {"a": 130, "b": 70}
+    join = StreamJoin(
+        frames(spark, streams),
+        ON,
+        PLACEMENTS[name](),
+        {a: f"{w} seconds" for a, w in windows.items()},
+        time="ts",
+        lateness="1 minute",
+        partitions=2,
+        check=True,
+    )
+    ways = {"spark": executor("spark"), "process": executor("process"), "both": Alternating()}
+    runs = {n: ran(join, tmp_path / n, way, monkeypatch) for n, way in ways.items()}
+    for run in runs.values():
+        assert differ(found(run), expected(streams, ON, windows)) == ""
+        assert seen(run) == seen(runs["spark"])
+
+
+def test_three_streams_meet_on_threads(spark: SparkSession, tmp_path: Path) -> None:
+    """Partial results go from host to host as objects."""
+    streams, on = tables("abc", 60, seed=43, batches=3), "a.k = b.k AND b.k = c.k AND a.n < c.n"
+    join = StreamJoin(
+        frames(spark, streams), on, Scatter(), partitions=2, check=True, executor="process"
+    )
+    run = join.start(tmp_path / "run", batches="batch")
+    run.awaitTermination()
+    assert differ(found(run), expected(streams, on)) == ""
+
+
+def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """kill -9 before the commit of batch 4, which ran in the driver, and of batch 6, which ran on
+    Spark.
+    """
+    folder, store = tmp_path / "run", Store(tmp_path / "run")
+    held, log = Path(f"{folder}.held"), Path(f"{folder}.log")
+    for verb, batch, way in (("start", "4", "process"), ("resume", "6", "spark")):
+        process = launch(folder, verb, batch, way)
+        until(lambda: held.exists() or process.poll(), f"batch {batch} before its commit", 240)  # noqa: B023
+        kill(process, log)
+        held.unlink()
+        assert store.committed() == list(range(int(batch)))
+    run = StreamJoin.resume(folder, frames(spark, driver.STREAMS), executor="process")
+    run.awaitTermination()
+    assert store.committed() == list(range(8))
+    assert differ(found(run), expected(driver.STREAMS, driver.ON, driver.WINDOWS)) == ""
+
+
+def test_the_way_may_change_while_the_run_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    streams, on = tables("ab", 80, seed=5, batches=4), "a.k = b.k"
+    join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
+    run = join.start(tmp_path / "run", batches="batch")
+    with pytest.raises(ValueError, match="executor is 'threads'; it must be one of spark, process"):
+        run.execute_on("threads")
+    run.execute_on("process")
+    run.awaitTermination()
+    assert differ(found(run), expected(streams, on)) == ""
+
+
+def test_an_unknown_executor_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    streams = frames(spark, tables("ab", 5, seed=1))
+    with pytest.raises(ValueError, match="executor is 'dask'; it must be one of spark, process"):
+        StreamJoin(streams, "a.k = b.k", Scatter(), executor="dask")
+    assert files(tmp_path) == set()

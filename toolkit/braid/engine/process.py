@@ -1,0 +1,72 @@
+"""A batch in this process: partitions are threads, tuples and partial results stay where they are.
+
+What Spark carries between tasks as bytes is handed over here as it is: tuples are views of the
+batch, partial results and reports are objects.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+
+from braid.engine.task import Task
+from braid.engine.wire import Batch, by_stream, needed, partitions_by_key
+
+Arrived = dict[int, list[pa.RecordBatch]]
+"""Tuples by stream."""
+
+
+class ProcessExecutor:
+    """Runs the tasks of a batch on ``threads`` threads of this process (by default one a core).
+
+    ``frame`` is an Arrow table, or has ``toArrow()`` as Spark's DataFrame has.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, "braid-task")
+
+    def execute(self, frame: Any, batch: Batch) -> list[dict[str, Any]]:
+        table = frame if isinstance(frame, pa.Table) else frame.toArrow()
+        tuples: Arrived = {}
+        for rows in table.to_batches():
+            for s, flat in by_stream(rows, batch):
+                tuples.setdefault(s, []).append(flat)
+        need = partitions_by_key(batch)
+        tasks = [Task(batch, p) for p in range(batch.spec.partitions)]
+
+        def first(task: Task) -> None:
+            arrived: Arrived = {}
+            for s, batches in tuples.items():
+                parts = [needed(rows, need[s][task.partition]) for rows in batches]
+                if some := [part for part in parts if part.num_rows]:
+                    arrived[s] = some
+            task.derive()
+            task.probe(task.take_in(arrived))
+
+        self._each(first, tasks)
+        while hand_over(tasks):
+            self._each(Task.go_on, [task for task in tasks if task.pending])
+        return self._each(Task.report, tasks)
+
+    def _each(self, work: Callable[[Task], Any], tasks: Iterable[Task]) -> list[Any]:
+        """Do a piece of work for every task. All have ended when one's error is raised."""
+        waiting = [self.pool.submit(work, task) for task in tasks]
+        for future in waiting:
+            future.exception()
+        return [future.result() for future in waiting]
+
+
+def hand_over(tasks: list[Task]) -> bool:
+    """Give partial results to the tasks that go on with them; whether there were any."""
+    some = False
+    for task in tasks:
+        for partitions, place, partial in task.ship():
+            some = True
+            for p in partitions:
+                tasks[p].pending.setdefault(place, []).append(partial)
+        task.leaving = {}
+    return some
