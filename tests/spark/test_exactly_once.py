@@ -39,13 +39,15 @@ def test_a_driver_killed_twice(spark: SparkSession, tmp_path: Path) -> None:
     until(lambda: held.exists() or process.poll(), "batch 4 before its commit", 120)
     kill(process, log)
     assert store.committed() == [0, 1, 2, 3]
-    assert list(store.results.glob("000004-*"))
+    assert list(store.output.new.glob("000004-*"))
+    assert not list(store.results.glob("000004-*"))
 
     run = ended(StreamJoin.resume(folder, frames(spark, driver.STREAMS)))
     assert store.committed() == list(range(8))
     assert differ(found(run), expected(driver.STREAMS, driver.ON, driver.WINDOWS)) == ""
     named = {Path(f).name for f in store.result_files()}
-    assert {f.name for f in store.results.iterdir()} == named
+    assert {f.name for f in store.results.glob("*.parquet")} == named
+    assert not list(store.output.new.iterdir())
 
 
 def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(

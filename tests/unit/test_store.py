@@ -85,7 +85,7 @@ def commit(
     store: Store, batch: int, blocks: list[str], results: list[str], tidy: bool = True
 ) -> State:
     """A batch as the engine makes it: tasks write files, then the driver commits."""
-    for folder, names in ((store.blocks, blocks), (store.results, results)):
+    for folder, names in ((store.blocks, blocks), (store.output.new, results)):
         for name in names:
             (folder / name).touch()
     made = state(batch, *blocks)
@@ -98,6 +98,11 @@ def commit(
 
 def names(folder: Path) -> list[str]:
     return sorted(f.name for f in folder.iterdir())
+
+
+def results(store: Store) -> list[str]:
+    """What a reader of plain files sees."""
+    return sorted(f.name for f in store.results.iterdir() if f.is_file())
 
 
 def test_before_the_first_commit_there_is_nothing(store: Store) -> None:
@@ -126,11 +131,13 @@ def test_without_its_manifest_a_batch_has_not_happened(store: Store) -> None:
     commit(store, 1, ["b1"], ["r1"], tidy=False)
     manifest = store.commits / "000001.json"
     manifest.rename(store.commits / ".000001.json.tmp")
+    (store.results / "r1").rename(store.output.new / "r1")
+    (store.output.log / "1").unlink()
     again = Store(store.path)
     assert (again.state(), again.committed()) == (first, [0])
     again.clean()
     assert names(store.blocks) == ["b0"]
-    assert names(store.results) == ["r0"]
+    assert results(store) == ["r0"]
     assert [Path(f).name for f in again.result_files()] == ["r0"]
 
 
@@ -142,15 +149,16 @@ def test_a_commit_that_was_not_tidied_holds(store: Store) -> None:
     again.clean()
     assert again.state() == last
     assert names(store.blocks) == ["b1"]
-    assert names(store.results) == ["r0", "r1"]
+    assert results(store) == ["r0", "r1"]
 
 
 def test_strays_of_killed_tasks_are_cleaned_and_nothing_else(store: Store) -> None:
     commit(store, 0, ["b0"], ["r0"])
-    for folder in (store.blocks, store.results):
+    for folder in (store.blocks, store.results, store.output.new):
         (folder / "000001-0-dead.tmp").touch()
     store.clean()
-    assert (names(store.blocks), names(store.results)) == (["b0"], ["r0"])
+    assert (names(store.blocks), results(store)) == (["b0"], ["r0"])
+    assert names(store.output.new) == []
 
 
 def test_a_commit_is_whole_or_absent(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +171,29 @@ def test_a_commit_is_whole_or_absent(store: Store, monkeypatch: pytest.MonkeyPat
     with pytest.raises(OSError, match="no space left"):
         store.commit(1, "state-000001-x.json", [], [])
     assert (Store(store.path).state(), store.committed()) == (first, [0])
+
+
+def test_results_are_seen_after_their_manifest_only(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the manifest and the move: the batch has happened, and a resumed run shows
+    it.
+    """
+    commit(store, 0, ["b0"], ["r0"])
+
+    def dies(*_: Any) -> None:
+        raise OSError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("braid.engine.output.Output.publish", dies)
+        with pytest.raises(OSError, match="killed"):
+            commit(store, 1, ["b1"], ["r1"])
+    again = Store(store.path)
+    assert (again.committed(), results(again)) == ([0, 1], ["r0"])
+    assert again.result_files() == [str(store.results / "r0"), str(store.output.new / "r1")]
+    again.clean()
+    assert results(again) == ["r0", "r1"]
+    assert again.result_files() == [str(store.results / "r0"), str(store.results / "r1")]
 
 
 def test_events_are_kept_in_the_manifests(store: Store) -> None:

@@ -7,7 +7,8 @@ A run is a folder::
     input/ALIAS/000012.parquet   static input, one file per micro-batch
     checkpoint/                  Spark's own offsets
     blocks/*.arrow               block files, each written once by one task attempt
-    results/*.parquet            result files, likewise
+    new/*.parquet                result files, likewise, until their batch is committed
+    results/*.parquet            result files of committed batches (see output.py)
     commits/000012.json          the manifest: the batch, its results, its events; the rename that
                                  puts it there is the commit
     commits/state-000012-*.json  live blocks, where their replicas lie, and the placement's state
@@ -21,6 +22,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import threading
 import uuid
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field
@@ -32,6 +34,7 @@ from braid.core.codec import typed
 from braid.core.facts import Matches, Usage
 from braid.core.plan import Block, Keys
 from braid.core.query import Query
+from braid.engine.output import Output
 
 
 class Slot(NamedTuple):
@@ -135,7 +138,9 @@ class Store:
         self.path = Path(path).absolute()
         self.blocks, self.results = self.path / "blocks", self.path / "results"
         self.commits, self.input = self.path / "commits", self.path / "input"
+        self.output = Output(self.path)
         self._lock: Any = None
+        self._reading = threading.Lock()
 
     @property
     def query_file(self) -> Path:
@@ -160,6 +165,7 @@ class Store:
         _write(self.query_file, query)
         for folder in (self.blocks, self.results, self.commits, self.input):
             folder.mkdir(exist_ok=True)
+        self.output.create()
 
     def acquire(self) -> None:
         """Hold the run for this process. Raises RuntimeError when another one has it; a killed
@@ -208,10 +214,12 @@ class Store:
     def commit(
         self, batch: int, snapshot: str, results: list[str], happened: Iterable[Any]
     ) -> None:
-        """Make a batch real by putting its manifest into place."""
+        """Make a batch real by putting its manifest into place; then others see its results."""
         lines = [events.to_dict(e) for e in happened]
         manifest = {"batch": batch, "state": snapshot, "results": results, "events": lines}
-        _write(self.commits / f"{batch:06d}.json", manifest)
+        with self._reading:
+            _write(self.commits / f"{batch:06d}.json", manifest)
+            self.output.publish(batch, results)
 
     def tidy(self, state: State, snapshot: str) -> None:
         """After a commit: drop older states, and block files that the state no longer names."""
@@ -224,21 +232,21 @@ class Store:
                 file.unlink()
 
     def clean(self) -> None:
-        """Remove files that no manifest names (left by killed tasks or a killed driver)."""
-        state, named = (
-            self.state(),
-            {f for b in self.committed() for f in self.manifest(b)["results"]},
-        )
+        """Remove files that no manifest names (left by killed tasks or a killed driver), and let
+        others see all results that one does.
+        """
+        self.output.recover((b, self.manifest(b)["results"]) for b in self.committed())
+        state = self.state()
         blocks = {slot.file for slot in state.slots.values()} if state else set()
-        for folder, keep in ((self.blocks, blocks), (self.results, named)):
-            for file in folder.iterdir():
-                if file.name not in keep:
-                    file.unlink()
+        for file in self.blocks.iterdir():
+            if file.name not in blocks:
+                file.unlink()
 
     def result_files(self, first: int = 0, end: int | None = None) -> list[str]:
         """The result files of the batches from ``first`` up to, not with, ``end``."""
-        batches = [b for b in self.committed() if b >= first and (end is None or b < end)]
-        return [str(self.results / f) for b in batches for f in self.manifest(b)["results"]]
+        with self._reading:
+            batches = [b for b in self.committed() if b >= first and (end is None or b < end)]
+            return [self.output.path(f) for b in batches for f in self.manifest(b)["results"]]
 
     def history(self) -> list[Any]:
         """The events of all committed batches, in order."""

@@ -67,7 +67,7 @@ class Task:
         stem = f"{self.batch.number:06d}-{self.partition}-{uuid.uuid4().hex[:8]}"
         folder = Path(spec.folder)
         self.blocks = BlockFiles(folder / "blocks", stem)
-        self.results = ResultFile(spec, folder / "results", stem)
+        self.results = ResultFile(spec, folder / "new", stem)
         self.joiner = Joiner(
             spec.predicate, spec.windows, self.batch.watermarks, self.batch.bitmaps
         )

@@ -1,0 +1,157 @@
+"""What others see of a run's results: whole files of committed batches, each named once, whatever
+crashes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from braid.engine import output
+from braid.engine.output import Output
+
+BATCHES = [[f"{b:06d}-{p}.parquet" for p in range(b % 3)] for b in range(35)]
+"""Files by batch; some have none, batch 0 among them."""
+
+
+def made(folder: Path) -> Output:
+    folder.mkdir()
+    out = Output(folder)
+    out.create()
+    return out
+
+
+def written(out: Output, batch: int) -> list[str]:
+    """What the tasks of a batch leave."""
+    for name in BATCHES[batch]:
+        (out.new / name).write_text(name)
+    return BATCHES[batch]
+
+
+def logged(out: Output) -> list[str]:
+    """The file names in the log as Spark reads it: from the last compact file on."""
+    ids = {int(f.name.split(".")[0]): f for f in out.log.glob("[0-9]*")}
+    compact = max((n for n, f in ids.items() if f.suffix == ".compact"), default=-1)
+    assert compact < 0 or compact % 10 == 9
+    assert sorted(n for n in ids if n > compact) == [*range(compact + 1, max(ids, default=-1) + 1)]
+    lines = []
+    for n in range(max(compact, 0), max(ids, default=-1) + 1):
+        version, *rest = ids[n].read_text().split("\n")
+        assert version == "v1"
+        lines += [json.loads(line) for line in rest]
+    for line in lines:
+        file = Path(line["path"].removeprefix("file://"))
+        assert file.stat().st_size == line["size"]
+    times = [line["modificationTime"] for line in lines]
+    assert times == sorted(times)
+    return [Path(line["path"]).name for line in lines]
+
+
+def listed(out: Output) -> list[str]:
+    return sorted(f.name for f in out.results.glob("*.parquet"))
+
+
+def upto(batch: int) -> list[str]:
+    return [name for names in BATCHES[: batch + 1] for name in names]
+
+
+def test_each_committed_file_is_seen_once_and_others_are_not(tmp_path: Path) -> None:
+    out = made(tmp_path / "run")
+    for batch in range(len(BATCHES)):
+        names = written(out, batch)
+        (out.new / f"{batch:06d}-stray.parquet").touch()
+        out.publish(batch, names)
+        assert logged(out) == listed(out) == upto(batch)
+
+
+def test_files_of_later_batches_have_later_times(tmp_path: Path) -> None:
+    """Spark's file source takes files by their times; a clock that stands still is no reason to mix
+    batches.
+    """
+    out = made(tmp_path / "run")
+    for batch in range(12):
+        out.publish(batch, written(out, batch))
+    lines = [json.loads(s) for s in (out.log / "9.compact").read_text().split("\n")[1:]]
+    time = {Path(line["path"]).name: line["modificationTime"] for line in lines}
+    assert time["000001-0.parquet"] < time["000002-0.parquet"] == time["000002-1.parquet"]
+    assert time["000002-1.parquet"] < time["000004-0.parquet"]
+
+
+class Crash(Exception):
+    """Where the process is killed."""
+
+
+def cut_off(patch: pytest.MonkeyPatch, steps: int) -> None:
+    """Crash instead of the change on disk that comes after so many."""
+    left = [steps]
+
+    def counted(real: Any) -> Any:
+        def change(*given: Any, **named: Any) -> Any:
+            if left[0] == 0:
+                raise Crash
+            left[0] -= 1
+            return real(*given, **named)
+
+        return change
+
+    patch.setattr(output.os, "replace", counted(output.os.replace))
+    patch.setattr(Path, "unlink", counted(Path.unlink))
+
+
+@pytest.mark.parametrize("batch", [0, 4, 5, 9, 19, 29, 32])
+def test_a_crash_at_any_step_of_publishing_is_made_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    """A batch that is committed, and was cut off before each change that publishing makes on disk,
+    one after the other.
+    """
+    for steps in range(20):
+        out = made(tmp_path / f"{steps}")
+        for earlier in range(batch):
+            out.publish(earlier, written(out, earlier))
+        names = written(out, batch)
+        with monkeypatch.context() as patch:
+            cut_off(patch, steps)
+            try:
+                out.publish(batch, names)
+                cut = False
+            except Crash:
+                cut = True
+        assert set(upto(batch - 1)) <= set(listed(out)) <= set(upto(batch))
+        assert logged(out) in (upto(batch - 1), upto(batch))
+        assert all(Path(out.path(name)).read_text() == name for name in upto(batch))
+        for _ in range(2):
+            out.recover(enumerate(BATCHES[: batch + 1]))
+            assert logged(out) == listed(out) == upto(batch)
+            assert not [*out.new.iterdir()]
+        out.publish(batch + 1, written(out, batch + 1))
+        assert logged(out) == listed(out) == upto(batch + 1)
+        if not cut:
+            break
+    assert not cut and steps > len(names)
+
+
+def test_what_no_batch_names_is_removed(tmp_path: Path) -> None:
+    """Tasks of a batch that was not committed left a file, a killed rename of the log another."""
+    out = made(tmp_path / "run")
+    out.publish(0, [])
+    out.publish(1, written(out, 1))
+    written(out, 2)
+    (out.log / ".2.tmp").touch()
+    (out.log / "2").write_text("v1\n{}")
+    out.recover(enumerate(BATCHES[:2]))
+    assert logged(out) == listed(out) == upto(1)
+    assert not [*out.new.iterdir()]
+    assert sorted(f.name for f in out.log.iterdir()) == ["0", "1"]
+
+
+def test_a_run_that_was_moved_is_named_anew(tmp_path: Path) -> None:
+    out = made(tmp_path / "run")
+    for batch in range(13):
+        out.publish(batch, written(out, batch))
+    (tmp_path / "run").rename(tmp_path / "elsewhere")
+    out = Output(tmp_path / "elsewhere")
+    out.recover(enumerate(BATCHES[:13]))
+    assert logged(out) == upto(12)
