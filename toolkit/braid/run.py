@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -238,13 +239,50 @@ class JoinRun:
 
     def results(self) -> DataFrame:
         """The committed results: one struct column per alias, so that "l.l_orderkey" selects."""
-        files = self.store.result_files()
+        return self._read(self.store.result_files())
+
+    def _read(self, files: list[str]) -> DataFrame:
         spark = self.setup.spark
         return (
             spark.read.schema(self._schema).parquet(*files)
             if files
             else spark.createDataFrame([], self._schema)
         )
+
+    def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:
+        """The results of the batches from number ``batch`` on, as ``results``, and the number to
+        ask with the next time: asked so, every result comes once.
+        """
+        end = self._engine.state.batch + 1
+        return self._read(self.store.result_files(batch, end)), max(batch, end)
+
+    def results_stream(self) -> DataFrame:
+        """The results as a streaming DataFrame, from the first on and as they are committed; a
+        StreamJoin takes it as a stream.
+
+        Column ``x`` of alias ``a`` is named ``a_x``. Where the join has an event-time column, the
+        stream has one of that name: the latest event time of a result's members. What a result
+        may lie behind others of its stream is this join's lateness, so a join that reads it needs
+        a lateness as long.
+
+        Raises ValueError where two columns would have one name.
+        """
+        columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}  # type: ignore[attr-defined]
+        flat = {(a, c): f"{a}_{c}" for a, names in columns.items() for c in names}
+        names = [*flat.values(), *([] if self.setup.time is None else [self.setup.time])]
+        if twice := sorted({n for n in names if [m.lower() for m in names].count(n.lower()) > 1}):
+            raise ValueError(
+                f"the results would have several columns {twice}; rename columns of the streams so "
+                "that alias_column differs"
+            )
+        whole = self.setup.spark.readStream.schema(self._schema).parquet(
+            self.store.output.results.as_uri()
+        )
+        wanted = [F.col(f"`{a}`.`{c}`").alias(name) for (a, c), name in flat.items()]
+        if (time := self.setup.time) is not None:
+            members = [F.col(f"`{a}`.`{time}`").cast("timestamp") for a in self._schema.names]
+            wanted.append(F.greatest(*members).alias(time))
+        return whole.select(*wanted)
 
     def events(self, since: int = 0) -> list[Any]:
         """What happened, typed and in order, from event number ``since`` on."""

@@ -67,6 +67,11 @@ class SharedRun(JoinRun):
 
         Raises ValueError for a name that no query has had.
         """
+        return self._found(name, ordered=ordered)
+
+    def _found(
+        self, name: str, since: int = 0, end: int | None = None, ordered: bool = False
+    ) -> DataFrame:
         spans = self._spans(name)
         if not spans:
             known = dict.fromkeys(e.name for e in self.events() if isinstance(e, QueryAdded))
@@ -77,11 +82,26 @@ class SharedRun(JoinRun):
         )
         parts = [spark.createDataFrame([], self._schema)]
         for bit, first, last in spans:
-            if files := self.store.result_files(first, last):
+            ends = [e for e in (last, end) if e is not None]
+            if files := self.store.result_files(max(first, since), min(ends, default=None)):
                 mine = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
                 found = spark.read.schema(schema).parquet(*files).where(mine)
                 parts.append((found.orderBy(*self._order()) if ordered else found).drop(QUERIES))
         return reduce(DataFrame.union, parts[1:] or parts)
+
+    def results_since(self, batch: int = 0, name: str = "") -> tuple[DataFrame, int]:  # type: ignore[override]
+        """The results of query ``name`` in the batches from number ``batch`` on, and the number to
+        ask with the next time: asked so, every result comes once.
+        """
+        end = self._engine.state.batch + 1
+        return self._found(name, batch, end), max(batch, end)
+
+    def results_stream(self) -> DataFrame:
+        """Refused: results are of one query or another, which come and go."""
+        raise ValueError(
+            "the results of a shared run are of many queries; read one query's batch by batch with "
+            "results_since(batch, name)"
+        )
 
     def _order(self) -> list[Column]:
         batch = F.regexp_extract(F.col("_metadata.file_name"), r"^(\d+)", 1).cast("int")

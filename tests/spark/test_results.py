@@ -1,0 +1,181 @@
+"""A run's results read by others while it goes on: each once, batch by batch, whatever is killed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from braid.engine.store import Store
+from braid.join import JoinRun, StreamJoin
+from oracle import Ids, differ, expected, found, frames, tables, until
+from pyspark.sql import DataFrame, SparkSession
+from scatter import Scatter
+
+ON = "a.k = b.k AND a.n < b.n"
+STREAMS = tables("ab", 120, seed=61, batches=12)
+
+
+def upstream(spark: SparkSession, **settings: Any) -> StreamJoin:
+    return StreamJoin(
+        frames(spark, STREAMS), ON, Scatter(), partitions=2, executor="process", **settings
+    )
+
+
+def ids(rows: list[Any]) -> Ids:
+    return Counter((row["a"]["id"], row["b"]["id"]) for row in rows)
+
+
+def ended(run: JoinRun) -> JoinRun:
+    run.awaitTermination()
+    return run
+
+
+def folder_of(run: JoinRun) -> str:
+    return str(run.store.results)
+
+
+def test_asked_batch_by_batch_every_result_comes_once(spark: SparkSession, tmp_path: Path) -> None:
+    run = upstream(spark).start(tmp_path / "run", batches="batch")
+    got, batch = Ids(), 0
+    while run.isActive or batch <= run.store.committed()[-1]:
+        frame, batch = run.results_since(batch)
+        got += ids(frame.collect())
+    ended(run)
+    assert batch == 12
+    assert run.results_since(batch)[0].count() == 0
+    assert run.results_since(batch)[1] == batch
+    assert differ(got, expected(STREAMS, ON)) == ""
+
+
+def test_readers_of_plain_files_see_committed_batches(spark: SparkSession, tmp_path: Path) -> None:
+    """DuckDB, pandas' reader and Arrow list the folder; half of a batch is written beside it and not
+    seen.
+    """
+    run = upstream(spark).start(tmp_path / "run", batches="batch")
+    ended(run)
+    want = expected(STREAMS, ON)
+    (run.store.output.new / "000012-0-half.parquet").write_bytes(b"PAR1")
+    with duckdb.connect() as db:
+        rows = db.execute(
+            f"SELECT a.id, b.id FROM read_parquet('{folder_of(run)}/*.parquet')"
+        ).fetchall()
+    assert differ(Counter(rows), want) == ""
+    assert differ(ids(pq.read_table(folder_of(run)).to_pylist()), want) == ""
+    assert differ(ids(spark.read.parquet(folder_of(run)).collect()), want) == ""
+
+
+def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job of Spark's own reads along; the run fails between a manifest and the move of its files,
+    and is resumed.
+    """
+    folder, table = tmp_path / "run", tmp_path / "copy"
+    with monkeypatch.context() as patch:
+        from braid.engine.output import Output
+
+        real = Output._move
+
+        def move(out: Output, names: Any) -> None:
+            if any(name.startswith("000007") for name in names):
+                raise OSError("killed")
+            real(out, names)
+
+        patch.setattr(Output, "_move", move)
+        run = upstream(spark).start(folder, batches="batch")
+        with pytest.raises(OSError, match="killed"):
+            run.awaitTermination()
+    assert Store(folder).committed() == list(range(8))
+
+    def read() -> DataFrame:
+        schema = run.results().schema
+        stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 3)
+        frame = stream.parquet(folder_of(run))
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", f"{table}.c")
+        writer.trigger(availableNow=True).start(str(table)).awaitTermination()
+        return spark.read.parquet(str(table))
+
+    before = ids(read().collect())
+    want = {b: ids(run._read(Store(folder).result_files(b, b + 1)).collect()) for b in range(8)}
+    assert differ(before, sum((want[b] for b in range(7)), Ids())) == ""
+    run = ended(StreamJoin.resume(folder, frames(spark, STREAMS)))
+    assert differ(ids(read().collect()), expected(STREAMS, ON)) == ""
+    assert differ(found(run), expected(STREAMS, ON)) == ""
+
+
+def test_joins_feed_joins(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The results of a windowed join meet a third stream, also by event time; the second join fails
+    in the middle and is resumed, while the first one goes on.
+    """
+    third = tables("c", 150, seed=62, batches=12)
+    windows = {"a": "200 seconds", "b": "150 seconds"}
+    first = upstream(spark, windows=windows, time="ts").start(tmp_path / "one", batches="batch")
+    spans = {"ab": "240 seconds", "c": "90 seconds"}
+    on = "ab.a_k = c.k AND ab.b_n < c.n + 200"
+    until(lambda: first.store.committed(), "first batch of the first join", 120)
+    changes = spark.createDataFrame(third["c"]).drop("batch")
+    changes.write.parquet(str(tmp_path / "c"))
+
+    def streams() -> dict[str, DataFrame]:
+        c = spark.readStream.schema(changes.schema).parquet(str(tmp_path / "c"))
+        return {"ab": first.results_stream(), "c": c}
+
+    ended(first)
+    second = StreamJoin(
+        streams(), on, Scatter(), spans, time="ts", lateness="1 day", partitions=2, check=True
+    )
+    with monkeypatch.context() as patch:
+        real = Store.tidy
+
+        def tidy(store: Store, *given: Any) -> None:
+            if "two" in str(store.path):
+                raise OSError("cut off")
+            real(store, *given)
+
+        patch.setattr(Store, "tidy", tidy)
+        run = second.start(tmp_path / "two", availableNow=True)
+        with pytest.raises(OSError, match="cut off"):
+            run.awaitTermination()
+    run = ended(StreamJoin.resume(tmp_path / "two", streams(), availableNow=True))
+    rows = run.results().selectExpr("ab.a_id", "ab.b_id", "c.id").collect()
+    assert differ(Counter(tuple(r) for r in rows), both(third["c"])) == ""
+
+
+def both(c: pa.Table) -> Ids:
+    """The two joins by DuckDB, in one query."""
+    with duckdb.connect() as db:
+        db.execute("SET TimeZone = 'UTC'")
+        for alias, rows in {**STREAMS, "c": c}.items():
+            db.register(alias, rows)
+        return Counter(
+            db.execute(
+                """
+                WITH ab AS (
+                    SELECT a.id AS a_id, b.id AS b_id, a.k AS a_k, b.n AS b_n,
+                        greatest(epoch_us(a.ts), epoch_us(b.ts)) AS t
+                    FROM a, b WHERE a.k = b.k AND a.n < b.n
+                        AND greatest(epoch_us(a.ts), epoch_us(b.ts)) - epoch_us(a.ts) < 200000000
+                        AND greatest(epoch_us(a.ts), epoch_us(b.ts)) - epoch_us(b.ts) < 150000000)
+                SELECT a_id, b_id, id FROM ab, c WHERE a_k = c.k AND b_n < c.n + 200
+                    AND greatest(t, epoch_us(c.ts)) - t < 240000000
+                    AND greatest(t, epoch_us(c.ts)) - epoch_us(c.ts) < 90000000
+                """
+            ).fetchall()
+        )
+
+
+def test_a_name_for_two_columns_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    streams = {
+        "a": spark.createDataFrame([(1, 2)], "b_x int, k int"),
+        "a_b": spark.createDataFrame([(1, 2)], "x int, k int"),
+    }
+    run = ended(StreamJoin(streams, "a.k = a_b.k", Scatter()).start(tmp_path / "run", batches=1))
+    with pytest.raises(ValueError, match="several columns.*a_b_x"):
+        run.results_stream()
