@@ -36,7 +36,8 @@ def descendants(pid: int) -> set[int]:
 def launch(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
     """The driver in a process of its own. Its output goes to a file beside the folder."""
     program = Path(driver.__file__)
-    paths = os.pathsep.join([str(program.parent), str(program.parent.parent)])
+    root = program.parent.parent
+    paths = os.pathsep.join(map(str, (program.parent, root, root / "toolkit", root / "widgets")))
     with open(f"{folder}.log", "ab") as log:
         return subprocess.Popen(
             [sys.executable, str(program), str(folder), *arguments],
