@@ -47,11 +47,11 @@ def launch(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
         )
 
 
-def kill(process: subprocess.Popen[bytes], log: Path) -> None:
-    """kill -9 the driver; its JVM and workers then end by themselves."""
+def kill(process: subprocess.Popen[bytes], log: Path, least: int = 2) -> None:
+    """kill -9 the driver; its JVM and workers, at ``least`` so many, then end by themselves."""
     family = descendants(process.pid)
     assert process.poll() is None, f"the driver ended before it could be killed: {log.read_text()}"
     process.kill()
     process.wait()
-    assert len(family) >= 2
+    assert len(family) >= least
     until(lambda: not family & parents().keys(), "end of the JVM that lost its driver")
