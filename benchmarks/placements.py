@@ -15,10 +15,10 @@ from braid.session import session
 
 SKEWS = (0.0, 0.5, 1.0)
 CONTENDERS = {
-    "SHJ": "hash",
-    "StaticMid": "static_mid",
-    "StaticOpt": "static_opt",
-    "Dynamic": "dynamic",
+    "SHJ": "HashPartition",
+    "StaticMid": "StaticGrid",
+    "StaticOpt": "StaticOpt",
+    "Dynamic": "AdaptiveGrid",
 }
 
 

@@ -20,54 +20,18 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import sqlglot
-from braid import (
-    AdaptiveGrid,
-    Aligned,
-    Centralized,
-    Coordinated,
-    HashPartition,
-    JoinBiclique,
-    Ring,
-    StaticGrid,
-)
 from braid.core.placement import Placement
 from braid.join import JoinRun, StreamJoin
 from braid.local.kernels import Joiner, Partial, Rows, build
+from checks import examples
 from pyspark.sql import DataFrame, SparkSession
-from scatter import Scatter, ScatterByValue
 
 Ids = Counter[tuple[int, ...]]
 
-PLACEMENTS: dict[str, Callable[[], Placement]] = {
-    "centralized": Centralized,
-    "scatter": lambda: Scatter(hosts=5, pieces=3),
-    "scatter by value": lambda: ScatterByValue(hosts=4, pieces=3),
-    "hash": lambda: HashPartition(hosts=5),
-    "biclique": lambda: JoinBiclique(hosts=5),
-    "static grid": lambda: StaticGrid(hosts=8),
-    "static groups": lambda: StaticGrid(hosts=5),
-    "adaptive": lambda: AdaptiveGrid(hosts=8, epsilon=0.25),
-    "adaptive groups": lambda: AdaptiveGrid(hosts=5, epsilon=0.5),
-    "aligned": lambda: Aligned(hosts=5, length=2, sample=3),
-    "coordinated": lambda: Coordinated(hosts=5, length=2),
-    "coordinated, no bound": lambda: Coordinated(hosts=5, copies=None),
-    "ring": lambda: Ring(hosts=5),
-    "ring, basic": lambda: Ring(hosts=3, form="basic"),
-    "ring, interleaved": lambda: Ring(hosts=4, form="interleaved", in_flight=50),
-    "ring, resized": lambda: Ring(hosts=3, slicing="count", resize=((2, 5), (4, 2))),
+PLACEMENTS: dict[str, Placement] = {
+    name: p for name, p in examples().items() if p.coverage == "exactly once" and not p.shares
 }
-"""Every placement, by name. A new one that is added here is covered by every test that runs them
-all.
-"""
-
-
-def serves(make: Callable[[], Placement], streams: int) -> bool:
-    """Whether a placement joins that many streams."""
-    try:
-        make().start(streams)
-    except ValueError:
-        return False
-    return True
+"""Every placement that a StreamJoin runs without loss, by what it prints as."""
 
 
 EPOCH = datetime(2024, 3, 1, tzinfo=UTC)

@@ -10,14 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid import AdaptiveGrid, Centralized
+from braid import AdaptiveGrid, Centralized, HashPartition, StaticGrid
 from braid.core import events
 from braid.core.placement import Placement
 from braid.join import JoinRun, StreamJoin
 from braid.papers.theta.events import MigrationAdvanced, MigrationEnded, MigrationStarted
+from checks import named
 from local import LocalRun
-from oracle import EPOCH, PLACEMENTS, differ, expected, found, frames, serves, tables, until
+from oracle import EPOCH, PLACEMENTS, differ, expected, found, frames, tables, until
 from pyspark.sql import SparkSession
+from scatter import Scatter
 
 NONE: dict[str, int] = {}
 TWO = tables("ab", {"a": 300, "b": 400}, seed=1)
@@ -42,9 +44,9 @@ CONDITIONS: list[tuple[dict[str, pa.Table], str, dict[str, int]]] = [
     (THREE, "a.k = b.k AND a.d < c.d AND (b.m > c.m OR a.flag)", {"b": 75}),
 ]
 ON_SPARK = [
-    (*CONDITIONS[3], "hash"),
-    (*CONDITIONS[5], "adaptive groups"),
-    (*CONDITIONS[9], "scatter"),
+    (*CONDITIONS[3], HashPartition(5)),
+    (*CONDITIONS[5], AdaptiveGrid(5, epsilon=0.5)),
+    (*CONDITIONS[9], Scatter()),
 ]
 
 
@@ -92,7 +94,7 @@ def migrations(happened: list[Any]) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(
-    ("streams", "on", "windows", "name"), ON_SPARK, ids=[c[-1] for c in ON_SPARK]
+    ("streams", "on", "windows", "placement"), ON_SPARK, ids=[named(c[-1]) for c in ON_SPARK]
 )
 def test_streams(
     spark: SparkSession,
@@ -100,12 +102,10 @@ def test_streams(
     streams: dict[str, pa.Table],
     on: str,
     windows: dict[str, int],
-    name: str,
+    placement: Placement,
 ) -> None:
     run = ended(
-        make(spark, streams, on, windows, PLACEMENTS[name]()).start(
-            tmp_path / "run", batches="batch"
-        )
+        make(spark, streams, on, windows, placement).start(tmp_path / "run", batches="batch")
     )
     want = expected(streams, on, windows)
     assert differ(found(run), want) == ""
@@ -128,17 +128,17 @@ def test_all_placements_give_the_same_results(
     run = LocalRun(join)
     wrong = {}
     for name, placement in PLACEMENTS.items():
-        if serves(placement, len(streams)) and (
-            placement().keying == "tuple" or join.predicate.equality is not None
+        if placement.serves(len(streams)) and (
+            placement.keying == "tuple" or join.predicate.equality is not None
         ):
-            got, happened = run.run(placement(), tmp_path / name, stops=(1,))
+            got, happened = run.run(placement, tmp_path / name, stops=(1,))
             wrong[name] = differ(got, want)
             assert (
                 sum(e.results for e in happened if isinstance(e, events.BatchCommitted))
                 == want.total()
                 > 0
             )
-    assert len(wrong) >= (14 if len(streams) == 2 else 8) and not any(wrong.values()), wrong
+    assert len(wrong) >= (25 if len(streams) == 2 else 10) and not any(wrong.values()), wrong
 
 
 FLUCTUATING = tables("ab", {"a": 900, "b": 700}, seed=5, batches=12)
@@ -223,13 +223,13 @@ def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:
         streams[alias] = rows.set_column(rows.schema.get_field_index("batch"), "batch", batch)
     want = expected(streams, on, windows)
     results, late = {}, {}
-    for name, lateness in (
-        ("scatter", "4 minutes"),
-        ("static grid", "0 seconds"),
-        ("adaptive", "0 seconds"),
+    for name, placement, lateness in (
+        ("scatter", Scatter(), "4 minutes"),
+        ("static grid", StaticGrid(8), "0 seconds"),
+        ("adaptive", AdaptiveGrid(8, epsilon=0.25), "0 seconds"),
     ):
         run = LocalRun(make(spark, streams, on, windows, Centralized(), lateness=lateness))
-        results[name], happened = run.run(PLACEMENTS[name](), tmp_path / name)
+        results[name], happened = run.run(placement, tmp_path / name)
         late[name] = sum(e.late for e in happened if isinstance(e, events.BatchCommitted))
     assert late["scatter"] == 0
     assert differ(results["scatter"], want) == ""

@@ -26,8 +26,9 @@ from braid.model.simulate import simulate
 from braid.workloads import flights, vectors
 from braid.workloads.arrivals import Arrivals
 from braid.workloads.base import Workload
+from checks import named
 from local import LocalRun
-from oracle import PLACEMENTS, Ids, differ, expected, found, frames, local, serves, tables, until
+from oracle import PLACEMENTS, Ids, differ, expected, found, frames, local, tables, until
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -109,9 +110,9 @@ def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, wind
         join = replace(arrivals.workload(spark), on=condition(arrivals, keying))
         run, want = LocalRun(prepared(join, Centralized())), truth(streams, windows, join.on)
         assert want.total() > 50
-        for name, make in PLACEMENTS.items():
-            if serves(make, streams) and make().keying == keying:
-                got, happened = run.run(make(), tmp_path / name, stops=(1,))
+        for name, placement in PLACEMENTS.items():
+            if placement.serves(streams) and placement.keying == keying:
+                got, happened = run.run(placement, tmp_path / name, stops=(1,))
                 wrong[name] = differ(got, want)
                 assert [e.received for e in batches(happened)][: arrivals.batches] == [
                     list(n) for n in arrivals.counts()
@@ -119,9 +120,15 @@ def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, wind
     assert len(wrong) > 9 and not any(wrong.values()), wrong
 
 
-@pytest.mark.parametrize("name", ["aligned", "coordinated", "ring, basic"])
-def test_a_run_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    arrivals, placement = given(3, "unequal"), PLACEMENTS[name]()
+@pytest.mark.parametrize(
+    "placement",
+    [Aligned(5, length=2, sample=3), Coordinated(5, length=2), Ring(3, form="basic")],
+    ids=named,
+)
+def test_a_run_that_is_stopped_and_resumed(
+    spark: SparkSession, tmp_path: Path, placement: Placement
+) -> None:
+    arrivals = given(3, "unequal")
     join = replace(arrivals.workload(spark), on=condition(arrivals, placement.keying))
     run = start(join, placement, tmp_path / "run")
     until(lambda: run.status["batch"] >= 1 or not run.isActive, "batch 1")

@@ -6,8 +6,10 @@ import re
 
 import braid as placements
 import pytest
-from braid.launch import MULTIWAY, PLACEMENTS, TWO_WAY, placement, workload
+from braid.core.placement import registry
+from braid.launch import MULTIWAY, TWO_WAY, placement, workload
 from braid.workloads.base import Workload
+from braid.workloads.tpch import WORKLOADS
 
 NO_SPARK = None
 """What is refused is refused before Spark is asked for anything."""
@@ -24,42 +26,43 @@ class Counted:
 
 
 def test_every_placement_has_a_name_and_is_made_with_its_settings():
-    assert {kind.__name__ for kind in PLACEMENTS.values()} <= set(placements.__all__)
-    assert placement("dynamic", 16, 0.5) == placements.AdaptiveGrid(16, epsilon=0.5)
-    assert placement("aligned", 6, length=3, adaptive=False) == placements.Aligned(6, 3, False)
-    assert placement("coordinated", 6, copies=2) == placements.Coordinated(6, copies=2)
-    assert placement("ring", 4, form="basic") == placements.Ring(4, form="basic")
-    assert placement("semantics_unaware", 4) == placements.SemanticsUnaware(4)
-    assert placement("centralized", 1) == placements.Centralized()
-    assert placement("hash", 4, 0.5) == placements.HashPartition(4), (
-        "one panel sets epsilon for all placements of two streams"
+    assert {n for n, c in registry().items() if c.__module__.startswith("braid.")} <= set(
+        placements.__all__
     )
+    made = placement("AdaptiveGrid", 16, epsilon=0.5)
+    assert made == placements.AdaptiveGrid(16, epsilon=0.5)
+    assert placement("Aligned", 6, length=3, adaptive=False) == placements.Aligned(6, 3, False)
+    assert placement("Coordinated", 6, copies=2) == placements.Coordinated(6, copies=2)
+    assert placement("Ring", 4, form="basic") == placements.Ring(4, form="basic")
+    assert placement("SemanticsUnaware", 4) == placements.SemanticsUnaware(4)
+    assert placement("Centralized", 1) == placements.Centralized()
+    assert placement("HashPartition", 4) == placements.HashPartition(4)
 
 
 def test_the_oracle_counts_the_streams():
     join = Workload("two", {"r": Counted(30), "s": Counted(7)}, "r.x = s.x")  # type: ignore[dict-item]
-    assert placement("static_opt", 4, join=join) == placements.StaticOpt(4, sizes=(30, 7))
-    assert placement("static_opt", 4, sizes=(1, 2)) == placements.StaticOpt(4, sizes=(1, 2))
+    assert placement("StaticOpt", 4, join=join) == placements.StaticOpt(4, sizes=(30, 7))
+    assert placement("StaticOpt", 4, sizes=(1, 2)) == placements.StaticOpt(4, sizes=(1, 2))
     with pytest.raises(
         ValueError,
-        match="'static_opt' takes the sizes of both streams, or the join to count them in",
+        match="'StaticOpt' takes the sizes of both streams, or the join to count them in",
     ):
-        placement("static_opt", 4)
+        placement("StaticOpt", 4)
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "sentence"),
     [
-        ("atr", {}, "no placement is named 'atr'; there are: dynamic, static_mid"),
-        ("ring", {"copies": 2}, "placement 'ring' takes no copies; it takes: hosts, form, "),
-        ("ring", {"epsilon": 0.5}, "placement 'ring' takes no epsilon; it takes: "),
+        ("atr", {}, "no placement is named 'atr'; there are: AdaptiveGrid, Aligned"),
+        ("Ring", {"copies": 2}, "Ring takes no copies; it takes: hosts, form, "),
+        ("Ring", {"epsilon": 0.5}, "Ring takes no epsilon; it takes: "),
         (
-            "hash",
+            "HashPartition",
             {"length": 2, "form": "basic"},
-            "placement 'hash' takes no length and no form; it takes: hosts",
+            "HashPartition takes no length and no form; it takes: hosts",
         ),
-        ("centralized", {}, "placement 'centralized' takes no hosts; it takes: nothing"),
-        ("aligned", {"length": 0}, "length is 0"),
+        ("Centralized", {}, "Centralized takes no hosts; it takes: nothing"),
+        ("Aligned", {"length": 0}, "length is 0"),
     ],
 )
 def test_a_placement_refuses_what_it_does_not_take(
@@ -116,3 +119,12 @@ def test_settings_reach_the_workload(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(MULTIWAY, "arrivals", drawn)
     assert workload(NO_SPARK, "arrivals", streams=5) == (5, 0.1)  # type: ignore[arg-type, comparison-overlap]
     assert set(TWO_WAY).isdisjoint(MULTIWAY)
+
+
+def test_the_width_of_a_band_reaches_the_workloads_that_have_one(monkeypatch: pytest.MonkeyPatch):
+    for name in ("BCI", "BNCI", "EQ5", "Fluct-Join"):
+        monkeypatch.setitem(WORKLOADS, name, lambda spark, **settings: settings)
+    for name in ("bci", "bnci"):
+        assert workload(NO_SPARK, name, width=3)["width"] == 3  # type: ignore[arg-type, index]
+    assert "width" not in workload(NO_SPARK, "eq5", width=3)  # type: ignore[arg-type, operator]
+    assert workload(NO_SPARK, "fluct", fluctuation=2)["k"] == 2  # type: ignore[arg-type, index]

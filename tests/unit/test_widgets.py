@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from braid import Aligned, Ring
 from braid.core.events import BatchCommitted, RunEnded
+from braid.core.placement import offered
 from braid.model.simulate import simulate
 from braid_widgets.base import show as showing
 from braid_widgets.base.fold import fold
@@ -17,7 +18,7 @@ from braid_widgets.base.show import show
 from braid_widgets.diffusion.panel import DiffusionPanel
 from braid_widgets.psp.panel import RingPanel
 from braid_widgets.theta import timeline
-from braid_widgets.theta.panel import PLACEMENTS, WORKLOADS, Panel
+from braid_widgets.theta.panel import WORKLOADS, Panel
 from braid_widgets.theta.player import Player
 from braid_widgets.theta.stage import Stage, frame
 from unit.scripted import MIGRATION, started
@@ -201,20 +202,20 @@ def test_controls_that_a_workload_does_not_heed_are_greyed_out():
         assert {n for n in names if not panel.inputs[n].disabled} == workload.heeds
     panel.inputs["workload"].value = "bci"
     assert panel.inputs["width"].description == "band width (days)"
-    panel.inputs["placement"].value = "biclique"
+    panel.inputs["placement"].value = "JoinBiclique"
     assert panel.inputs["epsilon"].disabled
 
 
 def test_hashing_is_offered_for_equality_only():
-    panel = panel_with(None, workload="eq5", placement="hash")
+    panel = panel_with(None, workload="eq5", placement="HashPartition")
     panel.inputs["workload"].value = "bnci"
-    offered = [key for _, key in panel.inputs["placement"].options]
-    assert (
-        offered == [p for p in PLACEMENTS if p != "hash"]
-        and panel.settings()["placement"] == "dynamic"
-    )
+    shown = [key for _, key in panel.inputs["placement"].options]
+    assert shown == list(offered(2, equality=False)) and "HashPartition" not in shown
+    assert {"AdaptiveGrid", "StaticGrid", "StaticOpt", "JoinBiclique", "Ring"} <= set(shown)
+    assert "Chain" not in shown and panel.settings()["placement"] == "AdaptiveGrid"
     panel.inputs["workload"].value = "fluct"
-    assert [key for _, key in panel.inputs["placement"].options] == list(PLACEMENTS)
+    shown = [key for _, key in panel.inputs["placement"].options]
+    assert shown == list(offered(2)) and "HashPartition" in shown
 
 
 def test_settings_are_plain_literals():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from inspect import signature
 from pathlib import Path
@@ -12,14 +11,7 @@ from pyspark.sql import SparkSession
 
 from braid.core.placement import Placement
 from braid.join import StreamJoin
-from braid.papers.baselines.biclique import JoinBiclique
-from braid.papers.baselines.centralized import Centralized
-from braid.papers.baselines.hashing import HashPartition
-from braid.papers.diffusion.aligned import Aligned
-from braid.papers.diffusion.coordinated import Coordinated
-from braid.papers.diffusion.unaware import SemanticsUnaware
-from braid.papers.psp.ring import Ring
-from braid.papers.theta.grid import AdaptiveGrid, StaticGrid, StaticOpt
+from braid.papers.theta.grid import StaticOpt
 from braid.run import JoinRun
 from braid.workloads.arrivals import arrivals
 from braid.workloads.base import Workload
@@ -33,22 +25,6 @@ MULTIWAY: dict[str, Callable[..., Workload]] = {
     "vectors": vectors,
     "flights": flights,
 }
-PLACEMENTS: dict[str, Callable[..., Placement]] = {
-    "dynamic": AdaptiveGrid,
-    "static_mid": StaticGrid,
-    "static_opt": StaticOpt,
-    "hash": HashPartition,
-    "biclique": JoinBiclique,
-    "aligned": Aligned,
-    "coordinated": Coordinated,
-    "ring": Ring,
-    "semantics_unaware": SemanticsUnaware,
-    "centralized": Centralized,
-}
-GRIDLESS = ("static_mid", "static_opt", "hash", "biclique")
-"""Placements of two streams that never adapt: one panel sets epsilon for all, and these pass over
-it.
-"""
 
 
 def workload(spark: SparkSession, name: str, **settings: Any) -> Workload:
@@ -81,46 +57,33 @@ def _two_way(
     batches: int = 20,
     seed: int = 0,
 ) -> Workload:
-    more = {"k": fluctuation} if name == "fluct" else {}
-    found = WORKLOADS[TWO_WAY[name]](
+    more: dict[str, Any] = {"k": fluctuation} if name == "fluct" else {}
+    if name in ("bci", "bnci"):
+        more["width"] = width
+    return WORKLOADS[TWO_WAY[name]](
         spark, scale=scale, skew=skew, seed=seed, batches=batches, **more
     )
-    if name in ("bci", "bnci"):
-        found = Workload(
-            found.name, found.streams, re.sub(r"<= 1$", f"<= {width}", found.on), batch=found.batch
-        )
-    return found
 
 
-def placement(
-    name: str,
-    hosts: int,
-    epsilon: float | None = None,
-    join: Workload | None = None,
-    **settings: Any,
-) -> Placement:
-    """A placement by its short name; ``settings`` are the fields of its class, such as ``length``
-    of an aligned one.
+def placement(name: str, hosts: int, join: Workload | None = None, **settings: Any) -> Placement:
+    """A placement by its registered name; ``settings`` are the fields of its class, such as
+    ``length`` of ``Aligned``.
 
-    ``epsilon`` is that of the adaptive grid. The oracle (static_opt) counts the streams of ``join``
-    beforehand; all run on ``hosts`` hosts but the centralized one, which takes 1. Raises ValueError
-    for an unknown name, for a setting that the placement does not take, and for one out of range.
+    The oracle, ``StaticOpt``, counts the streams of ``join`` beforehand; all run on ``hosts`` hosts
+    but the centralized one, which takes 1. Raises ValueError for an unknown name, for a setting
+    that the placement does not take, and for one out of range.
     """
-    if name not in PLACEMENTS:
-        raise ValueError(f"no placement is named {name!r}; there are: {', '.join(PLACEMENTS)}")
-    if epsilon is not None and name not in GRIDLESS:
-        settings["epsilon"] = epsilon
-    if name == "static_opt" and "sizes" not in settings:
+    kind = Placement.by_name(name)
+    if kind is StaticOpt and "sizes" not in settings:
         if join is None:
             raise ValueError(
-                "placement 'static_opt' takes the sizes of both streams, or the join to count them "
+                "placement 'StaticOpt' takes the sizes of both streams, or the join to count them "
                 "in; give one"
             )
         settings["sizes"] = tuple(frame.count() for frame in join.streams.values())
-    if name != "centralized" or hosts != 1:
+    if "hosts" in kind.takes() or hosts != 1:
         settings["hosts"] = hosts
-    _check(f"placement {name!r}", settings, PLACEMENTS[name])
-    return PLACEMENTS[name](**settings)
+    return kind.of(settings)
 
 
 def _check(

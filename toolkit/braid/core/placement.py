@@ -134,6 +134,19 @@ def registry() -> dict[str, type[Placement]]:
     return {name: c for name, c in sorted(_registered.items()) if not isabstract(c)}
 
 
+def offered(streams: int, equality: bool = True) -> dict[str, type[Placement]]:
+    """By name, the placements that join so many streams, for one query; those that route by the
+    value of an equality only where there is one.
+    """
+    return {
+        name: kind
+        for name, kind in registry().items()
+        if not kind.shares
+        and (equality or kind.keying == "tuple")
+        and any(p.serves(streams) for p in kind.examples())
+    }
+
+
 def check_hosts(hosts: int) -> None:
     """Raises ValueError unless the number of hosts is a whole number, 1 or more."""
     if isinstance(hosts, bool) or not isinstance(hosts, int) or hosts < 1:

@@ -28,7 +28,7 @@ import pandas as pd
 from braid.core.cluster import GU, Costs, Host, gu_hosts
 from braid.core.events import BatchCommitted
 from braid.core.facts import Facts
-from braid.core.placement import Placement
+from braid.core.placement import Placement, offered
 from braid.core.plan import Plan
 from braid.model.simulate import simulation
 from braid.papers.baselines.centralized import Centralized
@@ -47,6 +47,8 @@ PLACEMENTS = (
     "Centralized",
 )
 """As the paper calls them."""
+
+_PAPERS = ("Aligned", "Coordinated", "SemanticsUnaware", "Centralized")
 
 Contenders = Mapping[str, tuple[str, float]]
 """By label, a placement and the bound L on copies under CTR as a share of all hosts (of no matter
@@ -109,9 +111,16 @@ def arrivals(setting: Setting) -> Arrivals:
     return Arrivals(rates, s.window + s.seconds, 1.0, windows, s.selectivity, s.burst, seed=s.seed)
 
 
+def choices() -> tuple[str, ...]:
+    """The paper's placements, then all others that join any streams on any condition, by their
+    registered names.
+    """
+    return (*PLACEMENTS, *(name for name in offered(3, equality=False) if name not in _PAPERS))
+
+
 def placement(name: str, setting: Setting) -> Placement:
-    """A placement by the paper's name. Raises ValueError for a name that is not among
-    PLACEMENTS.
+    """A placement by a name of ``choices``; those that are not the paper's get the number of hosts.
+    Raises ValueError for any other name.
     """
     s = setting
     told = tuple((m.memory_mb, m.mips, m.mbps) for m in s.machines(s.hosts))
@@ -124,7 +133,9 @@ def placement(name: str, setting: Setting) -> Placement:
         return SemanticsUnaware(s.hosts, s.length, cluster=told)
     if name == "Centralized":
         return Centralized()
-    raise ValueError(f"no placement is named {name!r}; there are: {', '.join(PLACEMENTS)}")
+    if name not in choices():
+        raise ValueError(f"no placement is named {name!r}; there are: {', '.join(choices())}")
+    return Placement.by_name(name).of({"hosts": s.hosts})
 
 
 def run(under: Placement, setting: Setting) -> Iterator[Any]:

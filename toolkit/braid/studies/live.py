@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from braid import launch
+from braid.core.placement import Placement
 from braid.run import JoinRun
 from braid.session import session
 from braid.sharing.join import SharedJoin
@@ -43,7 +44,9 @@ def theta(settings: Mapping[str, Any]) -> JoinRun:
         chosen.pop(name) for name in ("placement", "hosts", "epsilon", "pace")
     )
     join = launch.workload(session(), chosen.pop("workload"), **chosen)
-    under = launch.placement(kind, hosts, epsilon, join)
+    takes = Placement.by_name(kind).takes()
+    more = {"epsilon": epsilon} if "epsilon" in takes else {}
+    under = launch.placement(kind, hosts if "hosts" in takes else 1, join, **more)
     return launch.launch(session(), folder(f"{join.name}-{kind}"), join, under, pace)
 
 

@@ -25,7 +25,7 @@ _RIVAL = dict(workload="eq5", scale=0.01, hosts=16, epsilon=1.0, batches=6, pace
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "fluct": dict(
         workload="fluct",
-        placement="dynamic",
+        placement="AdaptiveGrid",
         scale=0.02,
         skew=0.0,
         fluctuation=4,

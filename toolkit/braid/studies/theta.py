@@ -20,7 +20,12 @@ from braid.studies.claim import Claim, verdict
 
 PAPER = "Elseidy 2014"
 
-RIVALS = {"SHJ": "hash", "StaticMid": "static_mid", "StaticOpt": "static_opt", "Dynamic": "dynamic"}
+RIVALS = {
+    "SHJ": "HashPartition",
+    "StaticMid": "StaticGrid",
+    "StaticOpt": "StaticOpt",
+    "Dynamic": "AdaptiveGrid",
+}
 """The placements of Table 2 as the paper calls them, and their short names."""
 
 MEAN, MOST = "mean stored per host", "most stored on a host"

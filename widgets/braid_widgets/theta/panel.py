@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from braid.core.placement import Placement, offered
 
 from braid_widgets.base import inputs
 from braid_widgets.base.launcher import Launch, Launched, Launcher
@@ -36,13 +39,8 @@ WORKLOADS = {
 dates.
 """
 
-PLACEMENTS = {
-    "dynamic": "Dynamic (adaptive grid)",
-    "static_mid": "StaticMid (square grid)",
-    "static_opt": "StaticOpt (oracle's grid)",
-    "hash": "SHJ (hash of the join key)",
-    "biclique": "Join-biclique",
-}
+
+DEFAULT = "AdaptiveGrid"
 
 
 class Panel(Launcher):
@@ -75,22 +73,26 @@ class Panel(Launcher):
         return self.run.events() if self.run is not None else self.player.recording.events
 
     def _relevant(self, change: Any = None) -> None:
-        """Grey out what the chosen workload and placement do not heed; SHJ is offered for equality
-        only.
+        """Grey out what the chosen workload and placement do not heed; those that route by the
+        value of an equality are offered where there is one.
         """
         workload = WORKLOADS[self.inputs["workload"].value]
         placement = self.inputs["placement"]
-        kinds = [
-            (label, key) for key, label in PLACEMENTS.items() if workload.equality or key != "hash"
-        ]
-        if list(placement.options) != kinds:
+        kinds = offered(2, workload.equality)
+        options = _labelled(kinds)
+        if list(placement.options) != options:
             chosen = placement.value
-            placement.options = kinds
-            placement.value = chosen if chosen in [key for _, key in kinds] else "dynamic"
+            placement.options = options
+            placement.value = chosen if chosen in kinds else DEFAULT
         for name in ("skew", "width", "fluctuation"):
             self.inputs[name].disabled = name not in workload.heeds
         self.inputs["width"].description = f"band width ({workload.width or 'none'})"
-        self.inputs["epsilon"].disabled = placement.value != "dynamic"
+        for name in ("epsilon", "hosts"):
+            self.inputs[name].disabled = name not in kinds[placement.value].takes()
+
+
+def _labelled(kinds: Mapping[str, type[Placement]]) -> list[tuple[str, str]]:
+    return [(kind.label, name) for name, kind in kinds.items()]
 
 
 def _inputs() -> dict[str, Any]:
@@ -100,7 +102,7 @@ def _inputs() -> dict[str, Any]:
         "scale": inputs.number("scale factor (TPC-H)", 0.001, 100, 0.01, 0.01),
         "width": inputs.whole("band width", 0, 365, 1),
         "hosts": inputs.whole("hosts J", 1, 256, 16),
-        "placement": inputs.choice("placement", [(label, k) for k, label in PLACEMENTS.items()]),
+        "placement": inputs.choice("placement", _labelled(offered(2)), DEFAULT),
         "fluctuation": inputs.whole("fluctuation k (ratio)", 2, 16, 4),
         "epsilon": inputs.number("epsilon (share)", 0.05, 1, 1.0, 0.05),
         "batches": inputs.batches(20),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import count
 from math import lcm
-from typing import Any
+from typing import Any, Self
 
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
@@ -48,6 +48,10 @@ class JoinBiclique(Placement):
     def _sides(self) -> tuple[int, int]:
         left = self.left or self.hosts // 2
         return left, self.hosts - left
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(5), cls(4, left=1)
 
     def start(self, streams: int) -> Any:
         if streams != 2:

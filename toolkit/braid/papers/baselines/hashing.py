@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
@@ -33,6 +33,10 @@ class HashPartition(Placement):
     @property
     def keys(self) -> int:
         return self.hosts
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(5), cls(3)
 
     def plan(self, facts: Facts, state: Any) -> Plan:
         return Plan(

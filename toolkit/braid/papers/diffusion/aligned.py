@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from braid.core.cluster import check_cluster, check_weights
 from braid.core.draft import Draft
@@ -113,6 +113,10 @@ class Aligned(Placement):
                 )
         check_cluster(self.cluster, self.hosts)
         check_weights(self.weights)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(5, length=2, sample=3),)
 
     def start(self, streams: int) -> AlignedState:
         if streams < 2:

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import isqrt
 from random import Random
+from typing import Self
 
 from braid.core.cluster import check_cluster, check_weights
 from braid.core.facts import Facts, Usage
@@ -119,6 +120,10 @@ class Coordinated(Placement):
             )
         check_weights(self.weights)
         check_cluster(self.cluster, self.hosts)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(5, length=2), cls(5, copies=None)
 
     def start(self, streams: int) -> CoordinatedState:
         return CoordinatedState((0.0,) * self.hosts, (None,) * streams)

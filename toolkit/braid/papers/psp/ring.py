@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from braid.core.draft import Draft
 from braid.core.events import Copy
@@ -191,6 +191,15 @@ class Ring(Placement):
                     f"to {self.hosts - 1}, one of them "
                     f"below {fewest}, the fewest nodes that there will be"
                 )
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(5),
+            cls(3, form="basic"),
+            cls(4, form="interleaved", in_flight=50),
+            cls(3, slicing="count", resize=((2, 5), (4, 2))),
+        )
 
     def start(self, streams: int) -> RingState:
         if self.rings and len(self.rings) != streams:

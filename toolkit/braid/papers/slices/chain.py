@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from braid.core.compaction import reached
 from braid.core.draft import Draft
@@ -94,6 +94,10 @@ class Chain(Placement):
     @property
     def keys(self) -> int:
         return MOST
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(), cls("cpu", hosts=3)
 
     def start(self, streams: int) -> ChainState:
         none: tuple[tuple[int, ...], ...] = ((),) * streams

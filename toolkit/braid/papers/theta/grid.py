@@ -12,7 +12,7 @@ probe there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
@@ -91,6 +91,10 @@ class StaticGrid(Placement):
             return [Group((0, self.hosts), (self.n, self.m), tuple(range(self.hosts)))]
         return divide(self.hosts, [square(j) for j in decompose(self.hosts)])
 
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(8), cls(5), cls(7), cls(6, n=3, m=2)
+
     def start(self, streams: int) -> StaticState:
         _check_streams(self, streams)
         return StaticState()
@@ -126,6 +130,10 @@ class StaticOpt(StaticGrid):
                 f"the mapping ({self.n}, {self.m}) was given to StaticOpt, which finds it from the "
                 "sizes"
             )
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(8, sizes=(1, 30)),)
 
     def groups(self) -> list[Group]:
         r, s = self.sizes
@@ -222,6 +230,20 @@ class AdaptiveGrid(Placement):
     @property
     def keys(self) -> int:
         return self.max_hosts * FINENESS
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(8, epsilon=0.25),
+            cls(5, epsilon=0.5),
+            cls(8),
+            cls(16, statistics="exact", sizes=(1, 1), epsilon=0.5),
+            cls(7, sizes=(1, 2)),
+            cls(4, n=1, m=4, warmup=20),
+            cls(1),
+            cls(2, capacity=12, max_hosts=32, sizes=(1, 1)),
+            cls(3, capacity=10, max_hosts=48, statistics="exact"),
+        )
 
     def start(self, streams: int) -> GridState:
         _check_streams(self, streams)

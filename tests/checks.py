@@ -1,0 +1,271 @@
+"""Generic checks that every placement must pass, on any instance of it: in this process, tuple by
+tuple.
+
+A tuple-level model follows each plan to the letter: which host stores which tuple, which tuple
+probes which, where. Every combination of tuples must meet exactly once; at most once under a
+placement that leaves results out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import fields, replace
+from itertools import product
+
+import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
+from braid.core.codec import again
+from braid.core.compaction import compact
+from braid.core.cover import CoverLedger
+from braid.core.facts import Facts
+from braid.core.placement import registry
+from braid.core.plan import Block, Plan, after, joined
+from braid.core.query import Query
+
+SWING = [(4, 1)] * 4 + [(1, 8)] * 8 + [(16, 2)] * 8 + [(2, 24)] * 8 + [(0, 0)] * 2 + [(2, 24)] * 8
+"""Long enough for mergers, checkpoints in a row, and arrivals in the middle of migrations.
+
+R: ====        ========
+S:     ========        ================    (a few of the other stream all the time)
+"""
+
+BATCH = 10
+"""Event time of a batch, in microseconds."""
+WINDOWS = (2 * BATCH, 7 * BATCH, 10**6)
+"""Of the queries of shared joins. The last is longer than any run, so that nothing expires."""
+
+
+def named(placement):
+    """A placement with the settings that differ from their defaults."""
+    given = [
+        f"{f.name}={value!r}"
+        for f in fields(placement)
+        if (value := getattr(placement, f.name)) != f.default
+    ]
+    return f"{type(placement).__name__}({', '.join(given)})"
+
+
+def examples(kinds=None):
+    """Instances of these classes, or of all that there are, by what they print as."""
+    known = registry().values() if kinds is None else kinds
+    return {named(p): p for kind in known for p in kind.examples()}
+
+
+def check(kind):
+    """All generic checks of one placement class."""
+    for placement in examples([kind]).values():
+        served = [n for n in (2, 3, 4) if placement.serves(n)]
+        assert served, "it joins neither two, three nor four streams"
+        for streams in served:
+            check_start(placement, streams)
+            counts = [(c * streams)[:streams] for c in SWING[::3]] if streams > 2 else SWING
+            small = [tuple(min(n, 2) for n in c) for c in counts[:8]] if streams > 2 else counts
+            check_meetings(placement, small, random.Random(7))
+
+
+def check_start(placement, streams=2):
+    """The first plan depends on nothing but its arguments, and the state has its declared type."""
+    twin = replace(placement)
+    state = placement.start(streams)
+    assert type(state) is placement.State and again(state, placement.State) == state
+    cluster = Cluster(placement, streams)
+    facts, _ = cluster.facts()
+    assert placement.plan(facts, state) == twin.plan(facts, twin.start(streams)) != Plan()
+
+
+def check_meetings(placement, counts, draw):
+    """Tuples in batches of these ``counts`` by stream; returns the cluster that they ran on."""
+    streams = len(counts[0])
+    batches = arrivals(counts, placement.keys, draw)
+    cluster, all_due = (
+        everything(placement, batches, streams),
+        expected(batches, streams, placement.keying),
+    )
+    if placement.coverage == "exactly once":
+        assert cluster.met == all_due
+    else:
+        assert cluster.met <= all_due, "a result is made twice, or is none"
+    return cluster
+
+
+class Cluster:
+    """Hosts that store and probe single tuples, exactly as the plans say. A tuple is (stream,
+    number, routing key, event time).
+    """
+
+    def __init__(self, placement, streams):
+        self.placement, self.streams = placement, streams
+        self.state = placement.start(streams)
+        self.checked = placement.coverage == "exactly once"
+        self.ledger = CoverLedger(streams, placement.keying)
+        self.queries = tuple(
+            Query(f"q{w}", (w,) * streams, (None,) * streams, bit, (None,) * streams)
+            for bit, w in enumerate(WINDOWS)
+        )
+        self.stored = {}  # (block, host) -> tuples
+        self.blocks, self.pinned, self.next_id, self.batch = {}, frozenset(), 0, 0
+        self.received, self.last = [0] * streams, [0] * streams
+        self.seen = [[] for _ in range(streams)]
+        self.met = Counter()
+        self.events, self.settled = [], 0
+
+    def run(self, arrivals):
+        """One batch of new tuples."""
+        plan = self._plan()
+        committed = dict(self.stored)
+        for d in plan.derivations:
+            for dst, src in d.reads.items():
+                where = self.stored if src == dst else committed
+                pool = [t for s in d.sources for t in where[s, src]]
+                self.stored[d.block.id, dst] = [
+                    t for t in pool if d.block.keys[0] <= t[2] < d.block.keys[1]
+                ]
+        for block, hosts in plan.drops.items():
+            for h in hosts:
+                del self.stored[block, h]
+        fresh = self._store(plan, arrivals)
+        self._probe(plan, fresh)
+        self._commit(plan, arrivals)
+
+    def facts(self):
+        """What the placement may know of this batch, and the compaction that is due before it."""
+        blocks = tuple(self.blocks.values())
+        shared = self.placement.shares
+        windows = ((WINDOWS[-1] if shared else None),) * self.streams
+        latest = tuple(max((t[3] for t in seen), default=None) for seen in self.seen)
+        known = None if None in latest else min(latest)
+        watermarks = (known,) * self.streams
+        slices = self.placement.slices(self.state)
+        kept = compact(blocks, self.next_id, self.pinned, windows, watermarks, slices)
+        facts = Facts(
+            self.batch,
+            ("r", "s", "t", "u")[: self.streams],
+            after(blocks, kept),
+            self.next_id + len(kept.derivations),
+            tuple(self.received),
+            tuple(10 * n for n in self.received),
+            tuple(self.last),
+            windows,
+            latest,
+            watermarks=watermarks,
+            queries=self.queries if shared else (),
+        )
+        return facts, kept
+
+    def _plan(self):
+        facts, kept = self.facts()
+        plan = self.placement.plan(facts, self.state)
+        assert type(self.state) is self.placement.State
+        saved = again(self.state, self.placement.State)
+        assert saved == self.state, "the state does not survive a file"
+        assert self.placement.plan(facts, saved) == plan, "a restart would plan otherwise"
+        whole = joined(kept, plan)
+        if self.checked:
+            self.ledger.check(tuple(self.blocks.values()), whole)
+        return whole
+
+    def _store(self, plan, arrivals):
+        fresh = {}
+        for route in (r for r in plan.routes if r.fresh):
+            b = route.block
+            mine = [t for t in arrivals if t[0] == b.stream and b.keys[0] <= t[2] < b.keys[1]]
+            for h in route.hosts():
+                fresh[b.id, h] = mine
+            for h in b.hosts:
+                self.stored[b.id, h] = mine
+        homes = Counter(
+            t for r in plan.routes if r.fresh for t in fresh.get((r.block.id, r.block.hosts[0]), ())
+        )
+        assert set(homes.values()) <= {1} and len(homes) == len(arrivals), (
+            "a tuple belongs to exactly one fresh block"
+        )
+        return fresh
+
+    def _probe(self, plan, fresh):
+        self.settled += sum(not r.fresh for r in plan.routes)
+        for route in plan.routes:
+            at = fresh if route.fresh else self.stored
+            for path in route.paths:
+                for host in path[0].probes:
+                    self._follow([(t,) for t in at[route.block.id, host]], path, host)
+
+    def _follow(self, partials, path, host):
+        hop, rest = path[0], path[1:]
+        found = [
+            p + (t,)
+            for block in hop.probes[host]
+            for t in self.stored[block, host]
+            for p in partials
+        ]
+        if not rest:
+            by_value = self.placement.keying == "join"  # then only tuples of one value can match
+            self.met.update(
+                tuple(sorted(f)) for f in found if not by_value or len({t[2] for t in f}) == 1
+            )
+        for next_host in rest[0].probes if rest else ():
+            self._follow(found, rest, next_host)
+
+    def _commit(self, plan, arrivals):
+        fresh = [r.block for r in plan.routes if r.fresh]
+        blocks: list[Block] = [*after(self.blocks.values(), plan), *fresh]
+        self.blocks = {}
+        for b in blocks:
+            contents = [sorted(self.stored[b.id, h]) for h in b.hosts]
+            assert all(c == contents[0] for c in contents), "replicas differ"
+            if contents[0]:
+                rows, times = len(contents[0]), [t[3] for t in contents[0]]
+                span = (min(times), max(times))
+                self.blocks[b.id] = replace(b, rows=rows, bytes=10 * rows, span=span)
+        self.stored = {(b, h): tuples for (b, h), tuples in self.stored.items() if b in self.blocks}
+        assert all(h in self.blocks[b].hosts for b, h in self.stored), (
+            "a replica that no block accounts for"
+        )
+        self.ledger.owed = {
+            (a, b) for a, b in self.ledger.owed if a in self.blocks and b in self.blocks
+        }
+        ids = [b.id for b in blocks] + [d.block.id for d in plan.derivations]
+        self.next_id = max([self.next_id - 1, *ids]) + 1
+        self.state, self.pinned = plan.state, plan.pinned
+        for s in range(self.streams):
+            self.seen[s] += [t for t in arrivals if t[0] == s]
+        self.last = [sum(t[0] == s for t in arrivals) for s in range(self.streams)]
+        self.received = [a + b for a, b in zip(self.received, self.last, strict=True)]
+        self.batch += 1
+        self.events += plan.events
+
+    def drain(self):
+        """Empty batches until nothing is owed."""
+        for _ in range(50):
+            if not self.ledger.owed:
+                return
+            self.run([])
+        raise AssertionError(f"{len(self.ledger.owed)} pairs are owed for ever")
+
+
+def arrivals(counts, keys, draw):
+    """Tuples with drawn routing keys and event times, batch by batch."""
+    number, batches = 0, []
+    for batch in counts:
+        batches.append([])
+        for stream, n in enumerate(batch):
+            for _ in range(n):
+                time = (len(batches) - 1) * BATCH + draw.randrange(BATCH)
+                batches[-1].append((stream, number, draw.randrange(keys), time))
+                number += 1
+    return batches
+
+
+def expected(batches, streams, keying):
+    by_stream = [[t for batch in batches for t in batch if t[0] == s] for s in range(streams)]
+    groups = product(*by_stream)
+    return Counter(
+        tuple(sorted(g)) for g in groups if keying == "tuple" or len({t[2] for t in g}) == 1
+    )
+
+
+def everything(placement, batches, streams=2):
+    cluster = Cluster(placement, streams)
+    for batch in batches:
+        cluster.run(batch)
+    cluster.drain()
+    return cluster

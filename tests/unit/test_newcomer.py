@@ -1,0 +1,96 @@
+"""What docs/add-a-placement.md promises: one class in a new file is everywhere, with no other edit."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import module_from_spec, spec_from_file_location
+
+import pytest
+from braid.core import placement as module
+from braid.core.codec import plain
+from braid.core.events import BatchCommitted, RunStarted
+from braid.core.placement import Placement, registry
+from braid.launch import placement
+from braid.model.simulate import simulate
+from braid.studies import diffusion
+from braid_widgets.theta.panel import Panel
+from braid_widgets.theta.player import Player
+from checks import check, examples
+from unit.scripted import MIGRATION
+
+FILE = """
+from dataclasses import dataclass
+
+from braid.core.placement import Placement
+from braid.core.plan import Plan
+from braid.papers.kit.local import local_routes
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    batches: int = 0
+
+
+@dataclass(frozen=True)
+class Newcomer(Placement):
+    \"\"\"All on one host of several, the last.\"\"\"
+
+    State = Turns
+    label = "A newcomer"
+
+    hosts: int
+    lazy: bool = False
+
+    def start(self, streams):
+        return Turns()
+
+    def plan(self, facts, state):
+        routes = local_routes(facts, [((0, 1), self.hosts - 1)])
+        %s
+        return Plan(tuple(routes), state=Turns(state.batches + 1))
+"""
+SOUND, LOSING = "", "routes = [type(r)(r.block, ()) for r in routes]"
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """Write the file, with a line of its own, and import it; it is forgotten after the test."""
+    monkeypatch.setattr(module, "_registered", dict(module._registered))
+
+    def write(line: str) -> type[Placement]:
+        file = tmp_path / "newcomer.py"
+        file.write_text(FILE % line)
+        spec = spec_from_file_location("newcomer", file)
+        made = module_from_spec(spec)
+        monkeypatch.setitem(__import__("sys").modules, "newcomer", made)
+        spec.loader.exec_module(made)
+        return made.Newcomer
+
+    return write
+
+
+def test_a_new_placement_is_in_the_generic_checks(written):
+    kind = written(SOUND)
+    assert "Newcomer(hosts=4)" in examples()
+    check(kind)
+
+
+def test_the_generic_checks_would_find_a_lost_result(written):
+    with pytest.raises(AssertionError, match="blocks never met"):
+        check(written(LOSING))
+
+
+def test_a_new_placement_is_simulated_launched_and_offered(written):
+    kind = written(SOUND)
+    events = simulate(kind(3), [(4, 5)] * 6, windows=(2.0, None))
+    assert isinstance(events[0], RunStarted) and events[0].placement == "Newcomer"
+    last = [e for e in events if isinstance(e, BatchCommitted)][-1]
+    assert [h.stored > 0 for h in last.hosts] == [False, False, True]
+    assert placement("Newcomer", 7, lazy=True) == kind(7, lazy=True)
+    stored = json.loads(json.dumps(plain(kind(2))))
+    assert registry()["Newcomer"] is kind and kind.of(stored) == kind(2)
+    panel = Panel(lambda settings: None, Player(MIGRATION), placement="Newcomer")
+    assert ("A newcomer", "Newcomer") in panel.inputs["placement"].options
+    assert panel.inputs["epsilon"].disabled and not panel.inputs["hosts"].disabled
+    assert "Newcomer" in diffusion.choices()
+    assert diffusion.placement("Newcomer", diffusion.Setting(hosts=5)) == kind(5)
