@@ -199,7 +199,8 @@ def test_a_run_that_has_ended_refuses_changes_and_keeps_its_results(
 
 def test_selections_on_columns_of_any_name_and_kind(spark: SparkSession, tmp_path: Path) -> None:
     """A field of a struct beside a column of its name, columns named as the engine's own things,
-    and what is always false; from the start and on a running join."""
+    and what is always false; from the start and on a running join.
+    """
     given = {a: frame.where("batch < 4") for a, frame in frames(spark, STREAMS).items()}
     odd = given["a"].selectExpr(
         "*",

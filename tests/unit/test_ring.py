@@ -204,7 +204,8 @@ def test_psp_i_stores_more_than_psp():
 @pytest.mark.parametrize("bound", [1, 20, 60])
 def test_the_bound_on_what_is_in_flight(bound):
     """At most so many duplicated tuples in a batch, all streams together, but a block of 20 travels
-    alone; and what must wait is not lost from sight."""
+    alone; and what must wait is not lost from sight.
+    """
     free, bounded = (
         steady(Ring(4, "interleaved", in_flight=n), rate=20, streams=3) for n in (None, bound)
     )
@@ -290,7 +291,8 @@ def test_full_history_goes_round_robin():
 
 def test_counts_smooth_a_burst():
     """Section 14.1, on 5 nodes: four times the rate for a fifth of a window. The busiest node
-    stores 2.1 times the mean with slices by time, 1.8 times by counts."""
+    stores 2.1 times the mean with slices by time, 1.8 times by counts.
+    """
     counts = [(20, 20)] * 120 + [(80, 80)] * 12 + [(20, 20)] * 60
     busiest = {}
     for slicing in ("time", "count"):

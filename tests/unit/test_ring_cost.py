@@ -238,7 +238,8 @@ def boundaries(nodes):
 @given(st.integers(1, 12), st.integers(1, 12))
 def test_equation_14_1_fills_every_slice(nodes, added):
     """Order the nodes as 14.2 says; what lies before the end of the i-th old node's new slice and
-    was to the left of it in the old one is Delta S_i, besides the new nodes that it fills."""
+    was to the left of it in the old one is Delta S_i, besides the new nodes that it fills.
+    """
     order = [("old", i) for i in range(1, nodes + 1)]
     for j, k in reversed(list(enumerate(insertions(nodes, added), 1))):
         order.insert(k, ("new", j))

@@ -300,7 +300,7 @@ def test_queries_are_modelled_by_the_equations():
 class Run:
     """A run that goes on until it is ended, and keeps what was asked of it."""
 
-    isActive = True  # noqa: N815 (Spark's name)
+    isActive = True
 
     def __init__(self, events, queries):
         self._events, self.queries, self.asked = events, list(queries), []

@@ -146,7 +146,7 @@ def test_what_a_step_puts_somewhere_is_marked_new():
 class Ended:
     """A run that is over when it is first looked at."""
 
-    isActive = False  # noqa: N815 (Spark's name)
+    isActive = False
 
     def __init__(self, events, error=None):
         self._events, self._error = events, error

@@ -34,7 +34,7 @@ class FakeRun:
         self.over, self.calls = shown is None, []
 
     @property
-    def isActive(self) -> bool:  # noqa: N802
+    def isActive(self) -> bool:
         return not self.over
 
     def events(self, since: int = 0) -> list[Any]:

@@ -163,7 +163,7 @@ class JoinRun:
             self.store.release()
         self._publish([ended])
 
-    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 (Spark's name)
+    def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most ``timeout`` seconds; raises what made the run fail. Returns
         whether it has ended.
         """
@@ -197,7 +197,7 @@ class JoinRun:
         return self._spark_query
 
     @property
-    def isActive(self) -> bool:  # noqa: N802 (Spark's name)
+    def isActive(self) -> bool:
         """Whether the run goes on."""
         return self._watcher.is_alive()
 

@@ -299,7 +299,7 @@ class _Parser:
             left, right = ((self.aliases.index(alias), name) for alias, name in sides)
             measures.append(Measure(node.name.lower(), left, right))
             return exp.column(str(len(measures) - 1), quoted=True)
-        if len(streams) > 1 and not isinstance(node, _SHARED) or node.args.get("unit"):
+        if (len(streams) > 1 and not isinstance(node, _SHARED)) or node.args.get("unit"):
             self._refuse(node, f"{type(node).__name__} is not among what they may share", conjunct)
         for child in list(node.iter_expressions()):
             child.replace(self._flat(child, home, conjunct, measures))
@@ -443,7 +443,7 @@ class _Parser:
         self.links.append(Link((a.stream, left), (b.stream, right), lo, hi, strict, exact))
         if not exact:
             self._residual(source)
-        if op is exp.EQ and offset == 0 and (kind != "float" or not free and nan is None):
+        if op is exp.EQ and offset == 0 and (kind != "float" or (not free and nan is None)):
             self.equal.append(((a.stream, left), (b.stream, right)))
         return True
 

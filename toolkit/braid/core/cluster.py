@@ -84,7 +84,7 @@ def wang_hosts(hosts: int) -> tuple[Host, ...]:
 
 def load(
     did: Usage,
-    host: Host = Host(),  # noqa: B008
+    host: Host = Host(),
     weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3),
     seconds: float = 1.0,
     costs: Costs = GU,

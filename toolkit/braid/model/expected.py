@@ -82,7 +82,8 @@ class Journeys:
         windows: Sequence[int | None],
     ) -> None:
         """``blocks`` are those with rows, their spans known; ``sigma`` is m x m, the selectivity of
-        each pair of streams; ``windows`` are in microseconds."""
+        each pair of streams; ``windows`` are in microseconds.
+        """
         self.rows: list[int] = []
         self.visits: dict[Visit, tuple[int, float]] = {}
         """By what is joined with what, a number and the selectivity."""

@@ -99,7 +99,7 @@ def schemes(
     setting: Setting = Setting(),
     copies: int = 2,
     segment: float = 10.0,
-) -> pd.DataFrame:  # noqa: B008, E501
+) -> pd.DataFrame:
     """Fig. 15.1 and the equations above it: nodes, scheme, memory_modelled (tuples), sent_modelled
     (sends for one tuple).
 
@@ -114,7 +114,7 @@ def schemes(
     return pd.DataFrame(rows, columns=["nodes", "scheme", "memory_modelled", "sent_modelled"])
 
 
-def breakdown(nodes: int = 4, setting: Setting = Setting()) -> pd.DataFrame:  # noqa: B008
+def breakdown(nodes: int = 4, setting: Setting = Setting()) -> pd.DataFrame:
     """Fig. 16.1: join, part ("network" or "join"), mean_modelled and deviation_modelled, seconds
     for one tuple over batches.
 
@@ -143,7 +143,7 @@ def response(
     nodes: Sequence[int] = tuple(range(4, 20)),
     sigmas: Sequence[float] = (0.05, 0.1, 0.5),
     joins: Iterable[str] = tuple(JOINS),
-    setting: Setting = Setting(),  # noqa: B008
+    setting: Setting = Setting(),
 ) -> pd.DataFrame:
     """Fig. 16.2 (a), (c), (e): join, sigma, nodes, response_modelled (Eq. 13.5, seconds),
     best_modelled (Theorem 9, nodes).
@@ -179,7 +179,7 @@ def contenders(nodes: int) -> dict[str, Placement]:
 
 def rivals(
     nodes: Sequence[int] = (4, 8, 12, 16), setting: Setting = Setting(sigma=0.05, seconds=120.0)
-) -> pd.DataFrame:  # noqa: B008
+) -> pd.DataFrame:
     """Fig. 16.2 to 16.5: nodes, scheme, stored_modelled, left_modelled (tuples), response_modelled
     (seconds). Counted.
 

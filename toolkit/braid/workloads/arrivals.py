@@ -94,7 +94,7 @@ class Arrivals:
                 f"{begins[1:-1]}; the first three "
                 "must be greater than 0, and changes rise between 0 and seconds"
             )
-        if not 0 <= self.sigma <= 1 or self.theta is not None and not 0 <= self.theta <= 1:
+        if not 0 <= self.sigma <= 1 or (self.theta is not None and not 0 <= self.theta <= 1):
             raise ValueError(
                 f"sigma is {self.sigma} and theta {self.theta}; each must be from 0 to 1"
             )
@@ -163,7 +163,8 @@ class Arrivals:
 
     def tables(self) -> dict[str, pa.Table]:
         """The tuples by alias, in the order of arrival: ``id`` (unique in its stream), ``ts``
-        (event time, UTC), ``batch``, and the columns of the condition."""
+        (event time, UTC), ``batch``, and the columns of the condition.
+        """
         return {alias: self._table(s) for s, alias in enumerate(self.streams)}
 
     def _table(self, stream: int) -> pa.Table:

@@ -16,10 +16,12 @@ from braid_widgets.base.show import headless
 
 
 class Awaited(Protocol):
+    """What following a run needs of it; JoinRun has it."""
+
     def events(self, since: int = 0) -> list[Any]:
         """What happened, from event number ``since`` on."""
 
-    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 (Spark's name)
+    def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait at most ``timeout`` seconds; returns whether the run has ended."""
 
 

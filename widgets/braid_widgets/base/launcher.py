@@ -33,7 +33,7 @@ class Launched(Run, Protocol):
     def stop(self) -> None:
         """Stop it within one batch."""
 
-    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 (Spark's name)
+    def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait at most ``timeout`` seconds; returns whether the run has ended."""
 
 

@@ -17,7 +17,7 @@ class Run(Protocol):
     """What a view needs of a running join; JoinRun has it."""
 
     @property
-    def isActive(self) -> bool:  # noqa: N802 (Spark's name)
+    def isActive(self) -> bool:
         """Whether the run goes on."""
 
     def events(self, since: int = 0) -> list[Any]:

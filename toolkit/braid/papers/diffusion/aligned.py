@@ -334,7 +334,8 @@ class _Planner:
 
     def _prolong(self) -> None:
         """One more batch for the segment before, whose host has all it needs: a block that has
-        just been merged can only be copied after the next commit."""
+        just been merged can only be copied after the next commit.
+        """
         k = next(k for k, s in enumerate(self.segments) if s.start == self.batch)
         before, begins = self.segments[k - 1], self.segments[k]
         rest = replace(begins, start=self.batch + 1, length=begins.length - 1)

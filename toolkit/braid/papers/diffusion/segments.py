@@ -36,7 +36,8 @@ class Segment:
 @dataclass(frozen=True, slots=True)
 class Reign:
     """``master`` is S_N, the master stream since batch ``since``, t_s. While tuples from before t_s
-    are live, ``old`` is S_M, the master until then, and ``last`` the host of its last segment."""
+    are live, ``old`` is S_M, the master until then, and ``last`` the host of its last segment.
+    """
 
     master: int
     since: int = 0

@@ -70,7 +70,8 @@ class Balance:
 
     def lightest(self, chosen: Counter[int], last: int) -> int:
         """The host that one more segment leaves with the least load, given how often each has been
-        ``chosen``; of equals, the next after ``last``. Of idle hosts that is the fastest."""
+        ``chosen``; of equals, the next after ``last``. Of idle hosts that is the fastest.
+        """
         hosts = len(self.loads)
         times = np.zeros(hosts, dtype=np.int64)
         times[list(chosen)] = list(chosen.values())

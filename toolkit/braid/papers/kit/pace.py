@@ -11,7 +11,8 @@ from braid.core.facts import Facts
 @dataclass(frozen=True, slots=True)
 class Pace:
     """``micros`` of event time for a batch, None before any is known; ``windows`` W_i and how long
-    blocks of each stream ``live``, in microseconds, None for full history."""
+    blocks of each stream ``live``, in microseconds, None for full history.
+    """
 
     micros: float | None
     windows: tuple[int | None, ...]
