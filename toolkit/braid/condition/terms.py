@@ -37,6 +37,7 @@ def split_name(column: exp.Column) -> tuple[str, str]:
 
 
 def conjuncts(tree: exp.Expression) -> list[exp.Expression]:
+    """The conditions that AND and BETWEEN combine, each on its own."""
     tree = tree.unnest()
     if isinstance(tree, exp.And):
         return [*conjuncts(tree.this), *conjuncts(tree.expression)]
@@ -74,6 +75,7 @@ def _date(node: exp.Expression) -> exp.Expression:
 
 
 def literal(node: exp.Expression) -> Fraction | None:
+    """The number that an expression is without reading a column; None for any other expression."""
     node = simplify(node.copy())
     if isinstance(node, exp.Neg):
         inner = literal(node.this)
@@ -96,10 +98,12 @@ def _span(node: exp.Expression) -> Fraction | None:
 
 
 def micros_of(node: exp.Expression) -> Fraction | None:
+    """The microseconds of an interval; None for what is none."""
     return _span(node)
 
 
 def days_of(node: exp.Expression) -> Fraction | None:
+    """The whole days of an interval or a number; None for what is no whole number of days."""
     span = _span(node)
     days = literal(node) if span is None else span / UNITS["day"]
     return days if days is not None and days.denominator == 1 else None

@@ -159,14 +159,17 @@ class Rivals:
 
     @property
     def ways(self) -> list[int]:
+        """The numbers of streams, rising."""
         return sorted(self.runs["streams"].unique())
 
     @property
     def few(self) -> int:
+        """The least number of nodes."""
         return int(self.runs["nodes"].min())
 
     @property
     def many(self) -> int:
+        """The largest number of nodes."""
         return int(self.runs["nodes"].max())
 
     def each(self, text: Callable[[int], str]) -> str:
