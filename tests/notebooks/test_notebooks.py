@@ -34,7 +34,7 @@ def checked(page: Path) -> str:
     """The page's text, once it is sure that a browser fetches nothing for it."""
     html = page.read_text(encoding="utf-8")
     assert external_loads(html) == []
-    assert 'replay(document.getElementById("braid-' in html and '"matrix":' in html, "the run plays"
+    assert '<div data-film="stage">' in html and '"matrix":' in html, "the run plays"
     assert "widget-view" not in html and "Traceback" not in html
     return html
 
@@ -107,9 +107,9 @@ def test_the_psp_ring(tmp_path: Path) -> None:
     assert report("03_psp_ring", page := tmp_path / "ring.html", RING) == 0
     html = page.read_text(encoding="utf-8")
     assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
-    assert (
-        html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 5
-    ), "two rings, three examples"
+    assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 5, (
+        "two rings, three examples"
+    )
     assert "16 of 16 batches" in html and "3 of 3 batches" in html, (
         "the modelled run and the measured one"
     )
@@ -130,9 +130,9 @@ def test_state_slices(tmp_path: Path) -> None:
     assert report("04_state_slices", page := tmp_path / "slices.html", SLICES) == 0
     html = page.read_text(encoding="utf-8")
     assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
-    assert (
-        html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 2
-    ), "Table 5.1, and the chain"
+    assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 2, (
+        "Table 5.1, and the chain"
+    )
     assert (
         "step 1 of 16" in html
         and "query united comes" in html
@@ -158,9 +158,9 @@ def test_the_shared_ring(tmp_path: Path) -> None:
     assert report("05_shared_ring", page := tmp_path / "ring.html", SHARED_RING) == 0
     html = page.read_text(encoding="utf-8")
     assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
-    assert (
-        html.count("plotly.js v") == 1 and html.count('film(document.getElementById("braid-') == 3
-    ), "two rings, an example"
+    assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 3, (
+        "two rings, an example"
+    )
     assert "2 of 2 batches" in html and "10 of 10 batches" in html and "step 1 of 13" in html
     assert "12 of 12 dashboards as by DuckDB" in html and "the fullest host has" in html, (
         "the claims"

@@ -126,7 +126,7 @@ class RingScene:
 
 
 def frame(scene: RingScene) -> RingFrame:
-    """One picture, as ring.js draws it. Raises ValueError when the events are not those of a ring
+    """One picture. Raises ValueError when the events are not those of a ring
     with a committed batch.
     """
     if scene.start is None or scene.last is None or not scene.nodes:
