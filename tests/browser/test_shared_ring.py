@@ -30,7 +30,7 @@ def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(
     expect(film).to_have_count(1, timeout=SOON)
     expect(page.get_by_role("button", name="Launch on Spark")).to_be_enabled(timeout=SOON)
     windows = page.get_by_placeholder("10 minutes, or a: 1 hour, b: 5 minutes")
-    expect(windows).to_have_count(6)
+    expect(windows).to_have_count(12)
     windows.first.fill("a: 3 hours, d: 1 hour")
     windows.first.press("Tab")
     expect(page.get_by_role("alert")).to_have_text(
