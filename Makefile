@@ -30,6 +30,10 @@ test-unit: $(READY) ## the tests that need no Spark, in seconds
 test-spark test-notebooks test-browser: test-%: $(READY) java
 	@$(BIN)/pytest tests/$* $(ARGS)
 
+recordings: $(READY) java chromium ## make data/recordings anew, and the picture of the README
+	@$(BIN)/python -m braid.studies.recordings
+	@$(BIN)/python docs/picture.py
+
 bench: $(READY) java ## all benchmarks, one after the other
 	@for file in $(sort $(wildcard benchmarks/[!_]*.py)); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
@@ -70,4 +74,4 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium
+.PHONY: recordings help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium

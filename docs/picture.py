@@ -1,24 +1,26 @@
 """Makes docs/fluct.webp, the picture of the README: a recorded run while its grid of hosts changes,
-by the project's own replay.
+by the project's own replay. The recording's digest is in its XMP, so that a test can refuse the
+picture of another.
 
-.venv/bin/python -m pip install pillow
 .venv/bin/python docs/picture.py
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import shutil
 import tempfile
 from pathlib import Path
 
+from braid.studies import recordings
 from braid_widgets.base.recording import Recording
 from braid_widgets.theta import stage
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
 HERE = Path(__file__).parent
-RECORDING = HERE.parent / "data" / "recordings" / "fluct.jsonl"
+RECORDING = recordings.path("fluct")
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu"]
 SIZE = (1000, 900)
 HOLD, LAST = 450, 2500  # milliseconds that a batch, and the last one, is shown
@@ -67,6 +69,7 @@ def main() -> None:
         loop=0,
         quality=70,
         method=6,
+        xmp=hashlib.sha256(RECORDING.read_bytes()).hexdigest().encode(),
     )
     print(f"{target}: {len(frames)} frames, {target.stat().st_size / 1e6:.2f} MB")
 

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from braid.core.events import BatchCommitted, RunStarted
+from braid.core.events import BatchCommitted
 from braid.papers.psp import cost as ring_cost
 from braid.papers.slices.cost import node_latency, shared_ring
 from braid.papers.slices.events import ChainSet
@@ -290,13 +290,17 @@ def _held(events: Sequence[Any]) -> dict[int, list[list[int]]]:
     return found
 
 
-def shares(events: Sequence[Any], batches: Mapping[str, range], rate: float = 20.0) -> pd.DataFrame:
+def shares(
+    events: Sequence[Any],
+    batches: Mapping[str, range],
+    rate: float = 20.0,
+    streams: Sequence[str] = ("r", "s"),
+) -> pd.DataFrame:
     """By deployment (a name for each range of batches), stream and place in the ring, youngest
     first: ages (seconds), tuples held at the mean of those batches, and what the rate, the windows
     and PASSING say of these ages (tuples_modelled).
     """
     held, rows = _held(events), []
-    names = next(e.streams for e in events if isinstance(e, RunStarted))
     for name, few in batches.items():
         chains = {e.stream: e for e in events if isinstance(e, ChainSet) and e.batch <= few[0]}
         for stream, chain in chains.items():
@@ -307,7 +311,7 @@ def shares(events: Sequence[Any], batches: Mapping[str, range], rate: float = 20
                 rows.append(
                     (
                         name,
-                        names[stream],
+                        streams[stream],
                         place,
                         f"{first:.1f} to {last:.1f} s",
                         mean,

@@ -1,0 +1,221 @@
+"""The claims of the studies fail when the figures are not those that they speak of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
+from braid.studies import diffusion, psp, shared_ring, slices, slices_run
+from braid.studies import diffusion_claims as gu
+from braid.studies import psp_claims as ring
+from braid.studies import shared_ring_claims as shared
+from braid.studies import slices_claims as chain
+
+
+def test_one_copy_and_the_order_of_what_is_sent() -> None:
+    """Fig. 15.1, and it fails for a ring that replicates."""
+    schemes = psp.schemes()
+    assert ring.memory_claim(schemes).holds == ring.sent_claim(schemes).holds == "yes"
+    grown = schemes.copy()
+    mine = grown["scheme"] == "PSP"
+    grown.loc[mine, "memory_modelled"] *= grown.loc[mine, "nodes"]
+    grown.loc[mine, "sent_modelled"] = 0
+    assert ring.memory_claim(grown).holds == ring.sent_claim(grown).holds == "no"
+
+
+def test_the_best_ring_is_neither_the_shortest_nor_the_longest() -> None:
+    """Fig. 16.2 and Theorem 9, and they fail when hops cost nothing."""
+    times = psp.response()
+    assert ring.interior_claim(times).holds == ring.theorem_claim(times).holds == "yes"
+    assert ring.text_claim(times).holds == "no" and ring.text_claim(times).reason
+    free = times.assign(response_modelled=times["sigma"] / times["nodes"])
+    assert ring.interior_claim(free).holds == "no"
+    assert ring.grows_claim(free).holds == "yes"
+    upside = times.assign(response_modelled=-times["response_modelled"])
+    assert ring.grows_claim(upside).holds == "no"
+
+
+def rivals(**factors: float) -> ring.Rivals:
+    """Made-up runs on 4 and 8 nodes; each scheme's figures times its factor on 8."""
+    names = ("PSP", "PSP-D", "PSP-I", ring.SHORT, ring.PAIR, ring.HALF)
+    stored, took = (1.0, 1.0, 1.2, 2.0, 2.0, 2.0), (1.0, 1.0, 1.0, 3.0, 2.0, 2.0)
+    rows = []
+    for n in (4, 8):
+        for k, name in enumerate(names):
+            f = factors.get(name.split(",")[0].replace("-", "_"), 1.0) if n == 8 else 1.0
+            rows.append((3, n, name, 100 * stored[k] * f, 100 * stored[k] * f, took[k] * f))
+    columns = ["streams", "nodes", "scheme", "stored_modelled", "left_modelled"]
+    return ring.Rivals(pd.DataFrame(rows, columns=[*columns, "response_modelled"]))
+
+
+@pytest.mark.parametrize(
+    ("claim", "factors", "holds"),
+    [
+        (ring.one_copy_claim, {}, "yes"),
+        (ring.one_copy_claim, {"PSP_D": 1.3}, "no"),
+        (ring.late_purge_claim, {}, "yes"),
+        (ring.late_purge_claim, {"PSP_I": 0.8}, "no"),
+        (ring.copies_claim, {}, "yes"),
+        (ring.copies_claim, {"CTR": 0.7}, "no"),
+        (ring.atr_response_claim, {}, "yes"),
+        (ring.atr_response_claim, {"ATR": 2.0}, "no"),
+        (ring.ctr_response_claim, {"CTR": 0.9}, "yes"),
+        (ring.ctr_response_claim, {}, "no"),
+        (ring.ctr_state_claim, {"CTR": 1.5}, "no"),
+        (ring.ahead_of_atr_claim, {}, "yes"),
+        (ring.ahead_of_atr_claim, {"ATR": 0.1}, "no"),
+        (ring.atr_state_claim, {"ATR": 2.0}, "yes"),
+        (ring.atr_state_claim, {}, "no"),
+        (ring.best_length_claim, {}, "not tried"),
+    ],
+)
+def test_each_claim_about_the_rivals_of_the_ring_can_fail(
+    claim: Any, factors: dict[str, float], holds: str
+) -> None:
+    assert claim(rivals(**factors)).holds == holds
+
+
+def outcomes(ratio: np.ndarray, **factors: float) -> pd.DataFrame:
+    """An experiment of Gu's: CTR over ATR by x, other placements by factors of ATR."""
+    rows = []
+    for x, r in enumerate(ratio, 2):
+        for name in diffusion.RIVALS:
+            f = r if name in (gu.HALF, gu.ALL) else factors.get(name.partition(",")[0], 0.5)
+            through = 10.0 * x * (1.0 if name == "ATR" else f)
+            rows.append(("", x, name, 0, through, 1.0, 1.0 if name == gu.HALF else 2.0))
+    columns = ["figure", "x", "placement", "seed", "throughput", "work", "mbits"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def figures(number: str, ratio: list[float], **factors: float) -> gu.Figures:
+    none = pd.DataFrame()
+    return gu.Figures(none, {}, {}, {number: outcomes(np.array(ratio), **factors)}, none)
+
+
+@pytest.mark.parametrize(
+    ("claim", "number", "good", "bad"),
+    [
+        (gu.gains_check, "15", [1.2, 0.9], [0.9, 1.2]),
+        (gu.full_bursts_check, "16", [0.9, 1.1], [1.1, 0.9]),
+        (gu.most_streams_check, "13", [0.9, 1.0, 1.1], [1.1, 1.0, 0.9]),
+        (gu.covers_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
+        (gu.existing_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
+    ],
+)
+def test_each_check_of_load_diffusion_can_fail(
+    claim: Any, number: str, good: list[float], bad: list[float]
+) -> None:
+    assert claim(figures(number, good)).holds == "yes"
+    assert claim(figures(number, bad)).holds == "no"
+
+
+def test_an_even_comparison_is_called_so() -> None:
+    even = gu.window_claim(
+        gu.Figures(
+            pd.DataFrame(),
+            {w: total(even=True) for w in (60.0, 120.0)},
+            {},
+            {},
+            pd.DataFrame(),
+        ),
+        gu.HALF,
+    )
+    assert (even.holds, even.reason) == ("no", gu.EVEN)
+
+
+def total(even: bool) -> pd.DataFrame:
+    rows = [(0, name, 100) for name in diffusion.RIVALS]
+    return pd.DataFrame(rows, columns=["second", "placement", "results"])
+
+
+def test_a_run_that_is_not_its_model_breaks_the_claims() -> None:
+    counts = ("tuples sent to hosts", "replicas stored at the end", "results")
+    rows = [
+        (name, what, 90 if name == gu.UNAWARE else 100, 100, 0.9 if name == gu.UNAWARE else 1.0)
+        for name in ("ATR-unoptimized", "CTR", gu.UNAWARE)
+        for what in counts
+    ]
+    both = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled", "ratio"])
+    assert {c.holds for c in gu.agreement_claims(both, 4.0)} == {"yes"}
+    both.loc[both["placement"] == "CTR", ["measured", "ratio"]] = [80, 0.8]
+    assert [c.holds for c in gu.agreement_claims(both, 4.0)].count("no") == 3
+
+
+def test_what_the_chain_saves_and_does_not() -> None:
+    """Fig. 5.8 to 6.7, closed forms; they fail for a chain that holds twice as much."""
+    memory, trees = slices.memory_savings(), slices.tree_ratios()
+    assert chain.positive_claim(memory, "5.8", "memory").holds == "yes"
+    lost = memory.assign(saved_modelled=2 * memory["saved_modelled"] - 1)
+    assert chain.positive_claim(lost, "5.8", "memory").holds == "no"
+    assert chain.tree_memory_claim(trees).holds == chain.tree_pull_up_claim(trees).holds == "yes"
+    twice = trees.assign(ratio_modelled=2 * trees["ratio_modelled"])
+    assert chain.tree_memory_claim(twice).holds == chain.tree_pull_up_claim(twice).holds == "no"
+    assert chain.one_state_claim().holds == chain.two_slices_claim().holds == "yes"
+
+
+ANSWERS = shared_ring.Answers({"q": Counter({(1, 2): 1})}, {"q": Counter({(1, 2): 1})})
+
+
+def test_a_result_that_is_lost_or_made_twice_breaks_theorem_11() -> None:
+    assert shared.results_claim(ANSWERS).holds == "yes"
+    assert shared.once_claim(ANSWERS, {"results": 1}).holds == "yes"
+    for got in (Counter(), Counter({(1, 2): 2})):
+        wrong = shared_ring.Answers({"q": got}, ANSWERS.truth)
+        assert shared.results_claim(wrong).holds == "no"
+    assert shared.once_claim(ANSWERS, {"results": 2}).holds == "no"
+
+
+def test_state_that_is_given_up_too_early_breaks_theorem_12() -> None:
+    use = pd.DataFrame({"held": [5, 6], "of use": [5, 5]})
+    assert shared.state_claim(use, 4.0).holds == "under reading"
+    assert shared.state_claim(use.assign(held=4), 4.0).holds == "no"
+
+
+def test_sharing_that_saves_nothing_breaks_theorems_12_and_13() -> None:
+    names = ["queries", "held_mean", "of use", "probed", "compared"]
+    rows = [("all", 5.0, 4.0, 9.0, 8.0), ("a", 3.0, 3.0, 5.0, 5.0), ("b", 3.0, 3.0, 5.0, 5.0)]
+    costs = pd.DataFrame(rows, columns=names)
+    made = (shared.least_state_claim, shared.fewest_probes_claim, shared.fewest_pairs_claim)
+    assert {claim(shared.Apart.of(costs)).holds for claim in made} == {"yes"}
+    assert {claim(shared.Apart.of(costs[:2])).holds for claim in made} == {"no"}
+
+
+def test_a_ring_whose_last_node_always_gains_breaks_eq_21_2() -> None:
+    lengths = shared_ring.lengths()
+    assert shared.pushed_claim(lengths).holds == shared.length_claim(lengths).holds == "yes"
+    falling = lengths.assign(latency_modelled=1 / lengths["nodes"])
+    assert shared.length_claim(falling).holds == "no"
+    assert shared.balance_claim(2.0, 1.4).holds == shared.evener_claim(2.0, 1.4).holds == "yes"
+    assert shared.balance_claim(2.0, 1.6).holds == shared.evener_claim(1.0, 1.6).holds == "no"
+
+
+def test_the_batches_in_which_a_query_was_served() -> None:
+    def planned(batch: int) -> BatchPlanned:
+        return BatchPlanned(batch, (), (), {})
+
+    come = QueryAdded(2, "late", 0, {}, {}, {})
+    events = [planned(0), planned(1), come, planned(2), planned(3), QueryRemoved(4, "late")]
+    assert slices_run.served(events, "late", 6) == range(2, 4)
+    assert slices_run.served(events, "first", 6) == range(0, 6)
+
+
+def test_changes_are_made_while_the_run_is_held_at_its_share() -> None:
+    """A run that plans a batch whenever it is looked at."""
+    run = SimpleNamespace(planned=0, held=True, status={"batch": 0})
+
+    def events() -> list[Any]:
+        run.planned += not run.held
+        return [BatchPlanned(k, (), (), {}) for k in range(run.planned)]
+
+    run.events, run.awaitTermination = events, lambda timeout: False
+    run.pause = lambda: setattr(run, "held", True)
+    run.unpause = lambda: setattr(run, "held", False)
+    seen: list[tuple[int, bool]] = []
+    note = lambda: seen.append((run.planned, run.held))  # noqa: E731
+    slices_run.change(run, 10, {0.2: note, 0.5: note}, lambda text: None)  # type: ignore[arg-type]
+    assert seen == [(2, True), (5, True)] and not run.held
