@@ -20,7 +20,7 @@ from braid.engine.process import ProcessExecutor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
 from braid.join import StreamJoin
-from braid.local.kernels import replaced
+from braid.local.build import replaced
 from oracle import Ids
 
 EXECUTOR = ProcessExecutor(threads=2)

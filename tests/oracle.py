@@ -22,7 +22,9 @@ import pyarrow as pa
 import sqlglot
 from braid.core.placement import Placement
 from braid.join import JoinRun, StreamJoin
-from braid.local.kernels import Joiner, Partial, Rows, build
+from braid.local.build import build
+from braid.local.probe import Joiner
+from braid.local.rows import Partial, Rows
 from checks import examples
 from pyspark.sql import DataFrame, SparkSession
 

@@ -18,7 +18,8 @@ from braid.core.columns import MARK, TIME
 from braid.core.events import BatchCommitted
 from braid.core.query import MOST, Query, longest
 from braid.local.bitmaps import QueryBitmaps
-from braid.local.kernels import Joiner, Partial, Rows
+from braid.local.probe import Joiner
+from braid.local.rows import Partial, Rows
 from braid.papers.slices import reference_bitmaps as reference_routing
 from braid.papers.slices.chain import Chain
 from braid.sharing.changes import entered

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pytest
 from braid.condition.predicate import Link, Predicate, Residual, window_links
 from braid.core.columns import TIME
-from braid.local import kernels
-from braid.local.kernels import Joiner, Partial, Rows, build, merge
+from braid.local.build import build, merge
+from braid.local.probe import Joiner
+from braid.local.rows import Partial, Rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -213,7 +214,7 @@ def test_chunks_do_not_change_the_results(monkeypatch: pytest.MonkeyPatch, chunk
     k = link(-1, 1)
     p = predicate([k])
     left, right, sizes = block(p, 0, x=a), block(p, 1, x=b), []
-    monkeypatch.setattr(kernels, "CHUNK", chunk)
+    monkeypatch.setattr("braid.local.probe.CHUNK", chunk)
     joiner, count, found = (
         Joiner(p, (None, None), (None, None)),
         SimpleNamespace(compared=0),

@@ -20,6 +20,7 @@ from sqlglot import exp
 from braid.condition.functions import FUNCTIONS
 from braid.condition.links import End, composite, equality, implied, merged, named
 from braid.condition.predicate import Link, Measure, Predicate, PredicateError, Residual, windowed
+from braid.condition.residual import residual_mask
 from braid.condition.terms import (
     conjuncts,
     days_of,
@@ -310,8 +311,6 @@ class _Parser:
         anything starts.
         """
         import duckdb
-
-        from braid.local.kernels import residual_mask
 
         empty = {}
         for s, c in residual.columns:

@@ -16,7 +16,7 @@ from braid.core.columns import QUERIES
 from braid.core.plan import Keys
 from braid.engine.store import Slot
 from braid.engine.wire import JoinSpec
-from braid.local.kernels import Partial, Rows
+from braid.local.rows import Partial, Rows
 
 _EMIT_ROWS = 1 << 16
 

@@ -23,7 +23,9 @@ from braid.core.plan import Derivation, Hop, Keys, Route
 from braid.engine.files import BlockFiles, ResultFile, replica
 from braid.engine.store import Slot
 from braid.engine.wire import Batch, chosen_rows, key_mask
-from braid.local.kernels import Joiner, Partial, Rows, build, merge
+from braid.local.build import build, merge
+from braid.local.probe import Joiner
+from braid.local.rows import Partial, Rows
 
 Place = tuple[int, int, int]
 """Where partial results are in the plan: number of the route, of its path, of the hop that comes

@@ -21,7 +21,8 @@ from braid.core.columns import MARK, ROUTING
 from braid.core.plan import Derivation, Route
 from braid.engine.store import Slot
 from braid.local.bitmaps import QueryBitmaps
-from braid.local.kernels import Partial, Rows, replaced
+from braid.local.build import replaced
+from braid.local.rows import Partial, Rows
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from braid.core.columns import MARK, TIME
 from braid.core.query import Query
 
 if TYPE_CHECKING:
-    from braid.local.kernels import Partial, Rows
+    from braid.local.rows import Partial, Rows
 
 
 @dataclass(frozen=True)

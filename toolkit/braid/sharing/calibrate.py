@@ -14,7 +14,9 @@ from braid.condition.predicate import Link, Predicate, windowed
 from braid.core.columns import MARK, ROUTING, TIME
 from braid.core.query import Query
 from braid.local.bitmaps import QueryBitmaps
-from braid.local.kernels import Joiner, Partial, Rows, build
+from braid.local.build import build
+from braid.local.probe import Joiner
+from braid.local.rows import Partial, Rows
 
 _PROBES, _STORED, _SLICES, _ROUNDS = 4096, 65536, 8, 5
 

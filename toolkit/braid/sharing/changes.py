@@ -15,7 +15,8 @@ import pyarrow as pa
 from braid.core.columns import MARK, ROUTING, TIME
 from braid.core.query import MOST, Query
 from braid.local.bitmaps import QueryBitmaps
-from braid.local.kernels import Rows, build, replaced
+from braid.local.build import build, replaced
+from braid.local.rows import Rows
 
 Queries = tuple[Query, ...]
 

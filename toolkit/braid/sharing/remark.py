@@ -25,7 +25,7 @@ from braid.engine.files import BlockFiles, replica
 from braid.engine.store import Slot
 from braid.engine.wire import chosen_rows
 from braid.local.bitmaps import QueryBitmaps
-from braid.local.kernels import Rows
+from braid.local.rows import Rows
 from braid.sharing.changes import Queries, bits, remarked, selections
 from braid.sharing.marks import marks
 

@@ -1,0 +1,45 @@
+"""Blocks are made: rows sorted by their index keys, and several blocks merged into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from braid.local.rows import Rows
+
+
+def build(
+    columns: pa.RecordBatch, indexes: Sequence[str], ordered: bool = False, runs: bool = False
+) -> pa.RecordBatch:
+    """A block: the rows sorted by the first index, with a permutation for each further one.
+
+    ``ordered`` says that they are sorted already, ``runs`` that they are a few sorted runs, which a
+    stable sort merges.
+    """
+    if not ordered:
+        key = columns.column(indexes[0]).to_numpy(zero_copy_only=False)
+        columns = columns.take(pa.array(np.argsort(key, kind="stable" if runs else None)))
+    for name in indexes[1:]:
+        order = np.argsort(columns.column(name).to_numpy(zero_copy_only=False), kind="stable")
+        columns = replaced(columns, f"__p:{name}", pa.array(order.astype(np.int32)))
+    return columns
+
+
+def replaced(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+    """The batch with a column put in place of one of that name, or after the others."""
+    at = batch.schema.get_field_index(name)
+    return batch.append_column(name, values) if at < 0 else batch.set_column(at, name, values)
+
+
+def merge(sources: Sequence[Rows], indexes: Sequence[str]) -> pa.RecordBatch:
+    """One block from the chosen rows of several."""
+    batches = []
+    for rows in sources:
+        chosen = rows.chosen()
+        batches.append(
+            rows.batch if chosen is None else rows.batch.take(pa.array(np.flatnonzero(chosen)))
+        )
+    whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    return build(whole, indexes, ordered=len(batches) == 1, runs=True)

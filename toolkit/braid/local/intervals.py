@@ -1,0 +1,92 @@
+"""Which values a link admits: ``lo <= left - right <= hi`` over whole numbers and floats as Spark
+compares them. NaN equals NaN and is the largest.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from braid.condition.predicate import Link
+
+_ROUNDING = 1e-6
+"""How much further out an inexact link looks, relative to the numbers that it adds."""
+
+
+def holds(a: np.ndarray, b: np.ndarray, link: Link) -> np.ndarray:
+    """An exact link on aligned keys. Order is compared directly where there is no offset; NaN
+    equals NaN and is the largest.
+    """
+    keep = np.ones(len(a), bool)
+    if link.lo == link.hi == 0 and not any(link.strict):
+        return (a == b) | (_nan(a) & _nan(b))
+    if link.lo > -np.inf:
+        keep &= _at_least(a, _shift(b, link.lo), link.strict[0]) & ~_beyond(b, max(link.lo, 0))
+    if link.hi < np.inf:
+        keep &= _at_least(_shift(b, link.hi), a, link.strict[1]) & ~_beyond(b, min(link.hi, 0))
+    return keep
+
+
+def _nan(values: np.ndarray) -> np.ndarray:
+    """Where a value is NaN: nothing else differs from itself, whatever the type."""
+    return np.asarray(values != values)
+
+
+def _at_least(a: np.ndarray, b: np.ndarray, strict: bool) -> np.ndarray:
+    a_nan, b_nan = _nan(a), _nan(b)
+    return (a > b) | (a_nan & ~b_nan) if strict else (a >= b) | a_nan
+
+
+def _shift(values: np.ndarray, by: float) -> np.ndarray:
+    """values + by, clipped at the ends of the integer range."""
+    if by == 0 or values.dtype.kind == "f":
+        return values + by
+    limits = np.iinfo(values.dtype)
+    by = int(max(min(by, 1 << 64), -1 << 64))
+    if abs(by) > limits.max:
+        return _shift(_shift(values, by // 2), by - by // 2)
+    clipped = np.minimum(values, limits.max - by) if by > 0 else np.maximum(values, limits.min - by)
+    return clipped + by
+
+
+def _beyond(values: np.ndarray, by: float) -> Any:
+    """Where values + by is past the end of the integer range, so that no integer is as far out."""
+    if by == 0 or values.dtype.kind == "f":
+        return np.False_
+    limits = np.iinfo(values.dtype)
+    return values > limits.max - by if by > 0 else values < limits.min - by
+
+
+def ranges(
+    probe: np.ndarray, stored: np.ndarray, link: Link, left: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """By binary search, for each value of ``probe``, the first position and the one past the last
+    in the sorted ``stored`` values that satisfy the link. ``left``: the stored values are its left
+    side.
+    """
+    low, high, strict = link.lo, link.hi, link.strict
+    if not left:
+        low, high, strict = -high, -low, strict[::-1]
+    first = np.zeros(len(probe), np.int64)
+    last = np.full(len(probe), len(stored), np.int64)
+    if low > -np.inf:
+        side: Literal["left", "right"] = "right" if strict[0] and link.exact else "left"
+        first = np.searchsorted(stored, _widen(probe, low, link, -1), side)
+        first = np.where(_beyond(probe, max(low, 0)), len(stored), first)
+    if high < np.inf:
+        side = "left" if strict[1] and link.exact else "right"
+        last = np.searchsorted(stored, _widen(probe, high, link, 1), side)
+        last = np.where(_beyond(probe, min(high, 0)), 0, last)
+    return first, last
+
+
+def _widen(probe: np.ndarray, by: float, link: Link, direction: int) -> np.ndarray:
+    """probe + by; where rounding could hide a match, a little further out (the residual
+    decides).
+    """
+    shifted = _shift(probe, by)
+    if link.exact or probe.dtype.kind != "f":
+        return shifted
+    slack = _ROUNDING * (np.abs(probe) + abs(by))
+    return shifted + direction * np.where(np.isfinite(slack), slack, 0)

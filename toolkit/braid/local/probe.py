@@ -1,0 +1,173 @@
+"""Partial results meet the rows of a block: two binary searches, the rest on candidate pairs
+only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from braid.condition.predicate import Link, Predicate, Residual, Step
+from braid.condition.residual import residual_mask
+from braid.core.columns import ROUTING, TIME
+from braid.local.bitmaps import QueryBitmaps
+from braid.local.intervals import holds, ranges
+from braid.local.rows import Partial, Rows
+from braid.local.vectors import measure
+
+CHUNK = 1 << 20
+"""Candidate pairs that are held in memory at once."""
+
+
+class Comparisons(Protocol):
+    compared: int
+
+
+@dataclass
+class Joiner:
+    """Meets partial results with blocks under one predicate.
+
+    ``windows`` gives W_i by stream in microseconds, None for full history. ``watermarks`` gives, by
+    stream, the earliest event time still expected of the other streams: a stored tuple has expired
+    when its time plus its window is not after it. With ``bitmaps``, only what serves some query
+    is found, and each result carries the queries that it serves.
+    """
+
+    predicate: Predicate
+    windows: Sequence[int | None]
+    watermarks: Sequence[int | None]
+    bitmaps: QueryBitmaps | None = None
+    steps: dict[tuple[frozenset[int], int], Step] = field(default_factory=dict)
+
+    def probe(
+        self, partial: Partial, rows: Rows, stream: int, stored: bool, count: Comparisons
+    ) -> Iterator[Partial]:
+        """The partial results extended by matching rows of a block of ``stream``, in chunks of
+        bounded size.
+
+        ``stored`` says that the block was there before this batch, so that expired rows of it no
+        longer count. The candidate pairs are added to ``count.compared``.
+        """
+        step = self._step(frozenset(partial.parts), stream)
+        if self.bitmaps is not None and rows.batch.num_rows:
+            partial = self.bitmaps.wanted(partial, rows, stream)
+        for left, right in _candidates(partial, rows, stream, step.index):
+            left, right = _in_range(rows, left, right)
+            count.compared += len(left)
+            keep = self._check(partial, left, rows, right, step, stored)
+            if len(keep := np.flatnonzero(keep)):
+                left, right = left[keep], right[keep]
+                found = Partial({**partial.take(left).parts, stream: (rows, right)})
+                if self.bitmaps is not None:
+                    found.queries = self.bitmaps.of_results(found)
+                    found = found.take(np.flatnonzero(found.queries))
+                for residual in step.residuals:
+                    found = self._residual(found, residual)
+                if len(found):
+                    yield found
+
+    def _step(self, visited: frozenset[int], stream: int) -> Step:
+        if (visited, stream) not in self.steps:
+            self.steps[visited, stream] = self.predicate.step(visited, stream)
+        return self.steps[visited, stream]
+
+    def _check(
+        self,
+        partial: Partial,
+        left: np.ndarray,
+        rows: Rows,
+        right: np.ndarray,
+        step: Step,
+        stored: bool,
+    ) -> np.ndarray:
+        keep = np.ones(len(left), bool)
+        for link in step.links:
+            a, b = (
+                _end(partial, left, rows, right, step.stream, end)
+                for end in (link.left, link.right)
+            )
+            keep &= holds(a, b, link)
+        window, watermark = self.windows[step.stream], self.watermarks[step.stream]
+        if stored and window is not None and watermark is not None:
+            keep &= rows.numpy(TIME)[right] > watermark - window
+        return keep
+
+    def _residual(self, found: Partial, residual: Residual) -> Partial:
+        columns = {
+            (s, name): found.parts[s][0].batch.column(name).take(pa.array(found.parts[s][1]))
+            for s, name in residual.columns
+        }
+        measured = [
+            measure(m.function, *found.vectors(*m.left), *found.vectors(*m.right))
+            for m in residual.measures
+        ]
+        return found.take(
+            np.flatnonzero(residual_mask(residual, self.predicate.aliases, columns, measured))
+        )
+
+
+def _in_range(rows: Rows, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs whose stored row counts on this host."""
+    if rows.keys is None:
+        return left, right
+    key = rows.numpy(ROUTING)[right]
+    chosen = np.flatnonzero((key >= rows.keys[0]) & (key < rows.keys[1]))
+    return left[chosen], right[chosen]
+
+
+def _end(
+    partial: Partial,
+    left: np.ndarray,
+    rows: Rows,
+    right: np.ndarray,
+    stream: int,
+    end: tuple[int, str],
+) -> np.ndarray:
+    return rows.numpy(end[1])[right] if end[0] == stream else partial.values(*end)[left]
+
+
+def _candidates(
+    partial: Partial, rows: Rows, stream: int, index: Link | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (position in the partial results, position in the block) that the index admits, in
+    chunks.
+    """
+    size = rows.batch.num_rows
+    if not size or not len(partial):
+        return
+    if index is None:
+        first = np.zeros(len(partial), np.int64)
+        last = np.full(len(partial), size)
+        order = None
+    else:
+        mine, theirs = (index.left, index.right)[:: 1 if index.left[0] == stream else -1]
+        stored, order = rows.ordered(mine[1])
+        first, last = ranges(partial.values(*theirs), stored, index, mine == index.left)
+    counts = np.maximum(last - first, 0)
+    hits = np.flatnonzero(counts)
+    ends = np.cumsum(counts[hits])
+    start = 0
+    while start < len(hits):
+        done = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, done + CHUNK, "right")))
+        yield from _expand(
+            hits[start:stop], first[hits[start:stop]], counts[hits[start:stop]], order
+        )
+        start = stop
+
+
+def _expand(
+    hits: np.ndarray, first: np.ndarray, counts: np.ndarray, order: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    total = int(counts.sum())
+    starts = np.cumsum(counts) - counts
+    left = np.repeat(hits, counts)
+    right = np.arange(total) + np.repeat(first - starts, counts)
+    if order is not None:
+        right = order[right]
+    for at in range(0, total, CHUNK):  # one probe alone may exceed a chunk
+        yield left[at : at + CHUNK], right[at : at + CHUNK]

@@ -1,0 +1,121 @@
+"""The rows of a block as a host sees them, and partial results that point into them. NumPy and
+Arrow, no Spark.
+
+A block is an Arrow record batch sorted by its first index key. Beside the user's columns it has
+``__time`` (event time in microseconds), ``__key`` (routing key), the key columns of the predicate,
+and for every further index a permutation ``__p:key``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from braid.core.columns import ROUTING, TIME
+from braid.core.plan import Keys
+from braid.local.vectors import Vectors
+
+
+class Rows:
+    """The rows of one block as a host sees it: a record batch, and the range of routing keys that
+    counts (None: all).
+    """
+
+    def __init__(self, batch: pa.RecordBatch, keys: Keys | None = None) -> None:
+        self.batch, self.keys = batch, keys
+        self._numpy: dict[str, np.ndarray] = {}
+        self._vectors: dict[str, Vectors] = {}
+        self._span: tuple[int, int] | None = None
+
+    def numpy(self, name: str) -> np.ndarray:
+        found = self._numpy.get(name)
+        if found is None:
+            found = self._numpy[name] = self.batch.column(name).to_numpy(zero_copy_only=False)
+        return found
+
+    def vectors(self, name: str) -> Vectors:
+        found = self._vectors.get(name)
+        if found is None:
+            found = self._vectors[name] = Vectors.of(self.batch.column(name))
+        return found
+
+    def span(self) -> tuple[int, int]:
+        """The earliest and latest event time, in microseconds."""
+        if self._span is None:
+            times = self.numpy(TIME)
+            self._span = int(times.min()), int(times.max())
+        return self._span
+
+    def ordered(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+        """The values of an index key in order, and the positions that this order takes them from
+        (None: as stored).
+        """
+        permutation = f"__p:{name}"
+        if permutation not in self.batch.schema.names:
+            return self.numpy(name), None
+        order = self.numpy(permutation)
+        if (cached := self._numpy.get(f"ordered {name}")) is None:
+            cached = self._numpy[f"ordered {name}"] = self.numpy(name)[order]
+        return cached, order
+
+    def chosen(self) -> np.ndarray | None:
+        """Mask of the rows whose routing key is in range; None when all are."""
+        if self.keys is None:
+            return None
+        key = self.numpy(ROUTING)
+        return (key >= self.keys[0]) & (key < self.keys[1])
+
+
+@dataclass
+class Partial:
+    """Partial results: for each visited stream its rows and, by result, the position in them. All
+    arrays share one length.
+
+    ``queries`` are the queries that each serves, as bits, in a run that serves many; what has not
+    been asked yet is None.
+    """
+
+    parts: dict[int, tuple[Rows, np.ndarray]]
+    queries: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.parts.values()))[1])
+
+    @property
+    def nbytes(self) -> int:
+        """About how much it takes to send: the rows' share of the bytes of their blocks."""
+        return sum(
+            len(at) * rows.batch.nbytes // max(1, rows.batch.num_rows)
+            for rows, at in self.parts.values()
+        )
+
+    def values(self, stream: int, name: str) -> np.ndarray:
+        rows, at = self.parts[stream]
+        return rows.numpy(name)[at]
+
+    def vectors(self, stream: int, name: str) -> tuple[Vectors, np.ndarray]:
+        """A column of vectors and, by result, the position in it."""
+        rows, at = self.parts[stream]
+        return rows.vectors(name), at
+
+    @staticmethod
+    def concat(several: list[Partial]) -> Partial:
+        """All of them as one. Rows of one block stay where they are; those of several are copied
+        together.
+        """
+        if len(several) == 1:
+            return several[0]
+        return Partial({s: _together([p.parts[s] for p in several]) for s in several[0].parts})
+
+    def take(self, chosen: np.ndarray) -> Partial:
+        queries = None if self.queries is None else self.queries[chosen]
+        return Partial({s: (rows, at[chosen]) for s, (rows, at) in self.parts.items()}, queries)
+
+
+def _together(parts: list[tuple[Rows, np.ndarray]]) -> tuple[Rows, np.ndarray]:
+    if all(rows is parts[0][0] for rows, _ in parts):
+        return parts[0][0], np.concatenate([at for _, at in parts])
+    rows = Rows(pa.concat_batches([rows.batch.take(pa.array(at)) for rows, at in parts]))
+    return rows, np.arange(rows.batch.num_rows)
