@@ -154,7 +154,7 @@ class StreamJoin:
             self._check_batches(batches)
         store.acquire()
         try:
-            if fresh:
+            if known is None or fresh:
                 store.create({**query, "ready": False})
                 known = {**query, "batches": self._replayed(store, batches), "ready": True}
                 store.create(known)

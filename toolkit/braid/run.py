@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time as clock
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pandas as pd
@@ -132,7 +132,10 @@ class JoinRun:
 
     def _nothing(self) -> DataFrame:
         spark = self.setup.spark
-        empty = {f.name: spark.createDataFrame([], f.dataType) for f in self._schema.fields}  # type: ignore[type-var]
+        empty = {
+            f.name: spark.createDataFrame([], cast(T.StructType, f.dataType))
+            for f in self._schema.fields
+        }
         return self.setup.union(empty)[0]
 
     def _publish(self, happened: list[Any]) -> None:

@@ -5,7 +5,7 @@ writes the blocks anew.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -142,7 +142,7 @@ def writer(job: Remarking) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
         fresh: dict[Replica, list[np.ndarray]] = {}
         for batch in batches:
             block, host = (batch.column(n).to_numpy() for n in ("__block", "__host"))
-            ends = (
+            ends: Sequence[int] | np.ndarray = (
                 np.flatnonzero(np.append((np.diff(block) != 0) | (np.diff(host) != 0), True)) + 1
                 if len(block)
                 else []

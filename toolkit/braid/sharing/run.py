@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -24,6 +24,8 @@ from braid.sharing.marks import latest, marked
 from braid.sharing.remark import remark, work
 from braid.sharing.setup import SharedSetup
 
+V = TypeVar("V")
+
 
 class SharedRun(JoinRun):
     """A running shared join: a JoinRun whose queries and slices change between two batches. What
@@ -36,11 +38,12 @@ class SharedRun(JoinRun):
         return [*super()._opening(), *(self._told(q, -1) for q in self.setup.queries)]
 
     def _told(self, q: Query, batch: int) -> QueryAdded:
-        windows, where, since = (
-            dict(zip(self.setup.streams, each, strict=True))
-            for each in (q.windows, q.where, q.complete)
+        def by_alias(each: Sequence[V]) -> dict[str, V]:
+            return dict(zip(self.setup.streams, each, strict=True))
+
+        return QueryAdded(
+            batch, q.name, q.bit, by_alias(q.windows), by_alias(q.where), by_alias(q.complete)
         )
-        return QueryAdded(batch, q.name, q.bit, windows, where, since)
 
     def _run(self, frame: DataFrame, number: int) -> None:
         layouts = self._engine.spec.layouts
@@ -89,7 +92,7 @@ class SharedRun(JoinRun):
                 parts.append((found.orderBy(*self._order()) if ordered else found).drop(QUERIES))
         return reduce(DataFrame.union, parts[1:] or parts)
 
-    def results_since(self, batch: int = 0, name: str = "") -> tuple[DataFrame, int]:  # type: ignore[override]
+    def results_since(self, batch: int = 0, name: str = "") -> tuple[DataFrame, int]:
         """The results of query ``name`` in the batches from number ``batch`` on, and the number to
         ask with the next time: asked so, every result comes once.
         """

@@ -47,8 +47,9 @@ class SharedSetup(Setup):
                 f"query {name!r} joins on {on!r}; this join is on {self.on!r}; selections go in "
                 "where"
             )
-        alike = not isinstance(windows, Mapping)
-        spans = dict.fromkeys(self.streams, windows) if alike else dict(windows)
+        spans = (
+            dict(windows) if isinstance(windows, Mapping) else dict.fromkeys(self.streams, windows)
+        )
         if set(spans) != set(self.streams):
             given, wanted = ", ".join(spans) or "no stream", ", ".join(self.streams)
             raise ValueError(
@@ -92,6 +93,7 @@ def _conjuncts(on: str) -> set[str]:
     tree, found = sqlglot.parse_one(on, read="spark"), set()
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("this", identifier.name.lower())
+    assert isinstance(tree, exp.Expression)
     for c in conjuncts(tree):
         sides = (
             sorted(side.sql(dialect="spark") for side in c.iter_expressions())

@@ -16,7 +16,7 @@ from braid.core.query import Query
 from braid.local.bitmaps import QueryBitmaps
 from braid.papers.trace import NAMES, Group, Move, Step, Trace, Tuple, name
 
-WINDOWS = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
+WINDOWS: dict[str, tuple[int, ...]] = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
 """Section 20.1, by query and stream: windows rank q2, q3, q1 on a, q1, q2, q3 on b, q3, q1, q2 on
 c. The book prints no lengths.
 """
