@@ -115,7 +115,7 @@ def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, wind
                 got, happened = run.run(placement, tmp_path / name, stops=(1,))
                 wrong[name] = differ(got, want)
                 assert [e.received for e in batches(happened)][: arrivals.batches] == [
-                    list(n) for n in arrivals.counts()
+                    tuple(n) for n in arrivals.counts()
                 ]
     assert len(wrong) > 9 and not any(wrong.values()), wrong
 
