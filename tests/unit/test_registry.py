@@ -14,9 +14,11 @@ from braid.core import placement as module
 from braid.core.codec import again, plain, typed
 from braid.core.placement import Placement, registry
 from braid.core.plan import Plan
+from braid.engine.store import Store
 from braid.join import StreamJoin
 from braid.papers.psp.ring import Ring
 from braid.papers.theta.grid import AdaptiveGrid
+from oracle import files
 
 OURS = {name: c for name, c in registry().items() if c.__module__.startswith("braid.")}
 
@@ -69,12 +71,12 @@ def test_a_run_folder_cannot_name_a_function(tmp_path):
     made = tmp_path / "made"
     for name in ("os.system", "posix.system", "subprocess.run", "braid.join.StreamJoin"):
         folder = tmp_path / name
-        folder.mkdir()
         query = {"placement": name, "settings": {"command": f"touch {made}"}, "ready": True}
-        (folder / "run.json").write_text(json.dumps(query))
+        Store(folder).create(query)
+        before = files(folder)
         with pytest.raises(ValueError, match=f"no placement is named {name!r}; there are: "):
             StreamJoin.resume(folder, {})
-        assert not made.exists() and [f.name for f in folder.iterdir()] == ["run.json"]
+        assert not made.exists() and files(folder) == before
 
 
 @pytest.fixture
