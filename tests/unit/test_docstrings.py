@@ -12,7 +12,7 @@ import braid
 import braid_widgets
 import pytest
 
-REWRITTEN = ("braid.engine", "braid.local", "braid.condition")
+REWRITTEN = ("braid.engine",)
 MODULES = [
     info.name
     for package in (braid, braid_widgets)

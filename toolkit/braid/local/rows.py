@@ -30,12 +30,14 @@ class Rows:
         self._span: tuple[int, int] | None = None
 
     def numpy(self, name: str) -> np.ndarray:
+        """A column as a NumPy array, made once."""
         found = self._numpy.get(name)
         if found is None:
             found = self._numpy[name] = self.batch.column(name).to_numpy(zero_copy_only=False)
         return found
 
     def vectors(self, name: str) -> Vectors:
+        """A column of vectors, made once."""
         found = self._vectors.get(name)
         if found is None:
             found = self._vectors[name] = Vectors.of(self.batch.column(name))
@@ -92,6 +94,7 @@ class Partial:
         )
 
     def values(self, stream: int, name: str) -> np.ndarray:
+        """A column of one stream, a value for each partial result."""
         rows, at = self.parts[stream]
         return rows.numpy(name)[at]
 
@@ -110,6 +113,7 @@ class Partial:
         return Partial({s: _together([p.parts[s] for p in several]) for s in several[0].parts})
 
     def take(self, chosen: np.ndarray) -> Partial:
+        """The partial results at these positions."""
         queries = None if self.queries is None else self.queries[chosen]
         return Partial({s: (rows, at[chosen]) for s, (rows, at) in self.parts.items()}, queries)
 
