@@ -1,6 +1,6 @@
-"""What mkdocs makes by itself when it builds this site: the front page (from README.md), the
-concordance, the pages of the API, and the picture of the architecture page. None of them is kept in
-the repository, so none can be out of date.
+"""What mkdocs makes by itself when it builds this site: the front page and those on contributing
+and changes (from the files beside this folder), the concordance, the pages of the API, and the
+picture of the architecture page. None is kept in the repository, so none can be out of date.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent
+ROOT = Path(__file__).parents[1]
 
+ROOT_PAGES = {
+    "index.md": "README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changes.md": "CHANGELOG.md",
+}
 SOURCES = {"braid": ROOT / "toolkit", "braid_widgets": ROOT / "widgets"}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages of the API into the navigation, and this checkout before any other."""
-    sys.path[:0] = [str(HERE), *map(str, SOURCES.values())]
+    sys.path[:0] = [str(ROOT), *map(str, SOURCES.values())]
     pages: list[Any] = [{name: f"api/{name}.md"} for name in packages()]
     config.nav = [{"API": pages} if entry == {"API": "api/"} else entry for entry in config.nav]
     return config
@@ -29,9 +33,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what is generated."""
-    import concordance
+    from docs import concordance
 
-    files.append(File.generated(config, "index.md", content=front()))
+    for name, source in ROOT_PAGES.items():
+        files.append(File.generated(config, name, content=from_root(source)))
     files.append(File.generated(config, "concordance.md", content=concordance.page()))
     files.append(File.generated(config, "run.html", content=picture()))
     for name in packages():
@@ -39,10 +44,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def front() -> str:
-    """README.md as the front page: its links to this folder become links in the site."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return text.replace("](docs/", "](").replace("](LICENSE)", "](#licence)")
+def from_root(source: str) -> str:
+    """A page that lies beside this folder: its links to pages become links in the site."""
+    text = (ROOT / source).read_text(encoding="utf-8").replace("](docs/", "](")
+    for name, other in ROOT_PAGES.items():
+        text = text.replace(f"]({other})", f"]({name})")
+    return text.replace("](LICENSE)", "](#licence)")
 
 
 def packages() -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -14,6 +15,7 @@ from braid.reports.cli import main
 from braid.reports.notebook import NOTEBOOKS
 from braid.reports.page import external_loads
 
+ROOT = Path(__file__).parents[2]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 JOIN = [
     "scale=0.01",
@@ -23,6 +25,20 @@ JOIN = [
     "compare_scale=0.01",
     "compare_batches=2",
 ]
+
+
+@pytest.fixture(autouse=True)
+def claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every claim that a notebook tries is among those that docs/verdicts.json keeps."""
+    monkeypatch.setenv("BRAID_CLAIMS", str(file := tmp_path / "claims.jsonl"))
+    yield
+    if file.exists():
+        tried = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        kept = json.loads((ROOT / "docs" / "verdicts.json").read_text(encoding="utf-8"))
+        missing = {(c["paper"], c["where"]) for c in tried} - {
+            (c["paper"], c["where"]) for c in kept
+        }
+        assert not missing, "docs/verdicts.json is stale; docs/verdicts.py writes it"
 
 
 def report(name: str, page: Path, settings: list[str], folder: Path = NOTEBOOKS) -> int:

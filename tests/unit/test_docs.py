@@ -7,14 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 from runpy import run_path
+from typing import get_args
 
 import pytest
 from braid.core import placement as registered
-from braid.core.events import BatchCommitted
 from braid.core.placement import registry
-from braid.model.simulate import simulate
+from braid.studies.claim import Verdict
+from checks import check
 
-from docs import concordance, prose
+from docs import concordance, mentions, prose
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "in_turn.py"
@@ -26,6 +27,7 @@ MENTIONS = [
     ("Eq. 4.1 (selection pull-up), 4.2 (partition), 5.1", "Equation 4.1 4.2 5.1"),
     ("Algorithms 1 to 3 and section 4.2.2", "Algorithm 1 2 3"),
     ("Theorem 5, on 4 nodes", "Theorem 5"),
+    ("Elseidy 2014, Th. 4.1, Fig. 5a, 5b", "Theorem Figure 4.1 5 5"),
     ("Fig. 14.1, 3 to 5 nodes", "Figure 14.1"),
     ("as in lemma 4.4, and equations 13.1 and 13.2", "Lemma Equation 4.4 13.1 13.2"),
     ("Elseidy 2014: Figure 4b shows", "Figure 4"),
@@ -35,7 +37,7 @@ MENTIONS = [
 
 @pytest.mark.parametrize(("text", "wanted"), MENTIONS)
 def test_mentions_are_found(text: str, wanted: str) -> None:
-    found = list(concordance.Finder(concordance.papers()).items(text))
+    found = list(mentions.Finder(mentions.papers()).items(text))
     kinds = dict.fromkeys(item.kind for item in found)
     assert " ".join([*kinds, *(item.number for item in found)]) == wanted
 
@@ -52,18 +54,18 @@ def test_mentions_are_found(text: str, wanted: str) -> None:
 def test_a_number_of_two_papers_is_of_the_one_that_is_named(
     text: str, hints: tuple[str, ...], wanted: str
 ) -> None:
-    (item,) = concordance.Finder(concordance.papers(), hints).items(text)
+    (item,) = mentions.Finder(mentions.papers(), hints).items(text)
     assert item.paper == wanted
 
 
 @pytest.mark.parametrize("text", ["Fig. 5", "Wang 2008, Theorem 99"])
 def test_a_mention_that_no_paper_has_is_refused(text: str) -> None:
-    with pytest.raises(concordance.Unknown, match="of which paper"):
-        list(concordance.Finder(concordance.papers()).items(text))
+    with pytest.raises(mentions.Unknown, match="of which paper"):
+        list(mentions.Finder(mentions.papers()).items(text))
 
 
 def test_names_of_tests_count() -> None:
-    finder = concordance.Finder(concordance.papers(), ("wang",))
+    finder = mentions.Finder(mentions.papers(), ("wang",))
     named = [
         *finder.named("test_lemma_4_4_partners_exchange"),
         *finder.named("test_theorem_5_holds"),
@@ -72,14 +74,34 @@ def test_names_of_tests_count() -> None:
 
 
 def test_every_mention_in_the_project_is_of_something_that_a_paper_has() -> None:
-    found = concordance.index()
-    lemma = found[concordance.Item("elseidy", "Lemma", "4.4")]
+    found = mentions.index()
+    lemma = found[mentions.Item("elseidy", "Lemma", "4.4")]
     assert any("test_lemma_4_4" in place for place in lemma["tests"])
     assert any(place.startswith("braid/papers/theta/") for place in lemma["code"])
-    assert found[concordance.Item("wang", "Table", "5.1")]["notebooks"]
-    for paper in concordance.papers().values():
+    assert found[mentions.Item("wang", "Table", "5.1")]["notebooks"]
+    for paper in mentions.papers().values():
         titles = {f"{kind} {n}" for kind, numbers in paper.numbered.items() for n in numbers}
         assert titles.issuperset(paper.words)
+
+
+def test_every_claim_that_was_tried_is_on_the_page() -> None:
+    known = mentions.papers()
+    claims = concordance.verdicts(known)
+    assert all(claims.values()), "each paper has a study with claims"
+    page = concordance.page()
+    for paper, tried in claims.items():
+        for items, claim in tried:
+            assert claim["holds"] in get_args(Verdict)
+            assert claim["reason"] or claim["holds"] != "under reading"
+            assert claim["says"].replace("|", "\\|") in page
+            assert all(item.paper == paper for item in items)
+    items, claim = next((i, c) for i, c in claims["gu"] if i)
+    (row,) = (
+        line
+        for line in page[page.index("## Gu") :].splitlines()
+        if line.startswith(f"| {items[0].kind} {items[0].number} |")
+    )
+    assert claim["holds"] in row.split("|")[-2]
 
 
 @pytest.mark.parametrize(
@@ -117,10 +139,6 @@ def test_the_example_of_the_documentation_works_as_it_stands(
     monkeypatch.setattr(registered, "_registered", dict(registered._registered))
     in_turn = run_path(str(EXAMPLE))["InTurn"]
     assert registry()["InTurn"] is in_turn
-    for streams in (2, 3, 4):
-        batches = [(5, 3, 2, 1)[:streams]] * 12
-        events = simulate(in_turn(hosts=3), batches, windows=(4.0,) * streams, seed=1)
-        committed = [e for e in events if isinstance(e, BatchCommitted)]
-        assert committed[-1].total[0] == 60 and sum(committed[-1].live) < sum(committed[-1].total)
+    check(in_turn)  # every generic check
     with pytest.raises(ValueError, match="hosts is 0"):
         in_turn(hosts=0)

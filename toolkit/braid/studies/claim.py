@@ -6,8 +6,10 @@ A study has a function for each of its claims, and ``claims`` that returns them 
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import pandas as pd
@@ -57,8 +59,13 @@ def table(claims: Iterable[Claim]) -> pd.DataFrame:
 def check(claims: Iterable[Claim]) -> str:
     """How many claims hold, in a sentence. Raises AssertionError with each claim that must hold and
     does not.
+
+    With BRAID_CLAIMS set, they are added to the file that it names, a line of JSON each.
     """
     claims = list(claims)
+    if kept := os.environ.get("BRAID_CLAIMS"):
+        with open(kept, "a", encoding="utf-8") as file:
+            file.writelines(json.dumps(asdict(c)) + "\n" for c in claims)
     if failed := [str(c) for c in claims if c.must and c.holds == "no"]:
         raise AssertionError("\n".join(failed))
     held = sum(c.holds == "yes" for c in claims)

@@ -263,6 +263,9 @@ class _Timed(Placement):
     under: Placement
     micros: list[float] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "State", self.under.State)
+
     @property
     def hosts(self) -> int:
         return self.under.hosts

@@ -1,8 +1,8 @@
 """Pipelined state partitioning (PSP): every tuple is stored once, on a ring of hosts that hold
 slices of the windows.
 
-Source: Wang 2008, Part II: chapter 12 (the ring and its three forms), 13.4 and 14 (balance,
-relocation), 15.2 (order of input).
+Source: Wang 2008, Part II: chapter 12 (Definition 4; the ring of Fig. 12.1 and its
+three forms), 13.4 and 14 (balance, relocation), 15.2 (order of input).
 
 A stream's window is cut by age in slices, one for each node of the stream's ring; the head holds
 the newest. A new tuple probes the rings of all other streams, one after the other. What one ring

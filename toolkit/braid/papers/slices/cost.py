@@ -117,7 +117,7 @@ def isolated(q: Shared) -> Cost:
 
 
 def pull_up(q: Shared) -> Cost:
-    """Eq. 4.1: one join with the longest window, then a router and the selection.
+    """Eq. 4.1, Fig. 4.2: one join with the longest window, then a router and the selection.
 
     The router compares a result with every window but the longest, its fan-out less one, as in the
     routing term of section 7.2; the selection is evaluated once for a result.
@@ -134,8 +134,8 @@ def pull_up(q: Shared) -> Cost:
 
 
 def partition(q: Shared) -> Cost:
-    """Eq. 4.2: A is split by sigma; what fails joins in the longest window without selection, what
-    passes in the longest of all.
+    """Eq. 4.2, Fig. 4.3: A is split by sigma; what fails joins in the longest window without
+    selection, what passes in the longest of all.
 
     Either join routes as ``pull_up`` does, among the queries that it serves; every query without
     selection merges both. Raises ValueError when no query has a selection, for then there is
@@ -156,8 +156,8 @@ def partition(q: Shared) -> Cost:
 
 
 def state_slice(q: Shared, chain: Chain = ()) -> Cost:
-    """Eq. 5.1: a chain of slices, by default Mem-Opt, with sigma pushed before the first slice that
-    only needs what passes.
+    """Eq. 5.1, Fig. 5.6: a chain of slices, by default Mem-Opt, with sigma pushed before the first
+    slice that only needs what passes.
 
     Purging costs each tuple one comparison in each slice (as printed, also for tuples of A that
     fail sigma), a union operator one for each of its punctuations, for all queries but the first

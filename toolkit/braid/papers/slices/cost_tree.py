@@ -77,13 +77,13 @@ def ratio_tree(m: float, n: float) -> Tree:
 
 
 def isolated_memory(t: Tree) -> tuple[dict[str, float], dict[str, float]]:
-    """Eq. 6.1 for Q1 and Q2: tuples by state."""
+    """Eq. 6.1 for Q1 and Q2 (Fig. 6.1): tuples by state."""
     q1, q2 = (_states(t, t.own, ab, bc) for ab, bc in zip(t.ab, t.bc, strict=True))
     return q1, q2
 
 
 def pull_up_memory(t: Tree) -> dict[str, float]:
-    """Eq. 6.2: tuples by state."""
+    """Eq. 6.2, Fig. 6.2: tuples by state."""
     return _states(t, t.either, t.ab[1], t.bc[0])
 
 

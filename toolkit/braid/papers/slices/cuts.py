@@ -86,7 +86,7 @@ def unfiltered(
 
 
 def memory_chain(windows: Iterable[Age]) -> tuple[Age, ...]:
-    """Mem-Opt (section 7.1): a cut at every distinct window. Raises ValueError when there is none,
+    """Mem-Opt (Fig. 7.1): a cut at every distinct window. Raises ValueError when there is none,
     or one is not above 0.
     """
     chain = tuple(sorted(set(windows)))

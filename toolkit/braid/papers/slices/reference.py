@@ -1,5 +1,5 @@
 """The state-slice chain one tuple at a time. Source: Wang 2008, chapter 5 (Definitions 1 to 3, Fig.
-5.2, 5.5, 5.7), 7.3 and 7.4.
+5.1 to 5.5, 5.7), 7.3 and 7.4.
 
 Slice k of a chain holds tuples that are w_(k-1) to w_k old. A tuple that comes makes two copies
 (Fig. 5.5): the probe copy goes down the chain; at each slice it first purges the other stream's

@@ -1,0 +1,48 @@
+"""Writes docs/verdicts.json: which of the papers' claims hold. Each notebook ends with the claims
+of its study; this runs them, which takes some minutes each and needs Spark.
+
+    .venv/bin/python docs/verdicts.py                      # all
+    .venv/bin/python docs/verdicts.py 02_load_diffusion    # one anew, the others stay
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from braid.reports import notebook
+
+KEPT = Path(__file__).parent / "verdicts.json"
+FIELDS = ("paper", "where", "says", "holds", "reason")
+
+
+def tried(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The claims of a notebook, run with these parameters: each once, in order."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "claims.jsonl"
+        os.environ["BRAID_CLAIMS"] = str(file)
+        notebook.run(notebook.find(name), values, sys.stderr.write)
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    claims = [{"notebook": name} | {f: json.loads(line)[f] for f in FIELDS} for line in lines]
+    return [claim for k, claim in enumerate(claims) if claim not in claims[:k]]
+
+
+def keep(name: str, claims: list[dict[str, str]]) -> None:
+    """Put a notebook's claims in the place of those that it had."""
+    before = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else []
+    after = sorted(
+        [c for c in before if c["notebook"] != name] + claims, key=lambda c: str(c["notebook"])
+    )
+    text = ",\n".join(json.dumps(c, ensure_ascii=False) for c in after)
+    KEPT.write_text(f"[\n{text}\n]\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or notebook.names():
+        keep(chosen, found := tried(chosen, {}))
+        print(f"{chosen}: {len(found)} claims")
