@@ -14,13 +14,14 @@ from dataclasses import fields, replace
 from itertools import product
 
 import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
+from braid.core import step
 from braid.core.codec import again
-from braid.core.compaction import compact
-from braid.core.cover import CoverLedger
-from braid.core.facts import Facts
 from braid.core.placement import registry
-from braid.core.plan import Block, Plan, after, joined
+from braid.core.plan import Plan
 from braid.core.query import Query
+from braid.core.report import Outcome, Size
+from braid.core.state import State, decode, encode
+from braid.core.step import Rules
 
 SWING = [(4, 1)] * 4 + [(1, 8)] * 8 + [(16, 2)] * 8 + [(2, 24)] * 8 + [(0, 0)] * 2 + [(2, 24)] * 8
 """Long enough for mergers, checkpoints in a row, and arrivals in the middle of migrations.
@@ -69,7 +70,7 @@ def check_start(placement, streams=2):
     state = placement.start(streams)
     assert type(state) is placement.State and again(state, placement.State) == state
     cluster = Cluster(placement, streams)
-    facts, _ = cluster.facts()
+    facts = step.plan(cluster.rules, cluster.now).facts
     assert placement.plan(facts, state) == twin.plan(facts, twin.start(streams)) != Plan()
 
 
@@ -85,6 +86,9 @@ def check_meetings(placement, counts, draw):
         assert cluster.met == all_due
     else:
         assert cluster.met <= all_due, "a result is made twice, or is none"
+        assert placement.keying == "join" or cluster.missed == (all_due - cluster.met).total(), (
+            "the account of what was left out is wrong"
+        )
     return cluster
 
 
@@ -95,23 +99,26 @@ class Cluster:
 
     def __init__(self, placement, streams):
         self.placement, self.streams = placement, streams
-        self.state = placement.start(streams)
-        self.checked = placement.coverage == "exactly once"
-        self.ledger = CoverLedger(streams, placement.keying)
-        self.queries = tuple(
+        window = WINDOWS[-1] if placement.shares else None
+        self.rules = Rules(placement, ("r", "s", "t", "u")[:streams], (window,) * streams)
+        queries = tuple(
             Query(f"q{w}", (w,) * streams, (None,) * streams, bit, (None,) * streams)
             for bit, w in enumerate(WINDOWS)
         )
+        first = placement.start(streams)
+        self.now = State.first(streams, first, queries if placement.shares else ())
         self.stored = {}  # (block, host) -> tuples
-        self.blocks, self.pinned, self.next_id, self.batch = {}, frozenset(), 0, 0
-        self.received, self.last = [0] * streams, [0] * streams
-        self.seen = [[] for _ in range(streams)]
         self.met = Counter()
-        self.events, self.settled = [], 0
+        self.events, self.settled, self.missed = [], 0, 0
+
+    @property
+    def state(self):
+        return self.now.policy
 
     def run(self, arrivals):
         """One batch of new tuples."""
-        plan = self._plan()
+        work = self._plan()
+        plan = work.whole
         committed = dict(self.stored)
         for d in plan.derivations:
             for dst, src in d.reads.items():
@@ -125,44 +132,15 @@ class Cluster:
                 del self.stored[block, h]
         fresh = self._store(plan, arrivals)
         self._probe(plan, fresh)
-        self._commit(plan, arrivals)
-
-    def facts(self):
-        """What the placement may know of this batch, and the compaction that is due before it."""
-        blocks = tuple(self.blocks.values())
-        shared = self.placement.shares
-        windows = ((WINDOWS[-1] if shared else None),) * self.streams
-        latest = tuple(max((t[3] for t in seen), default=None) for seen in self.seen)
-        known = None if None in latest else min(latest)
-        watermarks = (known,) * self.streams
-        slices = self.placement.slices(self.state)
-        kept = compact(blocks, self.next_id, self.pinned, windows, watermarks, slices)
-        facts = Facts(
-            self.batch,
-            ("r", "s", "t", "u")[: self.streams],
-            after(blocks, kept),
-            self.next_id + len(kept.derivations),
-            tuple(self.received),
-            tuple(10 * n for n in self.received),
-            tuple(self.last),
-            windows,
-            latest,
-            watermarks=watermarks,
-            queries=self.queries if shared else (),
-        )
-        return facts, kept
+        self._commit(work, arrivals)
 
     def _plan(self):
-        facts, kept = self.facts()
-        plan = self.placement.plan(facts, self.state)
+        work = step.plan(self.rules, self.now)
         assert type(self.state) is self.placement.State
-        saved = again(self.state, self.placement.State)
-        assert saved == self.state, "the state does not survive a file"
-        assert self.placement.plan(facts, saved) == plan, "a restart would plan otherwise"
-        whole = joined(kept, plan)
-        if self.checked:
-            self.ledger.check(tuple(self.blocks.values()), whole)
-        return whole
+        saved = decode(encode(self.now), self.placement.State)
+        assert saved == self.now, "the state does not survive a file"
+        assert step.plan(self.rules, saved) == work, "a restart would plan otherwise"
+        return work
 
     def _store(self, plan, arrivals):
         fresh = {}
@@ -205,41 +183,36 @@ class Cluster:
         for next_host in rest[0].probes if rest else ():
             self._follow(found, rest, next_host)
 
-    def _commit(self, plan, arrivals):
-        fresh = [r.block for r in plan.routes if r.fresh]
-        blocks: list[Block] = [*after(self.blocks.values(), plan), *fresh]
-        self.blocks = {}
-        for b in blocks:
+    def _commit(self, work, arrivals):
+        made = {d.block.id for d in work.whole.derivations}
+        made |= {r.block.id for r in work.plan.routes if r.fresh}
+        sizes = {}
+        for (block, _), tuples in self.stored.items():
+            if block in made and tuples:
+                times = [t[3] for t in tuples]
+                sizes[block] = Size(len(tuples), 10 * len(tuples), (min(times), max(times)))
+        self.now, (*_, committed) = step.commit(self.rules, self.now, work, Outcome(sizes))
+        blocks = self.now.blocks
+        self.stored = {(b, h): tuples for (b, h), tuples in self.stored.items() if b in blocks}
+        for b in blocks.values():
             contents = [sorted(self.stored[b.id, h]) for h in b.hosts]
             assert all(c == contents[0] for c in contents), "replicas differ"
-            if contents[0]:
-                rows, times = len(contents[0]), [t[3] for t in contents[0]]
-                span = (min(times), max(times))
-                self.blocks[b.id] = replace(b, rows=rows, bytes=10 * rows, span=span)
-        self.stored = {(b, h): tuples for (b, h), tuples in self.stored.items() if b in self.blocks}
-        assert all(h in self.blocks[b].hosts for b, h in self.stored), (
+            assert len(contents[0]) == b.rows > 0
+        assert all(h in blocks[b].hosts for b, h in self.stored), (
             "a replica that no block accounts for"
         )
-        self.ledger.owed = {
-            (a, b) for a, b in self.ledger.owed if a in self.blocks and b in self.blocks
-        }
-        ids = [b.id for b in blocks] + [d.block.id for d in plan.derivations]
-        self.next_id = max([self.next_id - 1, *ids]) + 1
-        self.state, self.pinned = plan.state, plan.pinned
-        for s in range(self.streams):
-            self.seen[s] += [t for t in arrivals if t[0] == s]
-        self.last = [sum(t[0] == s for t in arrivals) for s in range(self.streams)]
-        self.received = [a + b for a, b in zip(self.received, self.last, strict=True)]
-        self.batch += 1
-        self.events += plan.events
+        came = Counter(t[0] for t in arrivals)
+        assert committed.received == tuple(came[s] for s in range(self.streams))
+        self.missed += committed.missed
+        self.events += work.plan.events
 
     def drain(self):
         """Empty batches until nothing is owed."""
         for _ in range(50):
-            if not self.ledger.owed:
+            if not self.now.owed:
                 return
             self.run([])
-        raise AssertionError(f"{len(self.ledger.owed)} pairs are owed for ever")
+        raise AssertionError(f"{len(self.now.owed)} pairs are owed for ever")
 
 
 def arrivals(counts, keys, draw):

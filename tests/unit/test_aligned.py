@@ -16,7 +16,6 @@ from braid.core.cover import CoverLedger
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.facts import Facts, Usage
 from braid.core.plan import Block
-from braid.model import simulate as simulation
 from braid.model.simulate import simulate
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.diffusion.aligned import Aligned
@@ -78,34 +77,18 @@ def test_event_time_that_runs_unevenly_costs_copies_but_no_result(draw, streams,
     """Event time covered by each batch:  1 1 1 1 1 1 .1 .1 3 1 .1 3 ..., so that hosts are chosen
     ahead for too short a time.
     """
-    ends = [0.0]
-    for batch in range(70):
-        ends.append(ends[-1] + (draw.choice([0.1, 1, 3]) if batch // 20 % 2 else 1))
+    seconds = [draw.choice([0.1, 1, 3]) if batch // 20 % 2 else 1 for batch in range(70)]
     batches = [[draw.randint(0, 3) for _ in range(streams)] for _ in range(70)]
-    with pytest.MonkeyPatch.context() as patch:
-
-        def span(model: simulation._Model) -> tuple[int, int]:
-            return round(ends[model.batch] * 1e6), round(ends[model.batch + 1] * 1e6) - 1
-
-        patch.setattr(simulation._Model, "_span", span)
-        simulate(
-            Aligned(hosts, length),
-            batches,
-            windows=[draw.choice([4, 8, 15]) for _ in range(streams)],
-        )
+    windows = [draw.choice([4, 8, 15]) for _ in range(streams)]
+    simulate(Aligned(hosts, length), batches, windows=windows, seconds=seconds)
 
 
-def test_a_slower_event_time_is_caught_up_with_by_copies(monkeypatch):
+def test_a_slower_event_time_is_caught_up_with_by_copies():
     """From batch 40 on batches cover a quarter of the time, so that tuples live for four times as
     many.
     """
-    at = lambda k: min(k, 40) + max(k - 40, 0) / 4  # noqa: E731
-    monkeypatch.setattr(
-        simulation._Model,
-        "_span",
-        lambda m: (round(at(m.batch) * 1e6), round(at(m.batch + 1) * 1e6) - 1),
-    )
-    run = simulate(Aligned(7, 5, adaptive=False), [(4, 4)] * 150, windows=(10, 10))
+    seconds = [1] * 40 + [0.25] * 110
+    run = simulate(Aligned(7, 5, adaptive=False), [(4, 4)] * 150, windows=(10, 10), seconds=seconds)
     copied = {e.batch: e.copied for e in told(run, SegmentPlaced) if e.batch >= 20}
     assert not any(n for batch, n in copied.items() if batch <= 40 or batch >= 100)
     assert sum(copied.values()) > 0

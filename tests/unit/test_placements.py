@@ -64,7 +64,7 @@ def test_the_controller_counts_every_tuple_once_though_blocks_are_merged():
     placement = AdaptiveGrid(1)
     cluster = Cluster(placement, 2)
     for batch in arrivals([(3, 2)] * 30, placement.keys, random.Random(0)):
-        before = list(cluster.received)
+        before = list(cluster.now.received)
         cluster.run(batch)
         r, s, dr, ds = cluster.state.groups[0].counts
         assert [r + dr, s + ds] == before

@@ -28,7 +28,7 @@ from braid.local.bitmaps import QueryBitmaps
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import Chain
 from braid.sharing.changes import entered, left
-from braid.sharing.remark import work, writer
+from braid.sharing.remark import reported, work, writer
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
@@ -126,7 +126,7 @@ class Shared:
         old, job = self.engine.state.queries, work(self.engine, queries)
         new = [q for q in queries if q not in old]
         parts = []
-        for block, host in job.slots:
+        for block, host in job.places:
             rows, stream = job.rows(block, host), job.streams[block]
             chosen = rows.chosen()
             values = rows.numpy("v") if chosen is None else rows.numpy("v")[chosen]
@@ -144,23 +144,8 @@ class Shared:
                     [pa.array(c) for c in columns], names=["__block", "__host", "fresh"]
                 )
             )
-        lines = []
-        for report in writer(job)(iter(parts)):
-            for r in report.to_pylist():
-                lines.append(
-                    [
-                        r["block"],
-                        r["host"],
-                        r["file"],
-                        r["place"],
-                        None,
-                        0,
-                        r["rows"],
-                        r["bytes"],
-                        r["first"],
-                        r["last"],
-                    ]
-                )
+        reports = writer(job)(iter(parts))
+        lines = [reported(row) for report in reports for row in report.to_pylist()]
         self.engine.amend(queries, self.engine.state.policy, lines, [], 0.0)
 
     def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import multiprocessing
 import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from braid.core.events import RunEnded
+from braid.core.facts import Usage
 from braid.core.plan import Block
-from braid.engine.store import Slot, State, Store
+from braid.core.query import Query
+from braid.core.state import Address, State, decode, encode
+from braid.engine.store import Store
 from braid.papers.theta.events import MigrationEnded
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,57 +26,95 @@ TIME = st.integers(-(2**62), 2**62)
 KEYS = st.tuples(st.integers(0, 64), st.integers(0, 64))
 
 
+BLOCKS = st.builds(
+    Block,
+    NUMBER,
+    st.integers(0, 2),
+    KEYS,
+    NUMBER,
+    st.sets(st.integers(0, 63), min_size=1, max_size=4).map(lambda hosts: tuple(sorted(hosts))),
+    NUMBER,
+    NUMBER,
+    st.one_of(st.none(), st.tuples(TIME, TIME)),
+)
+FILES = st.sampled_from(["000001-0-aa-0.arrow", "000001-1-bb-0.arrow", "000002-0-cc-1.arrow"])
+ADDRESSES = st.builds(Address, FILES, st.integers(0, 9), st.one_of(st.none(), KEYS))
+VISITS = st.tuples(st.sampled_from([(0,), (1,), (0, 2)]), st.integers(0, 2))
+SHARES = st.floats(0, 1e9)
+QUERIES = st.builds(
+    Query,
+    st.text(),
+    st.tuples(NUMBER, NUMBER),
+    st.tuples(st.none(), st.text()),
+    st.integers(0, 62),
+    st.tuples(st.none(), TIME),
+)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The state of some placement."""
+
+    said: str = ""
+    ages: tuple[tuple[int, ...], ...] = ()
+    seen: Mapping[int, float] = field(default_factory=dict)
+
+
 @st.composite
 def states(draw: st.DrawFn) -> State:
-    blocks = {}
-    for i in draw(st.sets(NUMBER, max_size=6)):
-        hosts = tuple(sorted(draw(st.sets(st.integers(0, 63), min_size=1, max_size=4))))
-        span = draw(st.one_of(st.none(), st.tuples(TIME, TIME)))
-        blocks[i] = Block(
-            i,
-            draw(st.integers(0, 2)),
-            draw(KEYS),
-            draw(NUMBER),
-            hosts,
-            draw(NUMBER),
-            draw(NUMBER),
-            span,
-        )
-    files = st.sampled_from(["000001-0-aa-0.arrow", "000001-1-bb-0.arrow", "000002-0-cc-1.arrow"])
-    slot = st.builds(Slot, files, st.integers(0, 9), st.one_of(st.none(), KEYS))
-    slots = {(b.id, h): draw(slot) for b in blocks.values() for h in b.hosts}
-    three = st.lists(NUMBER, min_size=3, max_size=3)
-    plain = st.one_of(st.none(), st.booleans(), NUMBER, st.text())
-    policy = draw(
-        st.recursive(plain, lambda x: st.lists(x) | st.dictionaries(st.text(), x), max_leaves=5)
-    )
+    blocks = {b.id: b for b in draw(st.lists(BLOCKS, max_size=6))}
+    three = st.tuples(NUMBER, NUMBER, NUMBER)
+    ages = st.lists(st.lists(NUMBER).map(tuple)).map(tuple)
+    policy = st.builds(Policy, st.text(), ages, st.dictionaries(NUMBER, SHARES))
+    matches = st.dictionaries(st.tuples(VISITS, st.integers(0, 15)), st.tuples(SHARES, SHARES))
     return State(
-        draw(NUMBER),
-        draw(NUMBER),
-        blocks,
-        slots,
-        draw(NUMBER),
-        policy,
-        draw(three),
-        draw(three),
-        draw(three),
-        draw(st.lists(st.one_of(st.none(), TIME), min_size=3, max_size=3)),
-        draw(st.lists(NUMBER)),
-        [[1, 2]],
+        batch=draw(NUMBER),
+        epoch=draw(NUMBER),
+        blocks=blocks,
+        places={(b.id, h): draw(ADDRESSES) for b in blocks.values() for h in b.hosts},
+        next_id=draw(NUMBER),
+        policy=draw(policy),
+        received=draw(three),
+        received_bytes=draw(three),
+        last_received=draw(three),
+        latest=draw(st.tuples(st.none(), TIME, TIME)),
+        pinned=draw(st.frozensets(NUMBER)),
+        owed=draw(st.frozensets(st.tuples(NUMBER, NUMBER))),
+        usage=draw(st.lists(st.builds(Usage, NUMBER, stored=NUMBER)).map(tuple)),
+        matches=draw(matches),
+        queries=draw(st.lists(QUERIES).map(tuple)),
+        key_counts=draw(st.lists(st.dictionaries(NUMBER, SHARES)).map(tuple)),
     )
 
 
 @given(states())
 def test_a_state_is_read_back_as_it_was_written(state: State) -> None:
-    assert State.from_json(json.loads(json.dumps(state.to_json()))) == state
+    assert decode(encode(state), Policy) == state
+
+
+def test_the_state_of_another_policy_is_refused() -> None:
+    with pytest.raises(ValueError, match="the stored state of the placement is not accepted"):
+        decode(encode(State(policy={"said": 3})), Policy)
+
+
+@pytest.mark.parametrize("part", ["run.json", "commits/000000.json", "state"])
+@pytest.mark.parametrize("version", [1, None])
+def test_another_version_is_refused_in_one_sentence(store: Store, part: str, version: Any) -> None:
+    commit(store, 0, ["b0"], ["r0"])
+    file = next(store.commits.glob("state-*")) if part == "state" else store.path / part
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"v": version}))
+    sentence = rf"^(a|the) [^.;]* is of version {version}; this version of Braid reads version \d+$"
+    with pytest.raises(ValueError, match=sentence.replace("[^.;]*", ".*")):
+        Store(store.path).query()
+        Store(store.path).state()
 
 
 def state(batch: int, *files: str) -> State:
     """A state whose only block has a replica in each of the files."""
     blocks = {1: Block(1, 0, (0, 8), 0, tuple(range(len(files))), 5, 40, (0, 9))} if files else {}
-    slots = {(1, h): Slot(f, 0) for h, f in enumerate(files)}
-    zeros = [0, 0]
-    return State(batch, batch, blocks, slots, 2, {"told": True}, zeros, zeros, zeros, [None, 3])
+    slots = {(1, h): Address(f, 0) for h, f in enumerate(files)}
+    zeros = (0, 0)
+    return State(batch, batch, blocks, slots, 2, {"said": True}, zeros, zeros, zeros, (None, 3))
 
 
 @pytest.fixture

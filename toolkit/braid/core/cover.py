@@ -1,4 +1,8 @@
-"""The cover rule, checked plan by plan: every combination of due blocks is met exactly once."""
+"""The cover rule, checked plan by plan: every combination of due blocks is met exactly once.
+
+A placement that declares to cover "at most once" may leave combinations out: then none is met twice
+and none that is not due, and the ledger's account names what was left out.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
 
-from braid.core.plan import Block, Keying, Path, Plan, Route, after
+from braid.core.plan import Block, Coverage, Keying, Path, Plan, Route, after
 
 
 class CoverError(AssertionError):
@@ -23,6 +27,34 @@ def meets(a: Block, b: Block, keying: Keying) -> bool:
     return keying == "tuple" or (a.keys[0] < b.keys[1] and b.keys[0] < a.keys[1])
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What a plan leaves out for a fresh block: ``due`` blocks by stream, of which each box of
+    ``met`` meets the product.
+    """
+
+    block: int
+    due: Mapping[int, frozenset[int]]
+    met: tuple[Mapping[int, frozenset[int]], ...]
+
+    @property
+    def combinations(self) -> int:
+        """Of blocks, one of each other stream."""
+        return _product(self.due) - sum(_product(box) for box in self.met)
+
+    def tuples(self, rows: Mapping[int, int]) -> int:
+        """Of tuples, one of each stream, by the rows of blocks; a block without rows has none."""
+        whole = _product(self.due, rows) - sum(_product(box, rows) for box in self.met)
+        return rows.get(self.block, 0) * whole
+
+
+def _product(box: Mapping[int, frozenset[int]], rows: Mapping[int, int] | None = None) -> int:
+    """Combinations of blocks; with ``rows``, of their tuples."""
+    return prod(
+        len(ids) if rows is None else sum(rows.get(b, 0) for b in ids) for ids in box.values()
+    )
+
+
 @dataclass
 class CoverLedger:
     """Checks the cover rule on every plan of a run, in order, and keeps account of what is
@@ -35,10 +67,13 @@ class CoverLedger:
     streams: int
     keying: Keying = "tuple"
     owed: set[tuple[int, int]] = field(default_factory=set)
+    coverage: Coverage = "exactly once"
+    left_out: tuple[LeftOut, ...] = ()
+    """The account of the last plan; always empty when each combination must be met."""
 
     def check(self, blocks: Iterable[Block], plan: Plan) -> None:
         """Raise CoverError unless the plan, made for these live blocks, obeys the cover rule."""
-        blocks = tuple(blocks)
+        blocks, self.left_out = tuple(blocks), ()
         _check_derivations(blocks, plan)
         live = {b.id: b for b in after(blocks, plan)}
         self._check_replaced(blocks, live)
@@ -72,7 +107,11 @@ class CoverLedger:
                 due[b.stream].add(b.id)
         if route.deferred:
             self._defer(route, due)
-        _check_boxes(f, route.paths, due)
+        boxes = _boxes(f, route.paths, due)
+        left = LeftOut(f.id, {s: frozenset(ids) for s, ids in due.items()}, boxes)
+        if left.combinations and self.coverage == "exactly once":
+            raise _missing(left)
+        self.left_out += (left,) if left.combinations else ()
 
     def _defer(self, route: Route, due: dict[int, set[int]]) -> None:
         if self.streams != 2:
@@ -98,9 +137,11 @@ class CoverLedger:
                 self.owed.remove(pair)
 
 
-def _check_boxes(f: Block, paths: tuple[Path, ...], due: Mapping[int, set[int]]) -> None:
-    """Each path meets the product of its hops' blocks (a box); the boxes must tile the product of
-    the due blocks.
+def _boxes(
+    f: Block, paths: tuple[Path, ...], due: Mapping[int, set[int]]
+) -> tuple[dict[int, frozenset[int]], ...]:
+    """What each path meets: the product of its hops' blocks. Raises CoverError unless the boxes
+    are disjoint and within the product of the due blocks.
     """
     boxes = []
     for path in paths:
@@ -111,20 +152,38 @@ def _check_boxes(f: Block, paths: tuple[Path, ...], due: Mapping[int, set[int]])
             )
         if extra := [b for s, ids in box.items() for b in set(ids) - due[s]]:
             raise CoverError(f"block {f.id} meets blocks {sorted(extra)}, which are not due")
-        boxes.append({s: set(ids) for s, ids in box.items()})
+        boxes.append({s: frozenset(ids) for s, ids in box.items()})
     for a, b in combinations(boxes, 2):
         if all(a[s] & b[s] for s in due):
             both = [sorted(a[s] & b[s]) for s in due]
             raise CoverError(f"block {f.id} meets blocks {both} on two paths")
-    met = sum(prod(len(ids) for ids in box.values()) for box in boxes)
-    if met != (wanted := prod(len(ids) for ids in due.values())):
-        missing = {
-            s: sorted(ids - set().union(*(box[s] for box in boxes))) for s, ids in due.items()
-        }
-        raise CoverError(
-            f"block {f.id} meets {met} of {wanted} due combinations; blocks never met, by stream: "
-            f"{missing}"
-        )
+    return tuple(boxes)
+
+
+def _missing(left: LeftOut) -> CoverError:
+    wanted = _product(left.due)
+    never = {
+        s: sorted(ids - frozenset().union(*(box[s] for box in left.met)))
+        for s, ids in left.due.items()
+    }
+    return CoverError(
+        f"block {left.block} meets {wanted - left.combinations} of {wanted} due combinations; "
+        f"blocks never met, by stream: {never}"
+    )
+
+
+def check_tiles(plan: Plan, streams: int, keys: int) -> None:
+    """Raise CoverError unless the fresh blocks of every stream share out the routing keys, so that
+    each tuple is in one.
+    """
+    for s in range(streams):
+        ranges = sorted(r.block.keys for r in plan.routes if r.fresh and r.block.stream == s)
+        ends = [0, *(end for _, end in ranges)]
+        if [start for start, _ in ranges] != ends[:-1] or ends[-1] != keys:
+            raise CoverError(
+                f"the fresh blocks of stream {s} hold routing keys {ranges}; together they must "
+                f"hold [0, {keys}) once"
+            )
 
 
 def _check_presence(route: Route, known: Mapping[int, Block], streams: int) -> None:

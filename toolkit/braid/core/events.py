@@ -140,6 +140,9 @@ class BatchCommitted(Event):
     hosts: tuple[HostDid, ...]
     late: int = 0
     """Tuples behind the watermark."""
+    missed: int = 0
+    """Combinations of tuples that were due and not met, under a placement that covers at most
+    once."""
 
     @property
     def all_hosts(self) -> HostDid:

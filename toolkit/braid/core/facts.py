@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from braid.core.plan import Block
@@ -36,6 +36,25 @@ Visit = tuple[tuple[int, ...], int]
 Matches = dict[Visit, tuple[float, float]]
 """By step, the pairs (intermediate result, tuple) that were considered and those that matched."""
 
+AgedMatches = dict[tuple[Visit, int], tuple[float, float]]
+"""The same by step and age of the met block: see ``age``."""
+
+AGES = 16
+"""The parts of a window that ages are counted in."""
+
+
+def age(b: Block, batch: int, window: int | None, latest: Sequence[int | None]) -> int:
+    """The age of a block when a batch begins: the part of its stream's window, of AGES, that the
+    middle of its event times lies in, the youngest is 0.
+
+    What ages a stream is the latest event time of the others. With full history, or as long as the
+    others are silent: how many times the number of batches since its first has doubled.
+    """
+    known = [t for s, t in enumerate(latest) if s != b.stream and t is not None]
+    if window is None or b.span is None or not known:
+        return (batch - b.batch).bit_length()
+    return min(AGES - 1, max(0, (max(known) - sum(b.span) // 2) * AGES // window))
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -46,9 +65,10 @@ class Facts:
     those of the last one. By stream, ``windows`` are W_i and ``latest`` the latest event times, in
     microseconds; None stands for full history and for a stream that has been silent. ``usage`` is
     by host and may be shorter than the hosts are many. ``matches`` measures selectivity, recent
-    batches counting most: see Matches. ``watermarks`` is, by stream, the earliest event time still
-    expected of the others. A run that serves many queries tells them, and how many tuples had each
-    routing key, by stream, recent batches counting most (``key_counts``).
+    batches counting most: see Matches; ``matches_by_age`` has them by age as well.
+    ``watermarks`` is, by stream, the earliest event time still expected of the others. A run that
+    serves many queries names them, and how many tuples had each routing key, by stream, recent
+    batches counting most (``key_counts``).
     """
 
     batch: int
@@ -65,3 +85,4 @@ class Facts:
     watermarks: tuple[int | None, ...] = ()
     queries: tuple[Query, ...] = ()
     key_counts: tuple[Mapping[int, float], ...] = ()
+    matches_by_age: AgedMatches = field(default_factory=dict)

@@ -1,22 +1,15 @@
-"""What a batch leaves behind: its plan as an event, what its hosts did as facts for the next
-plan.
-"""
+"""What a batch leaves behind: what its hosts did, as facts for the next plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from braid.core.events import BatchCommitted, BatchPlanned
-from braid.core.facts import Matches, Usage
+from braid.core.events import BatchCommitted
+from braid.core.facts import AgedMatches, Matches, Usage
 from braid.core.plan import Block, Plan
 
 _KEPT = 0.75
 """The weight of all earlier batches' matches beside those of the last one."""
-
-
-def planned(batch: int, plan: Plan) -> BatchPlanned:
-    """The event of the plan of a batch."""
-    return BatchPlanned(batch, plan.routes, plan.derivations, plan.drops)
 
 
 def usage(e: BatchCommitted) -> tuple[Usage, ...]:
@@ -36,18 +29,30 @@ def usage(e: BatchCommitted) -> tuple[Usage, ...]:
     )
 
 
-def matches(earlier: Matches, batch: Matches) -> Matches:
+def matches(earlier: AgedMatches, batch: AgedMatches) -> AgedMatches:
     """The matches of a batch added to those before it, which fade."""
-    faded = {v: (_KEPT * pairs, _KEPT * found) for v, (pairs, found) in earlier.items()}
+    faded = {at: (_KEPT * pairs, _KEPT * found) for at, (pairs, found) in earlier.items()}
     return faded | {
-        v: (p + faded.get(v, (0, 0))[0], f + faded.get(v, (0, 0))[1]) for v, (p, f) in batch.items()
+        at: (p + faded.get(at, (0, 0))[0], f + faded.get(at, (0, 0))[1])
+        for at, (p, f) in batch.items()
     }
+
+
+def by_step(matches: AgedMatches) -> Matches:
+    """Matches of all ages by step."""
+    found: Matches = {}
+    for (visit, _), (pairs, matched) in matches.items():
+        before = found.get(visit, (0, 0))
+        found[visit] = (before[0] + pairs, before[1] + matched)
+    return found
 
 
 def key_counts(
     earlier: Sequence[Mapping[int, float]], batch: Sequence[Mapping[int, int]]
 ) -> tuple[dict[int, float], ...]:
     """The tuples of a batch by stream and routing key, added to those before it, which fade."""
+    if not batch:
+        return tuple(dict(old) for old in earlier)
     pairs = zip(earlier or ({},) * len(batch), batch, strict=True)
     return tuple(
         {k: _KEPT * old.get(k, 0) + new.get(k, 0) for k in old.keys() | new.keys()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from braid.core.report import Report
 from braid.engine.wire import Batch
 
 WAYS = ("spark", "process")
@@ -16,7 +17,7 @@ class Executor(Protocol):
     way from batch to batch.
     """
 
-    def execute(self, frame: Any, batch: Batch) -> list[dict[str, Any]]:
+    def execute(self, frame: Any, batch: Batch) -> list[Report]:
         """The reports of all tasks of a batch. ``frame`` has the batch's tuples: the union of the
         streams as layout.py lays it out.
         """

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from braid.core.columns import QUERIES
 from braid.core.plan import Keys
-from braid.engine.store import Slot
+from braid.core.state import Address
 from braid.engine.wire import JoinSpec
 from braid.local.rows import Partial, Rows
 
@@ -31,13 +31,13 @@ class BlockFiles:
         self.writers: dict[int, Any] = {}
         self.written: dict[int, int] = {}
 
-    def write(self, stream: int, batch: pa.RecordBatch) -> Slot:
+    def write(self, stream: int, batch: pa.RecordBatch) -> Address:
         name = f"{self.stem}-{stream}.arrow"
         if stream not in self.writers:
             self.writers[stream] = pa.ipc.new_file(str(self.folder / name), batch.schema)
         self.writers[stream].write_batch(batch)
         self.written[stream] = self.written.get(stream, 0) + 1
-        return Slot(name, self.written[stream] - 1)
+        return Address(name, self.written[stream] - 1)
 
     def close(self) -> None:
         for writer in self.writers.values():

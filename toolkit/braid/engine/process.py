@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from braid.core.report import Report
 from braid.engine.task import Task
 from braid.engine.wire import Batch, by_stream, needed, partitions_by_key
 
@@ -29,7 +30,7 @@ class ProcessExecutor:
     def __init__(self, threads: int | None = None) -> None:
         self.pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, "braid-task")
 
-    def execute(self, frame: Any, batch: Batch) -> list[dict[str, Any]]:
+    def execute(self, frame: Any, batch: Batch) -> list[Report]:
         table = frame if isinstance(frame, pa.Table) else frame.toArrow()
         tuples: Arrived = {}
         for rows in table.to_batches():

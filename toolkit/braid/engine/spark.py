@@ -5,16 +5,15 @@ for each further time that partial results change partition.
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from braid.core.report import Report, decode
 from braid.engine.task import Task
 from braid.engine.wire import (
     Batch,
@@ -41,13 +40,13 @@ Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 class SparkExecutor:
     """Runs the tasks of a batch as Spark's tasks, on any cluster."""
 
-    def execute(self, frame: DataFrame, batch: Batch) -> list[dict[str, Any]]:
+    def execute(self, frame: DataFrame, batch: Batch) -> list[Report]:
         rows = frame.mapInArrow(spread(batch), SHIPPED)
         for stage in (first_stage, *[next_stage] * shuffles(batch)):
             rows = rows.repartitionById(batch.spec.partitions, "partition").mapInArrow(
                 stage(batch), SHIPPED
             )
-        return [json.loads(row.body) for row in rows.collect()]
+        return [decode(row.body) for row in rows.collect()]
 
 
 def spread(batch: Batch) -> Stage:
@@ -97,7 +96,7 @@ def next_stage(batch: Batch) -> Stage:
         for row in (row for b in batches for row in b.to_pylist()):
             if row["kind"] == "report":
                 yield shipment([(row["partition"], "report", row["body"])])
-                task.learn(json.loads(row["body"]))
+                task.learn(decode(row["body"]))
             else:
                 partial, place = unpack(row["body"])
                 task.pending.setdefault(place, []).append(partial)
@@ -109,7 +108,7 @@ def next_stage(batch: Batch) -> Stage:
 
 def _finish(task: Task) -> Iterator[pa.RecordBatch]:
     """The rows that leave a task: its report, then its partial results."""
-    yield shipment([(task.partition, "report", json.dumps(task.report()).encode())])
+    yield shipment([(task.partition, "report", task.report().encode())])
     for partitions, place, partial in task.ship():
         body = pack(partial, place)
         for p in partitions:

@@ -14,7 +14,8 @@ A run is a folder::
     commits/state-000012-*.json  live blocks, where their replicas lie, and the placement's state
     events.jsonl                 the events of all manifests in order, for reading along
 
-A file that no manifest names does not exist, whatever a killed task or driver left behind.
+run.json, manifests and states carry the version of their format; another one is refused. A file
+that no manifest names does not exist, whatever a killed task or driver left behind.
 """
 
 from __future__ import annotations
@@ -25,110 +26,12 @@ import os
 import threading
 import uuid
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from braid.core import codec, events
-from braid.core.codec import typed
-from braid.core.facts import Matches, Usage
-from braid.core.plan import Block, Keys
-from braid.core.query import Query
+from braid.core import events
+from braid.core.state import VERSION, State, check_version, decode, encode
 from braid.engine.output import Output
-
-
-class Slot(NamedTuple):
-    """Where a host finds its replica of a block: a record batch of a block file, and the routing
-    keys that count there.
-    """
-
-    file: str
-    index: int
-    keys: Keys | None = None
-
-
-@dataclass
-class State:
-    """What a batch leaves to the next: everything a placement's facts are made of, and where the
-    replicas lie.
-
-    ``batch`` counts our batches, ``epoch`` is the number of Spark's last micro-batch among them (a
-    batch that only finishes a migration has none). ``latest`` is the greatest event time seen, by
-    stream, in microseconds (None: nothing yet). ``owed`` is the cover ledger's account, kept when
-    plans are checked. ``usage``, ``matches``, ``queries`` and ``key_counts`` are the facts of those
-    names.
-    """
-
-    batch: int
-    epoch: int
-    blocks: dict[int, Block]
-    slots: dict[tuple[int, int], Slot]
-    next_id: int
-    policy: Any
-    received: list[int]
-    received_bytes: list[int]
-    last_received: list[int]
-    latest: list[int | None]
-    pinned: list[int] = field(default_factory=list)
-    owed: list[list[int]] = field(default_factory=list)
-    usage: tuple[Usage, ...] = ()
-    matches: Matches = field(default_factory=dict)
-    queries: tuple[Query, ...] = ()
-    key_counts: tuple[dict[int, float], ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        files = sorted({s.file for s in self.slots.values()})
-        number = {name: i for i, name in enumerate(files)}
-        plain = {
-            k: v
-            for k, v in vars(self).items()
-            if k not in ("blocks", "slots", "usage", "matches", "queries", "key_counts")
-        }
-        facts = {
-            "policy": codec.plain(self.policy),
-            "usage": [astuple(u) for u in self.usage],
-            "matches": [[*visit, *n] for visit, n in self.matches.items()],
-            "queries": [astuple(q) for q in self.queries],
-            "key_counts": [list(counts.items()) for counts in self.key_counts],
-        }
-        slots = [[*where, number[s.file], s.index, s.keys] for where, s in self.slots.items()]
-        return (
-            plain
-            | facts
-            | {"blocks": [astuple(b) for b in self.blocks.values()], "files": files, "slots": slots}
-        )
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> State:
-        files, blocks, slots = data.pop("files"), data.pop("blocks"), data.pop("slots")
-        named = [
-            Block(
-                i,
-                s,
-                tuple(keys),
-                batch,
-                tuple(hosts),
-                rows,
-                size,
-                None if span is None else tuple(span),
-            )
-            for i, s, keys, batch, hosts, rows, size, span in blocks
-        ]
-        where = {
-            (b, h): Slot(files[f], i, None if keys is None else tuple(keys))
-            for b, h, f, i, keys in slots
-        }
-        usage = tuple(Usage(*u) for u in data.pop("usage"))
-        matches = {
-            (tuple(visited), s): (pairs, found) for visited, s, pairs, found in data.pop("matches")
-        }
-        queries = tuple(
-            Query(n, tuple(ws), tuple(sql), bit, tuple(since))
-            for n, ws, sql, bit, since in data.pop("queries", ())
-        )
-        key_counts = tuple({key: n for key, n in counts} for counts in data.pop("key_counts", ()))
-        facts = {"usage": usage, "matches": matches, "queries": queries, "key_counts": key_counts}
-        return cls(blocks={b.id: b for b in named}, slots=where, **facts, **data)
 
 
 class Store:
@@ -152,7 +55,9 @@ class Store:
         Raises ValueError for a folder that holds something else, so that nothing is overwritten.
         """
         if self.query_file.exists():
-            return dict(json.loads(self.query_file.read_text()))
+            query = dict(json.loads(self.query_file.read_text()))
+            check_version(query.pop("v", None), f"the run in {self.path}")
+            return query
         if self.path.exists() and any(not f.name.startswith(".") for f in self.path.iterdir()):
             raise ValueError(
                 f"{self.path} holds files but no run of Braid; a new run needs a new or empty "
@@ -162,7 +67,7 @@ class Store:
 
     def create(self, query: dict[str, Any]) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        _write(self.query_file, query)
+        _write(self.query_file, {"v": VERSION, **query})
         for folder in (self.blocks, self.results, self.commits, self.input):
             folder.mkdir(exist_ok=True)
         self.output.create()
@@ -191,7 +96,9 @@ class Store:
         return sorted(int(f.stem) for f in self.commits.glob("[0-9]*.json"))
 
     def manifest(self, batch: int) -> dict[str, Any]:
-        return dict(json.loads((self.commits / f"{batch:06d}.json").read_text()))
+        found = dict(json.loads((self.commits / f"{batch:06d}.json").read_text()))
+        check_version(found.get("v"), f"the manifest of batch {batch} in {self.path}")
+        return found
 
     def state(self, policy: type = object) -> State | None:
         """The state after the last commit; None before the first. ``policy`` is the type of the
@@ -200,15 +107,13 @@ class Store:
         committed = self.committed()
         if not committed:
             return None
-        stored = (self.commits / self.manifest(committed[-1])["state"]).read_text()
-        state = State.from_json(json.loads(stored))
-        state.policy = typed(state.policy, policy, "the stored state of the placement")
-        return state
+        stored = self.commits / self.manifest(committed[-1])["state"]
+        return decode(stored.read_bytes(), policy)
 
     def snapshot(self, state: State) -> str:
         """Write a state, which exists once a manifest names it."""
         name = f"state-{state.batch:06d}-{uuid.uuid4().hex[:8]}.json"
-        (self.commits / name).write_text(json.dumps(state.to_json(), separators=(",", ":")))
+        (self.commits / name).write_bytes(encode(state))
         return name
 
     def commit(
@@ -216,7 +121,8 @@ class Store:
     ) -> None:
         """Make a batch real by putting its manifest into place; then others see its results."""
         lines = [events.to_dict(e) for e in happened]
-        manifest = {"batch": batch, "state": snapshot, "results": results, "events": lines}
+        named = {"state": snapshot, "results": results, "events": lines}
+        manifest = {"v": VERSION, "batch": batch, **named}
         with self._reading:
             _write(self.commits / f"{batch:06d}.json", manifest)
             self.output.publish(batch, results)
@@ -226,7 +132,7 @@ class Store:
         for old in self.commits.glob("state-*.json"):
             if old.name != snapshot:
                 old.unlink()
-        live = {slot.file for slot in state.slots.values()}
+        live = {address.file for address in state.places.values()}
         for file in self.blocks.iterdir():
             if file.name not in live:
                 file.unlink()
@@ -237,7 +143,7 @@ class Store:
         """
         self.output.recover((b, self.manifest(b)["results"]) for b in self.committed())
         state = self.state()
-        blocks = {slot.file for slot in state.slots.values()} if state else set()
+        blocks = {address.file for address in state.places.values()} if state else set()
         for file in self.blocks.iterdir():
             if file.name not in blocks:
                 file.unlink()

@@ -18,10 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from braid.core.columns import ROUTING, TIME
-from braid.core.facts import Matches
+from braid.core.facts import AgedMatches, Visit
 from braid.core.plan import Derivation, Hop, Keys, Route
+from braid.core.report import HostCounts, KeyCount, Matched, Replica, Report, Size
+from braid.core.state import Address
+from braid.core.state import Place as StoredAt
 from braid.engine.files import BlockFiles, ResultFile, replica
-from braid.engine.store import Slot
 from braid.engine.wire import Batch, chosen_rows, key_mask
 from braid.local.build import build, merge
 from braid.local.probe import Joiner
@@ -34,32 +36,15 @@ next.
 
 
 @dataclass
-class Counts:
-    """What one host did. ``seconds`` go to the host at which a path enters the task."""
-
-    received: int = 0
-    received_bytes: int = 0
-    moved: int = 0
-    moved_bytes: int = 0
-    compared: int = 0
-    probed: int = 0
-    sent: int = 0
-    arrived: int = 0
-    arrived_bytes: int = 0
-    results: int = 0
-    seconds: float = 0.0
-
-
-@dataclass
 class Task:
     """One task attempt, whatever its stage."""
 
     batch: Batch
     partition: int
-    counts: dict[int, Counts] = field(default_factory=dict)
-    made: dict[tuple[int, int], tuple[Slot, Rows]] = field(default_factory=dict)
-    reported: list[list[Any]] = field(default_factory=list)
-    matches: Matches = field(default_factory=dict)
+    counts: dict[int, HostCounts] = field(default_factory=dict)
+    made: dict[StoredAt, tuple[Address, Rows]] = field(default_factory=dict)
+    replicas: list[Replica] = field(default_factory=list)
+    matches: AgedMatches = field(default_factory=dict)
     key_counts: dict[int, dict[int, int]] = field(default_factory=dict)
     pending: dict[Place, list[Partial]] = field(default_factory=dict)
     leaving: dict[Place, list[Partial]] = field(default_factory=dict)
@@ -82,13 +67,13 @@ class Task:
         """A host's replica of a block; None when the block turned out to have no rows there."""
         if (block, host) in self.made:
             return self.made[block, host][1]
-        slot = self.batch.slots.get((block, host))
-        if slot is None:
+        address = self.batch.places.get((block, host))
+        if address is None:
             return None
         rows = replica(
-            str(Path(self.batch.spec.folder) / "blocks" / slot.file), slot.index, slot.keys
+            str(Path(self.batch.spec.folder) / "blocks" / address.file), address.part, address.keys
         )
-        self.made[block, host] = (slot, rows)
+        self.made[block, host] = (address, rows)
         return rows
 
     def derive(self) -> None:
@@ -108,42 +93,33 @@ class Task:
         parts = [Rows(r.batch, _narrow(r.keys, d.block.keys)) for _, r in found]
         if len(parts) == 1 and host == source and _is_dense(parts[0]):
             rows = parts[0]
-            slot = self.made[found[0][0], host][0]._replace(keys=rows.keys)
+            address = self.made[found[0][0], host][0]._replace(keys=rows.keys)
         else:
             rows = Rows(merge(parts, self.batch.spec.predicate.indexes(d.block.stream)))
-            slot = (
+            address = (
                 self.blocks.write(d.block.stream, rows.batch)
                 if rows.batch.num_rows
-                else Slot("", 0)
+                else Address("", 0)
             )
-        if self._keep(d.block.id, host, slot, rows) and host != source:
+        size = self._keep(d.block.id, host, address, rows)
+        if size is not None and host != source:
             count = self._count(host)
-            count.moved += self.reported[-1][6]
-            count.moved_bytes += self.reported[-1][7]
+            count.moved += size.rows
+            count.moved_bytes += size.bytes
 
-    def _keep(self, block: int, host: int, slot: Slot, rows: Rows, late: int = 0) -> bool:
+    def _keep(
+        self, block: int, host: int, address: Address, rows: Rows, late: int = 0
+    ) -> Size | None:
         """Note a replica for the report; an empty one does not come into being."""
         chosen = rows.chosen()
         times = rows.numpy(TIME) if chosen is None else rows.numpy(TIME)[chosen]
         if not len(times):
-            return False
+            return None
         size = rows.batch.nbytes * len(times) // rows.batch.num_rows
-        self.made[block, host] = (slot, rows)
-        self.reported.append(
-            [
-                block,
-                host,
-                slot.file,
-                slot.index,
-                slot.keys,
-                late,
-                len(times),
-                size,
-                int(times.min()),
-                int(times.max()),
-            ]
-        )
-        return True
+        made = Size(len(times), size, (int(times.min()), int(times.max())), late)
+        self.made[block, host] = (address, rows)
+        self.replicas.append(Replica(block, host, address, made))
+        return made
 
     def take_in(self, arrived: dict[int, list[pa.RecordBatch]]) -> dict[tuple[int, int], Rows]:
         """Sort what was routed here into fresh blocks, by (block, host), and store those that are
@@ -186,10 +162,9 @@ class Task:
                 if host == route.block.hosts[0] and self.batch.bitmaps is not None:
                     self._trace(rows, route.block.stream)
                 if host in route.block.hosts:
-                    slot = self.blocks.write(route.block.stream, rows.batch)
-                    self._keep(
-                        route.block.id, host, slot, rows, self._late(rows, route.block.stream)
-                    )
+                    address = self.blocks.write(route.block.stream, rows.batch)
+                    late = self._late(rows, route.block.stream)
+                    self._keep(route.block.id, host, address, rows, late)
 
     def _trace(self, rows: Rows, stream: int) -> None:
         """Count the fresh tuples by routing key, which in a run for many queries tells how long
@@ -263,16 +238,22 @@ class Task:
             if rows is None:
                 continue
             stored = block not in self.fresh and self.batch.routes[route].fresh
-            visit = (tuple(sorted(partial.parts)), path[hop].stream)
-            pairs, matched = self.matches.get(visit, (0, 0))
-            self.matches[visit] = (pairs + len(partial) * rows.batch.num_rows, matched)
+            matched = 0
             for found in self.joiner.probe(partial, rows, path[hop].stream, stored, count):
-                self.matches[visit] = (self.matches[visit][0], self.matches[visit][1] + len(found))
+                matched += len(found)
                 if hop + 1 < len(path):
                     self._onward(found, (route, path_number, hop + 1), host)
                 else:
                     self.results.add(found)
                     count.results += len(found)
+            visit = (tuple(sorted(partial.parts)), path[hop].stream)
+            self._match(
+                (visit, self.batch.ages.get(block, 0)), len(partial) * rows.batch.num_rows, matched
+            )
+
+    def _match(self, at: tuple[Visit, int], pairs: int, matched: int) -> None:
+        before = self.matches.get(at, (0, 0))
+        self.matches[at] = (before[0] + pairs, before[1] + matched)
 
     def _onward(self, found: Partial, place: Place, source: int) -> None:
         if not len(found):
@@ -296,38 +277,37 @@ class Task:
             partitions = {h % self.batch.spec.partitions for h in hosts} - {self.partition}
             yield sorted(partitions), place, Partial.concat(found)
 
-    def _count(self, host: int) -> Counts:
-        return self.counts.setdefault(host, Counts())
+    def _count(self, host: int) -> HostCounts:
+        return self.counts.setdefault(host, HostCounts())
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """What the driver has to know, when all is done: the files are whole then."""
         self.blocks.close()
-        return {
-            "hosts": {h: vars(c) for h, c in self.counts.items()},
-            "slots": self.reported,
-            "results": self.results.close(),
-            "matches": [[*visit, *n] for visit, n in self.matches.items()],
-            "key_counts": [
-                [stream, key, n]
+        return Report(
+            hosts=self.counts,
+            replicas=self.replicas,
+            results=self.results.close(),
+            matches=[Matched(*visit, age, *n) for (visit, age), n in self.matches.items()],
+            key_counts=[
+                KeyCount(stream, key, n)
                 for stream, counts in self.key_counts.items()
                 for key, n in counts.items()
             ],
-        }
+        )
 
-    def learn(self, report: dict[str, Any]) -> None:
+    def learn(self, report: Report) -> None:
         """Know the blocks that an earlier task made on these hosts."""
         folder = Path(self.batch.spec.folder) / "blocks"
-        for block, host, file, index, keys, *_ in report["slots"]:
-            if self.mine(host):
-                keys = None if keys is None else tuple(keys)
-                rows = replica(str(folder / file), index, keys)
-                self.made[block, host] = (Slot(file, index, keys), rows)
+        for r in report.replicas:
+            if self.mine(r.host):
+                rows = replica(str(folder / r.address.file), r.address.part, r.address.keys)
+                self.made[r.block, r.host] = (r.address, rows)
 
 
 class _clock:
     """Adds the wall-clock seconds of a with-block to a host's count."""
 
-    def __init__(self, counts: Counts) -> None:
+    def __init__(self, counts: HostCounts) -> None:
         self.counts = counts
 
     def __enter__(self) -> None:

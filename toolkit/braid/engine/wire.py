@@ -9,7 +9,7 @@ host.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from braid.condition.predicate import Predicate
 from braid.core.columns import MARK, ROUTING
 from braid.core.plan import Derivation, Route
-from braid.engine.store import Slot
+from braid.core.state import Address, Place
 from braid.local.bitmaps import QueryBitmaps
 from braid.local.build import replaced
 from braid.local.rows import Partial, Rows
@@ -68,6 +68,7 @@ class JoinSpec:
 @dataclass(frozen=True)
 class Batch:
     """What the driver tells every task of one batch. ``keys`` is the size of the routing-key space;
+    ``ages`` are those of the blocks that may be met (see facts.age; of fresh ones 0);
     ``bitmaps`` says which queries results serve, in a run that serves many.
     """
 
@@ -76,8 +77,9 @@ class Batch:
     keys: int
     routes: tuple[Route, ...]
     derivations: tuple[Derivation, ...]
-    slots: dict[tuple[int, int], Slot]
+    places: Mapping[Place, Address]
     watermarks: tuple[int | None, ...]
+    ages: Mapping[int, int]
     bitmaps: QueryBitmaps | None = None
 
 

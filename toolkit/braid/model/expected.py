@@ -15,12 +15,14 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from braid.core.facts import Matches, Visit
+from braid.core.facts import AgedMatches, Visit
 from braid.core.plan import Block, Path, Route
 
 Span = tuple[int, int]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+ByAge = dict[int, tuple[int, float]]
+"""By age of blocks, their tuples, and how many of them are within the windows."""
 
 
 def within(new: Span, old: Span, window: int | None) -> float:
@@ -56,7 +58,7 @@ class Step:
     """Hop number k of all paths of a plan, as columns: an entry for each path and each host that it
     visits there.
 
-    ``path`` and ``visit`` are numbers, of the path and of what it joins with what; ``rows`` are the
+    ``path`` and ``visit`` are numbers, of the path and of what it meets there; ``rows`` are the
     tuples there, ``matching`` how many of them match a tuple that comes. ``same`` is the entry of
     the hop before on the same path and host, -1 for none; ``onward``, for each entry of the hop
     before, the hosts that its results travel to.
@@ -80,17 +82,20 @@ class Journeys:
         blocks: Mapping[int, Block],
         sigma: np.ndarray,
         windows: Sequence[int | None],
+        ages: Mapping[int, int],
     ) -> None:
         """``blocks`` are those with rows, their spans known; ``sigma`` is m x m, the selectivity of
-        each pair of streams; ``windows`` are in microseconds.
+        each pair of streams; ``windows`` are in microseconds; ``ages`` as Facts count them.
         """
         self.rows: list[int] = []
+        self.met: list[tuple[int, float, ByAge]] = []
+        """What is met by what: number of the visit, selectivity, tuples by age."""
         self.visits: dict[Visit, tuple[int, float]] = {}
         """By what is joined with what, a number and the selectivity."""
         self._columns: list[tuple[list[float], ...]] = []
         for route in routes:
             if f := blocks.get(route.block.id):
-                met = _Met(f, blocks, windows)
+                met = _Met(f, blocks, windows, ages)
                 for path in route.paths:
                     self._add(f, path, met, sigma)
         self.steps = [_step(columns) for columns in self._columns]
@@ -107,12 +112,13 @@ class Journeys:
             same += [before.get(h, -1) for h in hop.probes]
             before = {h: len(hosts) + n for n, h in enumerate(hop.probes)}
             for h, ids in hop.probes.items():
-                there, near = met.of(ids)
+                by_age = met.of(ids)
                 hosts.append(h)
-                rows.append(there)
-                matching.append(near * factor)
+                rows.append(sum(there for there, _ in by_age.values()))
+                matching.append(sum(near for _, near in by_age.values()) * factor)
+                visits.append(len(self.met))
+                self.met.append((visit, factor, by_age))
             paths += [len(self.rows)] * len(hop.probes)
-            visits += [visit] * len(hop.probes)
             visited = tuple(sorted((*visited, hop.stream)))
         self.rows.append(f.rows)
 
@@ -148,24 +154,26 @@ def _whole(numbers: Sequence[float]) -> Ints:
 
 
 class _Met:
-    """What a fresh block meets in lists of blocks: how many tuples, and how many of them within the
-    windows.
-    """
+    """What a fresh block meets in lists of blocks."""
 
     def __init__(
-        self, f: Block, blocks: Mapping[int, Block], windows: Sequence[int | None]
+        self,
+        f: Block,
+        blocks: Mapping[int, Block],
+        windows: Sequence[int | None],
+        ages: Mapping[int, int],
     ) -> None:
-        self.fresh, self.blocks, self.windows = f, blocks, windows
+        self.fresh, self.blocks, self.windows, self.ages = f, blocks, windows, ages
         self.near: dict[int, float] = {}
-        self.lists: dict[tuple[int, ...], tuple[int, float]] = {}
+        self.lists: dict[tuple[int, ...], ByAge] = {}
 
-    def of(self, ids: tuple[int, ...]) -> tuple[int, float]:
+    def of(self, ids: tuple[int, ...]) -> ByAge:
         if ids not in self.lists:
-            known = [b for b in ids if b in self.blocks]
-            self.lists[ids] = (
-                sum(self.blocks[b].rows for b in known),
-                sum(self._near(b) for b in known),
-            )
+            found: ByAge = {}
+            for b in (b for b in ids if b in self.blocks):
+                rows, near = found.get(age := self.ages.get(b, 0), (0, 0.0))
+                found[age] = (rows + self.blocks[b].rows, near + self._near(b))
+            self.lists[ids] = found
         return self.lists[ids]
 
     def _near(self, id: int) -> float:
@@ -193,13 +201,12 @@ class Expected:
     share: Floats
     stages: Floats = field(init=False)
     results: Floats = field(init=False)
-    matches: Matches = field(init=False)
+    matches: AgedMatches = field(init=False)
 
     def __post_init__(self) -> None:
         steps, hosts = self.journeys.steps, len(self.share)
         self.stages, self.results = np.zeros((max(len(steps), 1), 4, hosts)), np.zeros(hosts)
-        visits = self.journeys.visits
-        met = np.zeros((2, len(visits)))
+        came = np.zeros(len(self.journeys.met))
         entering, found = np.array(self.journeys.rows, dtype=float), np.array([])
         for k, step in enumerate(steps):
             if k:
@@ -208,10 +215,20 @@ class Expected:
             found, pairs = n * step.matching, n * step.rows
             self.stages[k, 2] = _sums(step.host, n, hosts)
             self.stages[k, 3] = _sums(step.host, pairs, hosts)
-            met += [_sums(step.visit, each, len(visits)) for each in (pairs, found)]
+            came += _sums(step.visit, n, len(came))
         if steps:
             self.results = _sums(steps[-1].host, found, hosts)
-        self.matches = dict(zip(visits, zip(*met.tolist(), strict=True), strict=True))
+        self.matches = self._matches(came.tolist())
+
+    def _matches(self, came: Sequence[float]) -> AgedMatches:
+        """By step and age, when so many came to meet each list of blocks."""
+        found: AgedMatches = {}
+        visits = list(self.journeys.visits)
+        for n, (visit, factor, by_age) in zip(came, self.journeys.met, strict=True):
+            for age, (rows, near) in by_age.items():
+                pairs, matched = found.get(at := (visits[visit], age), (0.0, 0.0))
+                found[at] = (pairs + n * rows, matched + n * near * factor)
+        return found
 
     def _send(self, k: int, found: Floats) -> Floats:
         """What one hop found goes to all hosts of the next, but need not travel to the host where

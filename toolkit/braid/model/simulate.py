@@ -9,22 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import accumulate, chain, repeat
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from braid.core import step
 from braid.core.cluster import GU, REFERENCE_MIPS, Costs, Host, check_cluster
-from braid.core.codec import again, plain
-from braid.core.compaction import compact, watermarks_of
-from braid.core.cover import CoverError, CoverLedger
-from braid.core.events import BatchCommitted, HostDid, RunEnded, RunStarted
-from braid.core.facts import Facts, Matches, Usage
-from braid.core.history import discarded, matches, planned, usage
+from braid.core.codec import plain
+from braid.core.cover import CoverError
+from braid.core.events import BatchCommitted, Event, RunEnded, RunStarted
+from braid.core.facts import Usage
 from braid.core.placement import Placement
-from braid.core.plan import Block, Plan, after, joined
+from braid.core.plan import Block, Plan, after
+from braid.core.query import Query, longest
+from braid.core.report import HostCounts, Outcome, Size
+from braid.core.state import State
+from braid.core.step import Rules, Work
 from braid.model.expected import Expected, Journeys
 
+Floats = npt.NDArray[np.float64]
 _PASSES = 10
 """At most so many, to find the share of its work that each host gets done; they end when all busy
 ones are within 5 %.
@@ -48,11 +53,13 @@ def simulation(
     tuple_bytes: Sequence[int] = (),
     streams: Sequence[str] = (),
     windows: Sequence[float | None] = (),
-    seconds: float = 1.0,
+    seconds: float | Sequence[float] = 1.0,
     selectivity: float | Sequence[Sequence[float]] = 0.0,
     cluster: Sequence[Host] = (),
     costs: Costs = GU,
     patience: float = 0.0,
+    queries: Sequence[Query] = (),
+    key_shares: Sequence[Sequence[float]] = (),
 ) -> Iterator[Any]:
     """The events of a run, one after the other.
 
@@ -64,7 +71,7 @@ def simulation(
         For each micro-batch the number of new tuples of every stream. Empty batches follow while a
         migration runs.
     seed
-        Of the generator that draws the tuples' routing keys, uniform over ``placement.keys``.
+        Of the generator that draws the tuples' routing keys, of ``placement.keys``.
     tuple_bytes
         The size of a tuple of every stream in bytes; by default 1.
     streams
@@ -72,7 +79,8 @@ def simulation(
     windows
         W_i of every stream in seconds, None for full history; by default full history.
     seconds
-        Event time that each batch covers; the event times of its tuples are uniform in it.
+        Event time that each batch covers, one number or one for each batch (batches that follow
+        cover as much as the last); the event times of its tuples are uniform in it.
     selectivity
         Of every pair of streams: one number, or a square of numbers by stream.
     cluster
@@ -85,34 +93,39 @@ def simulation(
     patience
         Seconds of work that may wait at a host before it sheds: what a batch leaves undone is done
         in those that ask for less. Its results count for the batch whose tuples they are of.
+    queries
+        The queries that a shared join serves; windows are the longest of theirs then.
+    key_shares
+        By stream, the share of its tuples that has each routing key; by default equal shares, and
+        for a shared join all tuples have the rank of the longest window, as without selections.
 
-    Every plan is held against the cover rule (unless the placement says that it is not complete):
-    raises CoverError when one breaks it or when results stay owed. Raises ValueError when the
-    placement cannot serve that many streams. Events count as the engine does, but ``compared``
+    Every plan is held against the cover rule, exactly once or at most once as the placement
+    declares: raises CoverError when one breaks it or when results stay owed. Raises ValueError when
+    the placement cannot serve that many streams. Events count as the engine does, but ``compared``
     counts the pairs of tuples that meet; results and intermediate results are expected numbers,
     rounded.
     """
     counts = [tuple(batch) for batch in batches]
-    width = len(counts[0]) if counts else 2
+    width = len(counts[0]) if counts else len(queries[0].windows) if queries else 2
     names = tuple(streams) or tuple("rstuvwxyz"[:width])
-    sizes, spread = tuple(tuple_bytes) or (1,) * width, tuple(windows) or (None,) * width
-    if any(len(batch) != width for batch in counts) or {len(names), len(sizes), len(spread)} != {
-        width
-    }:
+    sizes, given = tuple(tuple_bytes) or (1,) * width, tuple(windows) or (None,) * width
+    spread = tuple(w / 1e6 for w in longest(queries)) if queries else given
+    entries = {len(names), len(sizes), len(spread), len(key_shares) or width}
+    if any(len(batch) != width for batch in counts) or entries != {width}:
         raise ValueError(
-            "each batch, streams, tuple_bytes and windows must have one entry per stream; the "
-            f"first batch has {width}"
+            "each batch, streams, tuple_bytes, windows, queries and key_shares must have one entry "
+            f"per stream; the first batch has {width}"
         )
     sigma = np.broadcast_to(np.asarray(selectivity, float), (width, width))
     check_cluster(cluster, placement.max_hosts)
     micros = tuple(None if w is None else round(w * 1e6) for w in spread)
     model = _Model(
-        placement,
-        names,
+        Rules(placement, names, micros),
+        State.first(width, placement.start(width), tuple(queries)),
         sizes,
         np.random.default_rng(seed),
-        micros,
-        seconds,
+        _ends(seconds, len(counts)),
+        _shares(placement.keys, key_shares, queries, width),
         sigma,
         tuple(cluster),
         costs,
@@ -133,182 +146,160 @@ def simulation(
     )
     for batch in counts:
         yield from model.run(batch)
-    while placement.owes(model.state):
+    while placement.owes(model.state.policy):
         yield from model.run((0,) * width)
-    if model.ledger is not None and model.ledger.owed:
-        raise CoverError(
-            f"{len(model.ledger.owed)} pairs of blocks are still owed after the last batch"
+    if owed := model.state.owed:
+        raise CoverError(f"{len(owed)} pairs of blocks are still owed after the last batch")
+    yield RunEnded(model.state.batch, "completed")
+
+
+def _ends(seconds: float | Sequence[float], batches: int) -> Iterator[int]:
+    """The event times (microseconds) at which batches begin, without end."""
+    each = [seconds] * batches if isinstance(seconds, (int, float)) else list(seconds)
+    if len(each) != batches or any(s <= 0 for s in each):
+        raise ValueError(
+            f"seconds is {seconds!r}; it must be a number above 0, or one for each of the "
+            f"{batches} batches"
         )
-    yield RunEnded(model.batch - 1, "completed")
+    last = each[-1] if each else seconds
+    return (round(t * 1e6) for t in accumulate(chain([0.0], each, repeat(last))))
+
+
+def _shares(
+    keys: int, given: Sequence[Sequence[float]], queries: Sequence[Query], streams: int
+) -> list[Floats]:
+    """By stream, the share of its tuples that has each routing key."""
+    if queries and not given:
+        ranks = (len({q.windows[s] for q in queries}) - 1 for s in range(streams))
+        return [np.eye(1, keys, rank)[0] for rank in ranks]
+    whole = [np.asarray(each, float) for each in given] or [np.full(keys, 1 / keys)] * streams
+    padded = [np.append(each, np.zeros(max(0, keys - len(each)))) for each in whole]
+    if any(len(each) != keys or abs(each.sum() - 1) > 1e-9 for each in padded):
+        raise ValueError(
+            f"key_shares must have, for each stream, at most {keys} shares that add up to 1"
+        )
+    return padded
 
 
 class _Model:
-    """The state of a simulated run. ``tuples`` maps a block to its number of tuples by key,
-    ``rows`` to the sum.
+    """A simulated run. ``tuples`` maps a live block to its number of tuples by routing key, ``rows``
+    to the sum.
     """
 
     def __init__(
         self,
-        placement: Placement,
-        names: tuple[str, ...],
+        rules: Rules,
+        state: State,
         sizes: tuple[int, ...],
         draw: np.random.Generator,
-        windows: tuple[int | None, ...],
-        seconds: float,
+        ends: Iterator[int],
+        shares: list[Floats],
         sigma: np.ndarray,
         cluster: tuple[Host, ...],
         costs: Costs,
         patience: float,
     ) -> None:
-        self.placement, self.names, self.sizes, self.draw = placement, names, sizes, draw
-        self.windows, self.seconds, self.sigma, self.cluster, self.costs = (
-            windows,
-            seconds,
-            sigma,
-            cluster,
-            costs,
-        )
-        self.patience, self.backlog = patience, np.zeros(len(cluster))
+        self.rules, self.state, self.sizes, self.draw = rules, state, sizes, draw
+        self.ends, self.shares, self.sigma = ends, shares, sigma
+        self.cluster, self.costs, self.patience = cluster, costs, patience
+        self.begun, self.backlog = next(ends), np.zeros(len(cluster))
         self.slowness = np.array([REFERENCE_MIPS / host.mips for host in cluster])
-        self.state = placement.start(len(names))
-        self.ledger = (
-            CoverLedger(len(names), placement.keying)
-            if placement.coverage == "exactly once"
-            else None
-        )
-        self.batch = self.next_id = 0
-        self.blocks: dict[int, Block] = {}
         self.tuples: dict[int, np.ndarray] = {}
         self.rows: dict[int, int] = {}
-        self.pinned: frozenset[int] = frozenset()
-        self.received = self.last = (0,) * len(names)
-        self.latest: list[int | None] = [None] * len(names)
-        self.usage: tuple[Usage, ...] = ()
-        self.matches: Matches = {}
         self.results = 0.0
 
-    def run(self, counts: Sequence[int]) -> list[Any]:
+    def run(self, counts: Sequence[int]) -> list[Event]:
         """One batch: its events."""
-        before = self.blocks
-        kept, own = self._plan()
-        plan = joined(kept, own)
-        self._derive(plan)
-        fresh = self._fresh(plan, counts)
-        rows = self.rows
-        live = [*after(before.values(), plan), *fresh]
-        self.blocks = {b.id: self._sized(b) for b in live if rows[b.id]}
-        self.tuples = {id: self.tuples[id] for id in self.blocks}
-        self.rows = {id: rows[id] for id in self.blocks}
-        if self.ledger is not None:
-            self.ledger.owed = {
-                (a, b) for a, b in self.ledger.owed if a in self.blocks and b in self.blocks
-            }
-        self.next_id = max([self.next_id - 1, *rows]) + 1
-        self.state, self.pinned, self.last = plan.state, plan.pinned, tuple(counts)
-        self.received = tuple(a + b for a, b in zip(self.received, counts, strict=True))
-        self.latest = [
-            self._span()[1] if n else t for n, t in zip(counts, self.latest, strict=True)
-        ]
-        committed = self._committed(
-            before, plan, rows, discarded(after(before.values(), kept), own, self.blocks)
-        )
-        self.usage = usage(committed)
-        self.batch += 1
-        return [planned(committed.batch, plan), *plan.events, committed]
+        ends = next(self.ends)
+        span, self.begun, self.seconds = (self.begun, ends - 1), ends, (ends - self.begun) / 1e6
+        work = step.plan(self.rules, self.state)
+        outcome = Outcome(key_counts=self._store(work.whole, counts, span))
+        self._measure(work, outcome, span)
+        seconds = self._work(work, outcome)
+        self.state, (*happened, committed) = step.commit(self.rules, self.state, work, outcome)
+        self.tuples = {id: self.tuples[id] for id in self.state.blocks}
+        self.rows = {id: self.rows[id] for id in self.state.blocks}
+        assert isinstance(committed, BatchCommitted)
+        return [*happened, replace(committed, seconds=seconds)]
 
-    def _sized(self, b: Block) -> Block:
-        rows, size = self.rows[b.id], self.rows[b.id] * self.sizes[b.stream]
-        return b if (b.rows, b.bytes) == (rows, size) else replace(b, rows=rows, bytes=size)
+    def _store(
+        self, plan: Plan, counts: Sequence[int], span: tuple[int, int]
+    ) -> tuple[dict[int, int], ...]:
+        """Make the derived and the fresh blocks; by stream, the new tuples of each routing key,
+        which a run that serves many queries counts.
+        """
+        for d in plan.derivations:
+            self._hold(d.block, np.sum([self.tuples[source] for source in d.sources], axis=0))
+        drawn = [self.draw.multinomial(n, p) for n, p in zip(counts, self.shares, strict=True)]
+        for b in (r.block for r in plan.routes if r.fresh):
+            self._hold(b, drawn[b.stream])
+        if not self.state.queries:
+            return ()
+        return tuple({k: n for k, n in enumerate(each.tolist()) if n} for each in drawn)
 
     def _hold(self, b: Block, tuples: np.ndarray) -> None:
-        self.tuples[b.id], self.rows[b.id] = tuples, int(tuples.sum())
+        """Of these tuples, a block holds those with its routing keys."""
+        mine = np.zeros_like(tuples)
+        mine[slice(*b.keys)] = tuples[slice(*b.keys)]
+        self.tuples[b.id], self.rows[b.id] = mine, int(mine.sum())
 
-    def _span(self) -> tuple[int, int]:
-        """Event time of the batch, in microseconds."""
-        return round(self.batch * self.seconds * 1e6), round(
-            (self.batch + 1) * self.seconds * 1e6
-        ) - 1
+    def _measure(self, work: Work, outcome: Outcome, span: tuple[int, int]) -> None:
+        """Note the sizes of the blocks that were made."""
+        new = [replace(r.block, span=span) for r in work.plan.routes if r.fresh]
+        for b in (*new, *(d.block for d in work.whole.derivations)):
+            if rows := self.rows[b.id]:
+                assert b.span is not None
+                outcome.sizes[b.id] = Size(rows, rows * self.sizes[b.stream], b.span)
 
-    def _plan(self) -> tuple[Plan, Plan]:
-        """The compaction that is due, and the placement's plan."""
-        blocks = tuple(self.blocks.values())
-        kept = compact(
-            blocks, self.next_id, self.pinned, self.windows, watermarks_of(self.latest, 0)
+    def _work(self, work: Work, outcome: Outcome) -> dict[str, float]:
+        """Note what the hosts do; the seconds that the batch takes."""
+        fresh = [r.block for r in work.plan.routes if r.fresh]
+        there = {b.id: b for b in (*after(work.facts.blocks, work.plan), *fresh)}
+        known = (
+            *self.state.blocks.values(),
+            *(r.block for r in work.plan.routes),
+            *there.values(),
         )
-        size = tuple(n * size for n, size in zip(self.received, self.sizes, strict=True))
-        facts = Facts(
-            self.batch,
-            self.names,
-            after(blocks, kept),
-            self.next_id + len(kept.derivations),
-            self.received,
-            size,
-            self.last,
-            self.windows,
-            tuple(self.latest),
-            self.usage,
-            self.matches,
+        hosts = max([self.rules.placement.hosts, *(1 + max(b.hosts, default=0) for b in known)])
+        received = self._came(((r.block, r.hosts()) for r in work.plan.routes if r.fresh), hosts)
+        copies = (
+            (d.block, [to for to, source in d.reads.items() if to != source])
+            for d in work.whole.derivations
         )
-        plan = self.placement.plan(facts, again(self.state, self.placement.State))
-        if self.ledger is not None:
-            self.ledger.check(blocks, joined(kept, plan))
-        return kept, plan
+        moved = self._came(copies, hosts)
+        live = {id: step.sized(b, outcome.sizes) for id, b in there.items() if self.rows[id]}
+        expected = self._expected(work, live, received[0])
+        busy = self._busy(received[0], expected) if self.cluster else np.zeros((1, hosts))
+        outcome.matches = expected.matches
+        self._count(outcome, received, moved, expected, busy.sum(axis=0))
+        return {"modelled": float(busy.max(axis=1).sum())} if self.cluster else {}
 
-    def _derive(self, plan: Plan) -> None:
-        for d in plan.derivations:
-            lo, hi = d.block.keys
-            tuples = np.sum([self.tuples[source] for source in d.sources], axis=0)
-            tuples[:lo] = tuples[hi:] = 0
-            self._hold(d.block, tuples)
+    def _came(self, places: Iterable[tuple[Block, Collection[int]]], hosts: int) -> np.ndarray:
+        """Tuples and bytes that hosts get of some blocks."""
+        places = list(places)
+        at = np.fromiter(chain.from_iterable(there for _, there in places), np.int64)
+        rows = [self.rows[b.id] for b, _ in places]
+        size = [n * self.sizes[b.stream] for n, (b, _) in zip(rows, places, strict=True)]
+        times = [len(there) for _, there in places]
+        sums = [np.bincount(at, np.repeat(each, times), hosts) for each in (rows, size)]
+        return np.array(sums).astype(np.int64)
 
-    def _fresh(self, plan: Plan, counts: Sequence[int]) -> list[Block]:
-        keys = self.placement.keys
-        drawn = [self.draw.multinomial(n, np.full(keys, 1 / keys)) for n in counts]
-        fresh = [replace(route.block, span=self._span()) for route in plan.routes if route.fresh]
-        for b in fresh:
-            tuples = np.zeros(keys, dtype=np.int64)
-            tuples[slice(*b.keys)] = drawn[b.stream][slice(*b.keys)]
-            self._hold(b, tuples)
-        return fresh
-
-    def _committed(
-        self, before: dict[int, Block], plan: Plan, rows: dict[int, int], given_up: dict[int, int]
-    ) -> BatchCommitted:
-        now, streams = self.blocks, range(len(self.names))
-        copies = [
-            (d.block, [dst for dst, src in d.reads.items() if dst != src]) for d in plan.derivations
-        ]
-        known = (*before.values(), *now.values(), *(r.block for r in plan.routes))
-        hosts = max([self.placement.hosts, *(1 + max(b.hosts, default=0) for b in known)])
-
-        def by_host(places: Iterable[tuple[Block, Collection[int]]]) -> np.ndarray:
-            """Tuples and bytes that hosts get of some blocks."""
-            places = list(places)
-            at = np.fromiter(chain.from_iterable(there for _, there in places), np.int64)
-            each = np.array(
-                [(rows[b.id], rows[b.id] * self.sizes[b.stream]) for b, _ in places], np.int64
-            ).reshape(-1, 2)
-            times = [len(there) for _, there in places]
-            return np.array([np.bincount(at, np.repeat(n, times), hosts) for n in each.T]).astype(
-                np.int64
-            )
-
-        received = by_host((r.block, r.hosts()) for r in plan.routes if r.fresh)
-        moved = by_host(copies)
-        stored = by_host((b, b.hosts) for b in now.values())
-        expected = self._expected(plan, received[0])
+    def _count(
+        self,
+        outcome: Outcome,
+        received: np.ndarray,
+        moved: np.ndarray,
+        expected: Expected,
+        busy: np.ndarray,
+    ) -> None:
+        """The counts of every host; results and intermediate results are rounded."""
         arrived, sent, probed, compared = np.rint(np.sum(expected.stages, axis=0)).astype(np.int64)
-        results = np.diff(np.floor(self.results + np.cumsum([0.0, *expected.results]))).astype(
-            np.int64
-        )
+        ends = np.floor(self.results + np.cumsum([0.0, *expected.results]))
         self.results = (self.results + float(expected.results.sum())) % 1
         width = sum(self.sizes) / len(self.sizes)
-        busy = self._busy(received[0], expected) if self.cluster else np.zeros((1, hosts))
-        counts = {
+        columns = {
             "received": received[0],
             "received_bytes": received[1],
-            "stored": stored[0],
-            "stored_bytes": stored[1],
             "moved": moved[0],
             "moved_bytes": moved[1],
             "compared": compared,
@@ -316,36 +307,21 @@ class _Model:
             "sent": sent,
             "arrived": arrived,
             "arrived_bytes": np.rint(arrived * width).astype(np.int64),
-            "results": results,
-            "seconds": busy.sum(axis=0),
+            "results": np.diff(ends).astype(np.int64),
+            "seconds": busy,
         }
-        columns = {name: each.tolist() for name, each in counts.items()}
-        return BatchCommitted(
-            batch=self.batch,
-            received=self.last,
-            total=self.received,
-            live=tuple(sum(b.rows for b in now.values() if b.stream == s) for s in streams),
-            results=int(results.sum()),
-            seconds={"modelled": float(busy.max(axis=1).sum())} if self.cluster else {},
-            blocks=tuple(b for b in now.values() if before.get(b.id) != b),
-            dropped=tuple(sorted(before.keys() - now.keys())),
-            hosts=tuple(
-                HostDid(
-                    discarded=given_up.get(h, 0),
-                    **{name: each[h] for name, each in columns.items()},
-                )
-                for h in range(hosts)
-            ),
-        )
+        did = zip(*(each.tolist() for each in columns.values()), strict=True)
+        outcome.hosts = {
+            h: HostCounts(**dict(zip(columns, n, strict=True))) for h, n in enumerate(did)
+        }
 
-    def _expected(self, plan: Plan, received: np.ndarray) -> Expected:
-        """What the paths do, once every host does as much of it as it can; also the matches, for
-        the next plan's facts.
+    def _expected(self, work: Work, live: dict[int, Block], received: np.ndarray) -> Expected:
+        """What the paths do, once every host does as much of it as it can.
 
         What one host leaves undone lightens those after it, hence several passes.
         """
         share = np.ones(len(received))
-        journeys = Journeys(plan.routes, self.blocks, self.sigma, self.windows)
+        journeys = Journeys(work.plan.routes, live, self.sigma, self.rules.windows, work.ages)
         for _ in range(_PASSES):
             expected = Expected(journeys, share)
             if not self.cluster:
@@ -357,7 +333,6 @@ class _Model:
             share = np.clip(share / np.sqrt(np.maximum(asked, 1e-6)), 0.0, 1.0)
         if self.cluster:
             self.backlog = np.clip(self.backlog + busy - self.seconds, 0.0, self.patience)
-        self.matches = matches(self.matches, expected.matches)
         return expected
 
     def _busy(self, received: np.ndarray, expected: Expected) -> np.ndarray:

@@ -19,18 +19,17 @@ from pyspark.sql import types as T
 from sqlglot import exp
 
 from braid.condition.predicate import Predicate
+from braid.core import report
 from braid.core.compaction import watermarks_of
+from braid.core.state import Address, Place
 from braid.engine.engine import Engine
 from braid.engine.files import BlockFiles, replica
-from braid.engine.store import Slot
 from braid.engine.wire import chosen_rows
 from braid.local.bitmaps import QueryBitmaps
 from braid.local.rows import Rows
 from braid.sharing.changes import Queries, bits, remarked, selections
 from braid.sharing.marks import marks
 
-Replica = tuple[int, int]
-"""(block, host)."""
 _WHERE = (
     T.StructType()
     .add("partition", T.IntegerType())
@@ -52,7 +51,7 @@ class Remarking:
     folder: str
     number: int
     predicate: Predicate
-    slots: Mapping[Replica, Slot]
+    places: Mapping[Place, Address]
     streams: Mapping[int, int]
     kept: int
     bitmaps: QueryBitmaps
@@ -60,8 +59,8 @@ class Remarking:
 
     def rows(self, block: int, host: int) -> Rows:
         """The rows of a block as a host stored them."""
-        slot = self.slots[block, host]
-        return replica(str(Path(self.folder) / slot.file), slot.index, slot.keys)
+        address = self.places[block, host]
+        return replica(str(Path(self.folder) / address.file), address.part, address.keys)
 
 
 def work(engine: Engine, queries: Queries) -> Remarking:
@@ -71,7 +70,7 @@ def work(engine: Engine, queries: Queries) -> Remarking:
         str(engine.store.blocks),
         state.batch + 1,
         engine.spec.predicate,
-        state.slots,
+        state.places,
         streams,
         bits(q for q in state.queries if q in queries),
         QueryBitmaps.of(queries),
@@ -81,17 +80,17 @@ def work(engine: Engine, queries: Queries) -> Remarking:
 
 def remark(
     spark: SparkSession, job: Remarking, schemas: list[T.StructType], new: Queries, partitions: int
-) -> list[list[Any]]:
+) -> list[report.Replica]:
     """Write every replica anew, with marks for ``new`` queries, and tell the replicas as hosts do
     (see ``Engine.amend``).
     """
-    if not job.slots:
+    if not job.places:
         return []
     parts = []
     for stream, schema in enumerate(schemas):
         mine = [
             (host % partitions, block, host)
-            for block, host in job.slots
+            for block, host in job.places
             if job.streams[block] == stream
         ]
         where = spark.createDataFrame(mine, _WHERE).repartitionById(partitions, "partition")
@@ -106,10 +105,14 @@ def remark(
         )
         parts.append(read.select("__block", "__host", marks(wanted).alias("fresh")))
     whole = reduce(DataFrame.union, parts).mapInArrow(writer(job), _REPORT)
-    return [
-        [r.block, r.host, r.file, r.place, None, 0, r.rows, r.bytes, r.first, r.last]
-        for r in whole.collect()
-    ]
+    return [reported(row.asDict()) for row in whole.collect()]
+
+
+def reported(row: Mapping[str, Any]) -> report.Replica:
+    """A replica as it was written, from its row of ``_REPORT``."""
+    size = report.Size(row["rows"], row["bytes"], (row["first"], row["last"]))
+    address = Address(row["file"], row["place"])
+    return report.Replica(row["block"], row["host"], address, size)
 
 
 def reader(
@@ -139,7 +142,7 @@ def writer(job: Remarking) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fresh: dict[Replica, list[np.ndarray]] = {}
+        fresh: dict[Place, list[np.ndarray]] = {}
         for batch in batches:
             block, host = (batch.column(n).to_numpy() for n in ("__block", "__host"))
             ends: Sequence[int] | np.ndarray = (
@@ -160,7 +163,7 @@ def writer(job: Remarking) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
     return run
 
 
-def _replicas(batches: Iterable[pa.RecordBatch]) -> Iterator[Replica]:
+def _replicas(batches: Iterable[pa.RecordBatch]) -> Iterator[Place]:
     for batch in batches:
         yield from zip(
             batch.column("__block").to_pylist(), batch.column("__host").to_pylist(), strict=True
@@ -178,5 +181,5 @@ def _written(
     )
     if batch is None:
         return None
-    slot, (first, last) = files.write(stream, batch), Rows(batch).span()
-    return slot.file, block, host, slot.index, batch.num_rows, batch.nbytes, first, last
+    address, (first, last) = files.write(stream, batch), Rows(batch).span()
+    return address.file, block, host, address.part, batch.num_rows, batch.nbytes, first, last

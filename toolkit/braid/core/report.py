@@ -1,0 +1,142 @@
+"""What hosts report of a batch: named, as it travels and as the driver merges it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from braid.core.facts import AgedMatches, Visit
+from braid.core.state import Address, Place
+
+
+class HostCounts(msgspec.Struct, omit_defaults=True):
+    """What one host did in a batch; HostDid says what each number counts. ``seconds`` go to the
+    host at which a path enters the task.
+    """
+
+    received: int = 0
+    received_bytes: int = 0
+    moved: int = 0
+    moved_bytes: int = 0
+    compared: int = 0
+    probed: int = 0
+    sent: int = 0
+    arrived: int = 0
+    arrived_bytes: int = 0
+    results: int = 0
+    seconds: float = 0.0
+
+    def add(self, other: HostCounts) -> None:
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Size(NamedTuple):
+    """What a block holds, once it is made: of one replica. ``span`` is (earliest, latest) event
+    time in microseconds; ``late`` tuples are behind the watermark.
+    """
+
+    rows: int
+    bytes: int
+    span: tuple[int, int]
+    late: int = 0
+
+
+class Replica(msgspec.Struct, frozen=True):
+    """A replica that a host made in a batch."""
+
+    block: int
+    host: int
+    address: Address
+    size: Size
+
+
+class Matched(NamedTuple):
+    """The pairs of one step and one age of the met block that were considered, and that matched."""
+
+    visited: tuple[int, ...]
+    stream: int
+    age: int
+    pairs: float
+    found: float
+
+
+class KeyCount(NamedTuple):
+    """Fresh tuples of a stream that have a routing key."""
+
+    stream: int
+    key: int
+    tuples: int
+
+
+class Report(msgspec.Struct):
+    """What one task reports of its hosts: their counts, the replicas that they made, result files,
+    matches, and fresh tuples by routing key.
+    """
+
+    hosts: dict[int, HostCounts]
+    replicas: list[Replica] = []
+    results: list[str] = []
+    matches: list[Matched] = []
+    key_counts: list[KeyCount] = []
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(self)
+
+
+def decode(body: bytes) -> Report:
+    """The report that a task encoded."""
+    return msgspec.json.decode(body, type=Report)
+
+
+@dataclass
+class Outcome:
+    """What all hosts report of a batch, merged: sizes of the blocks that were made, where their
+    replicas lie, counts by host, result files, matches, and fresh tuples by stream and routing key.
+    """
+
+    sizes: dict[int, Size] = field(default_factory=dict)
+    places: dict[Place, Address] = field(default_factory=dict)
+    hosts: dict[int, HostCounts] = field(default_factory=dict)
+    results: list[str] = field(default_factory=list)
+    matches: AgedMatches = field(default_factory=dict)
+    key_counts: tuple[Mapping[int, int], ...] = ()
+
+
+def merged(reports: Iterable[Report], streams: int) -> Outcome:
+    """The reports of all tasks as one. Raises RuntimeError when replicas of a block differ."""
+    outcome, keys = Outcome(), tuple[dict[int, int], ...]({} for _ in range(streams))
+    for report in reports:
+        outcome.results += report.results
+        _replicas(outcome, report.replicas)
+        for host, counts in report.hosts.items():
+            outcome.hosts.setdefault(host, HostCounts()).add(counts)
+        for m in report.matches:
+            at: tuple[Visit, int] = ((m.visited, m.stream), m.age)
+            pairs, found = outcome.matches.get(at, (0, 0))
+            outcome.matches[at] = (pairs + m.pairs, found + m.found)
+        for stream, key, tuples in report.key_counts:
+            keys[stream][key] = keys[stream].get(key, 0) + tuples
+    outcome.key_counts = keys
+    return outcome
+
+
+def made(replicas: Iterable[Replica]) -> Outcome:
+    """The outcome of making replicas alone. Raises RuntimeError when those of a block differ."""
+    outcome = Outcome()
+    _replicas(outcome, replicas)
+    return outcome
+
+
+def _replicas(outcome: Outcome, replicas: Iterable[Replica]) -> None:
+    for r in replicas:
+        known = outcome.sizes.setdefault(r.block, r.size)
+        if known.rows != r.size.rows:
+            raise RuntimeError(
+                f"replicas of block {r.block} differ: host {r.host} has {r.size.rows} rows, "
+                f"another {known.rows}"
+            )
+        outcome.places[r.block, r.host] = r.address

@@ -1,0 +1,142 @@
+"""What a batch leaves to the next: everything that facts are made of, and where replicas lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import msgspec
+
+from braid.core.codec import typed
+from braid.core.facts import AgedMatches, Usage
+from braid.core.plan import Block, Keys
+from braid.core.query import Query
+
+VERSION = 2
+"""Of the stored form. There is no reader of other versions."""
+
+Place = tuple[int, int]
+"""(block, host)."""
+
+
+class Address(NamedTuple):
+    """Where a host finds its replica of a block: a record batch of a block file, and the routing
+    keys that count there (None: all).
+    """
+
+    file: str
+    part: int
+    keys: Keys | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state after batch number ``batch``; by stream where there is a number for each."""
+
+    batch: int = -1
+    epoch: int = -1
+    """The number of the source's last micro-batch; a batch that only settles what is owed has
+    none."""
+    blocks: Mapping[int, Block] = field(default_factory=dict)
+    places: Mapping[Place, Address] = field(default_factory=dict)
+    next_id: int = 0
+    policy: Any = None
+    """The placement's own state."""
+    received: tuple[int, ...] = ()
+    """Tuples since the start."""
+    received_bytes: tuple[int, ...] = ()
+    last_received: tuple[int, ...] = ()
+    """Tuples of the last batch."""
+    latest: tuple[int | None, ...] = ()
+    """The greatest event time seen, in microseconds; None: nothing yet."""
+    pinned: frozenset[int] = frozenset()
+    owed: frozenset[tuple[int, int]] = frozenset()
+    """The cover ledger's account, kept when plans are checked."""
+    usage: tuple[Usage, ...] = ()
+    matches: AgedMatches = field(default_factory=dict)
+    queries: tuple[Query, ...] = ()
+    key_counts: tuple[Mapping[int, float], ...] = ()
+
+    @classmethod
+    def first(cls, streams: int, policy: Any, queries: tuple[Query, ...] = ()) -> State:
+        """The state before the first batch."""
+        none = (0,) * streams
+        return cls(
+            policy=policy,
+            received=none,
+            received_bytes=none,
+            last_received=none,
+            latest=(None,) * streams,
+            queries=queries,
+        )
+
+
+class _Replica(NamedTuple):
+    """A replica, its file by number."""
+
+    block: int
+    host: int
+    file: int
+    part: int
+    keys: Keys | None
+
+
+class _Matched(NamedTuple):
+    visited: tuple[int, ...]
+    stream: int
+    age: int
+    pairs: float
+    found: float
+
+
+class _Stored(msgspec.Struct):
+    """A state as it is stored: what JSON has no keys for is listed."""
+
+    v: int
+    state: State
+    blocks: list[Block]
+    files: list[str]
+    replicas: list[_Replica]
+    matches: list[_Matched]
+
+
+def encode(state: State) -> bytes:
+    """A state as JSON."""
+    files = sorted({a.file for a in state.places.values()})
+    number = {name: i for i, name in enumerate(files)}
+    stored = _Stored(
+        VERSION,
+        replace(state, blocks={}, places={}, matches={}),
+        [*state.blocks.values()],
+        files,
+        [_Replica(*at, number[a.file], a.part, a.keys) for at, a in state.places.items()],
+        [_Matched(*visit, age, *n) for (visit, age), n in state.matches.items()],
+    )
+    return msgspec.json.encode(stored)
+
+
+def decode(body: bytes, policy: type = object) -> State:
+    """The state that was encoded; ``policy`` is the type of the placement's own state, which is
+    left as it is stored without it. Raises ValueError for another version or type.
+    """
+    check_version(msgspec.json.decode(body).get("v"), "a state")
+    stored = msgspec.json.decode(body, type=_Stored)
+    return replace(
+        stored.state,
+        policy=typed(stored.state.policy, policy, "the stored state of the placement"),
+        blocks={b.id: b for b in stored.blocks},
+        places={
+            (r.block, r.host): Address(stored.files[r.file], r.part, r.keys)
+            for r in stored.replicas
+        },
+        matches={((m.visited, m.stream), m.age): (m.pairs, m.found) for m in stored.matches},
+    )
+
+
+def check_version(version: Any, what: str) -> None:
+    """Raise ValueError, with one sentence, unless stored data are of this version."""
+    if version != VERSION:
+        raise ValueError(
+            f"{what} is of version {version!r}; this version of Braid reads version {VERSION}"
+        )

@@ -1,0 +1,274 @@
+"""The step of a batch, without its tuples: from a state to the work, and from what the hosts report
+of it to the next state and the events.
+
+The engine, the simulation and the tests' models all take this step; they differ in who does the
+work in between. Pure: the same arguments, the same plan, state and events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import msgspec
+
+from braid.core import codec, history
+from braid.core.compaction import compact, watermarks_of
+from braid.core.cover import CoverLedger, LeftOut, check_tiles
+from braid.core.events import BatchCommitted, BatchPlanned, Event, HostDid
+from braid.core.facts import Facts, age
+from braid.core.placement import Placement
+from braid.core.plan import Block, Plan, after, joined
+from braid.core.report import HostCounts, Outcome, Size
+from braid.core.state import Address, Place, State
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What stays the same from batch to batch: the policy, the streams' names, by stream the
+    windows (microseconds; None: full history), how late tuples may be (microseconds), and whether
+    plans are held against the cover rule.
+    """
+
+    placement: Placement
+    streams: tuple[str, ...]
+    windows: tuple[int | None, ...]
+    lateness: int = 0
+    check: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be done in a batch: compaction, then the placement's plan. ``ages`` are those of
+    the blocks that may be met; ``owed`` and ``left_out`` are the ledger's account.
+    """
+
+    facts: Facts
+    compaction: Plan
+    plan: Plan
+    ages: Mapping[int, int]
+    owed: frozenset[Place] = frozenset()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def whole(self) -> Plan:
+        """Compaction and the placement's plan as one."""
+        return joined(self.compaction, self.plan)
+
+
+class Step(NamedTuple):
+    """What a batch leaves: the next state and the events, the last of which is the commit."""
+
+    state: State
+    events: tuple[Event, ...]
+
+
+def plan(rules: Rules, state: State) -> Work:
+    """The work of the next batch. Raises CoverError when the plan breaks the cover rule."""
+    placement, batch = rules.placement, state.batch + 1
+    blocks = tuple(state.blocks.values())
+    watermarks = watermarks_of(state.latest, rules.lateness)
+    policy = codec.again(state.policy, placement.State)  # a restart plans the same
+    kept = compact(
+        blocks, state.next_id, state.pinned, rules.windows, watermarks, placement.slices(policy)
+    )
+    facts = Facts(
+        batch=batch,
+        streams=rules.streams,
+        blocks=after(blocks, kept),
+        next_id=state.next_id + len(kept.derivations),
+        received=state.received,
+        received_bytes=state.received_bytes,
+        last_received=state.last_received,
+        windows=rules.windows,
+        latest=state.latest,
+        usage=state.usage,
+        matches=history.by_step(state.matches),
+        watermarks=watermarks,
+        queries=state.queries,
+        key_counts=state.key_counts,
+        matches_by_age=state.matches,
+    )
+    own = placement.plan(facts, policy)
+    live = after(facts.blocks, own)
+    ages = {b.id: age(b, batch, rules.windows[b.stream], state.latest) for b in live}
+    work = Work(facts, kept, own, ages)
+    return _checked(rules, state, work) if rules.check else work
+
+
+def _checked(rules: Rules, state: State, work: Work) -> Work:
+    placement, streams = rules.placement, len(rules.streams)
+    check_tiles(work.plan, streams, placement.keys)
+    ledger = CoverLedger(streams, placement.keying, set(state.owed), placement.coverage)
+    ledger.check(state.blocks.values(), work.whole)
+    return replace(work, owed=frozenset(ledger.owed), left_out=ledger.left_out)
+
+
+def commit(
+    rules: Rules,
+    state: State,
+    work: Work,
+    outcome: Outcome,
+    epoch: int | None = None,
+    seen: Sequence[int | None] = (),
+) -> Step:
+    """What the batch leaves when its work has come out so. ``seen`` has, by stream, the latest
+    event time of all tuples that came, where more came than were stored.
+
+    Raises RuntimeError when a host that is to have a replica has none.
+    """
+    fresh = {r.block.id for r in work.plan.routes if r.fresh}
+    blocks = _blocks(state, work, outcome, fresh)
+    new = [b for id, b in blocks.items() if id in fresh]
+    last, size = _by_stream(rules, new, "rows"), _by_stream(rules, new, "bytes")
+    derived = (d.block.id for d in work.whole.derivations)
+    following = replace(
+        state,
+        batch=work.facts.batch,
+        epoch=state.epoch if epoch is None else epoch,
+        blocks=blocks,
+        places=placed(blocks.values(), state.places, outcome.places),
+        next_id=1 + max([state.next_id - 1, *blocks, *derived, *fresh]),
+        policy=work.plan.state,
+        received=_added(state.received, last),
+        received_bytes=_added(state.received_bytes, size),
+        last_received=last,
+        latest=_latest(state.latest, seen, new),
+        pinned=frozenset(work.plan.pinned),
+        owed=frozenset(pair for pair in work.owed if blocks.keys() >= {*pair}),
+        matches=history.matches(state.matches, outcome.matches),
+        key_counts=history.key_counts(state.key_counts, outcome.key_counts),
+    )
+    rows = {id: size.rows for id, size in outcome.sizes.items()} | {
+        b.id: b.rows for b in work.facts.blocks
+    }
+    committed = committed_event(rules, state, following, work, outcome)
+    committed = replace(
+        committed,
+        late=sum(outcome.sizes[b.id].late for b in new),
+        missed=sum(left.tuples(rows) for left in work.left_out),
+    )
+    planned = BatchPlanned(
+        following.batch, work.whole.routes, work.whole.derivations, work.whole.drops
+    )
+    return Step(
+        replace(following, usage=history.usage(committed)),
+        (planned, *work.plan.events, committed),
+    )
+
+
+def amended(rules: Rules, state: State, following: State, outcome: Outcome) -> Step:
+    """A batch of no tuples that leaves another state: other queries, say, and blocks made anew."""
+    nothing = Work(Facts(following.batch, (), (), 0, (), (), ()), Plan(), Plan(), {})
+    committed = committed_event(rules, state, following, nothing, outcome)
+    return Step(following, (committed,))
+
+
+def _blocks(state: State, work: Work, outcome: Outcome, fresh: set[int]) -> dict[int, Block]:
+    """The live blocks with the sizes that were reported; those that turned out empty are gone."""
+    live = {b.id: b for b in after(work.facts.blocks, work.plan)}
+    live |= {r.block.id: r.block for r in work.plan.routes if r.fresh}
+    made = {d.block.id for d in work.whole.derivations} | fresh
+    found = {id: sized(b, outcome.sizes) if id in made else b for id, b in live.items()}
+    return {
+        id: b
+        for id, b in found.items()
+        if id not in made or (b.rows and (id in outcome.sizes or id in state.blocks))
+    }
+
+
+def sized(b: Block, sizes: Mapping[int, Size]) -> Block:
+    """A block with what it turned out to hold, where that was reported."""
+    if (size := sizes.get(b.id)) is None:
+        return b
+    return replace(b, rows=size.rows, bytes=size.bytes, span=size.span)
+
+
+def placed(
+    blocks: Iterable[Block], old: Mapping[Place, Address], new: Mapping[Place, Address]
+) -> dict[Place, Address]:
+    """Where the replicas of blocks lie; nothing where nobody has stored any (in a simulation).
+
+    Raises RuntimeError when a host that is to have a replica has none.
+    """
+    if not old and not new:
+        return {}
+    found = {}
+    for b in blocks:
+        for h in b.hosts:
+            address = new.get((b.id, h)) or old.get((b.id, h))
+            if address is None:
+                raise RuntimeError(
+                    f"block {b.id} of stream {b.stream} was to be stored on host {h}, which has no "
+                    "replica"
+                )
+            found[b.id, h] = address
+    return found
+
+
+def _by_stream(rules: Rules, blocks: Iterable[Block], what: str) -> tuple[int, ...]:
+    sums = [0] * len(rules.streams)
+    for b in blocks:
+        sums[b.stream] += getattr(b, what)
+    return tuple(sums)
+
+
+def _added(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _latest(
+    old: Sequence[int | None], seen: Sequence[int | None], new: Iterable[Block]
+) -> tuple[int | None, ...]:
+    times = [[t for t in both if t is not None] for both in zip(old, seen or old, strict=True)]
+    for b in new:
+        if b.span is not None:
+            times[b.stream].append(b.span[1])
+    return tuple(max(known, default=None) for known in times)
+
+
+def committed_event(
+    rules: Rules, old: State, new: State, work: Work, outcome: Outcome
+) -> BatchCommitted:
+    """What a batch did, but for its seconds."""
+    before, now = old.blocks, new.blocks
+    return BatchCommitted(
+        batch=new.batch,
+        received=new.last_received,
+        total=new.received,
+        live=_by_stream(rules, now.values(), "rows"),
+        results=sum(counts.results for counts in outcome.hosts.values()),
+        seconds={},
+        blocks=tuple(b for b in now.values() if before.get(b.id) != b),
+        dropped=tuple(sorted(before.keys() - now.keys())),
+        hosts=_hosts(rules, before, now, work, outcome),
+    )
+
+
+def _hosts(
+    rules: Rules,
+    before: Mapping[int, Block],
+    now: Mapping[int, Block],
+    work: Work,
+    outcome: Outcome,
+) -> tuple[HostDid, ...]:
+    """What each host did and holds; hosts that have left are there as long as they had a block."""
+    touched = [1 + max(b.hosts, default=0) for b in (*before.values(), *now.values())]
+    width = max([rules.placement.hosts, *touched, *(1 + h for h in outcome.hosts)])
+    stored, size = [0] * width, [0] * width
+    for b in now.values():
+        for h in b.hosts:
+            stored[h] += b.rows
+            size[h] += b.bytes
+    gone = history.discarded(work.facts.blocks, work.plan, now)
+    idle = HostCounts()
+    return tuple(
+        HostDid(
+            stored=stored[h],
+            stored_bytes=size[h],
+            discarded=gone.get(h, 0),
+            **msgspec.structs.asdict(outcome.hosts.get(h, idle)),
+        )
+        for h in range(width)
+    )
