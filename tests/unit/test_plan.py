@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from braid.core.cover import CoverError, CoverLedger
@@ -215,3 +216,57 @@ def test_a_route_needs_its_rows_where_it_is_stored_and_where_it_probes_first() -
     route = Route(Block(10, 0, (0, 8), 1, (4,)), ((hop(1, h1=(2,)), hop(2, h3=(5,))),))
     assert route.hosts() == {1, 4}
     assert Route(A, ((hop(1, h1=(2,)),),), fresh=False).hosts() == {1}
+
+
+# Plans that may leave results out, and say so.
+
+LOST = Block(5, 1, (0, 8), 0, (2,))
+C1, C2 = Block(6, 2, (0, 8), 0, (1,)), Block(7, 2, (0, 8), 0, (2,))
+
+
+def at_most_once(blocks: tuple[Block, ...], plan: Plan, streams: int = 2) -> CoverLedger:
+    return check(blocks, plan, streams, coverage="at most once")
+
+
+def test_what_is_left_out_is_in_the_account_of_a_placement_that_covers_at_most_once() -> None:
+    plan = Plan((fresh(10, 0, (hop(1, h1=(2,)),)), fresh(11, 1, (hop(0, h0=(1,)),))))
+    ledger = at_most_once((A, B, LOST), plan)
+    assert [(left.block, left.combinations) for left in ledger.left_out] == [(10, 1), (11, 1)]
+    rows = {1: 100, 2: 20, 5: 3, 10: 7, 11: 11}
+    assert [left.tuples(rows) for left in ledger.left_out] == [7 * 3, 11 * 7]
+    with pytest.raises(CoverError, match=r"block 10 meets 1 of 2 .* by stream: \{1: \[5\]\}"):
+        check((A, B, LOST), plan)
+
+
+def test_the_account_of_three_streams_counts_combinations_of_tuples() -> None:
+    paths = ((hop(1, h1=(2,)), hop(2, h1=(6,))), (hop(1, h2=(5,)), hop(2, h2=(7,))))
+    ledger = at_most_once((B, LOST, C1, C2), Plan((fresh(10, 0, *paths),)), 3)
+    (left,) = ledger.left_out
+    assert left.combinations == 2
+    assert left.tuples({2: 20, 5: 3, 6: 5, 7: 2, 10: 4}) == 4 * (20 * 2 + 3 * 5)
+    assert left.tuples({2: 20, 6: 5, 7: 2, 10: 4}) == 4 * 20 * 2, "an empty block loses nothing"
+
+
+def test_a_plan_that_leaves_nothing_out_has_an_empty_account() -> None:
+    plan = Plan((fresh(10, 0, (hop(1, h1=(2,)),)), fresh(11, 1, (hop(0, h0=(1, 10)),))))
+    ledger = at_most_once((A, B, LOST), Plan((fresh(10, 0),)))
+    assert ledger.left_out
+    ledger.check((A, B), plan)
+    assert ledger.left_out == ()
+
+
+TWICE = replace(B, hosts=(1, 2))
+DOUBLED: dict[str, tuple[tuple[Route, ...], str]] = {
+    "paths": ((fresh(10, 0, (hop(1, h1=(2,)),), (hop(1, h2=(2,)),)),), "on two paths"),
+    "hosts": ((fresh(10, 0, (hop(1, h1=(2,), h2=(2,)),)),), "on two hosts of one hop"),
+    "not due": ((fresh(11, 1), fresh(10, 0, (hop(1, h0=(11,)),))), "11.*, which are not due"),
+    "not there": ((fresh(10, 0, (hop(1, h3=(2,)),)),), "not there"),
+}
+
+
+@pytest.mark.parametrize("routes, sentence", DOUBLED.values(), ids=list(DOUBLED))
+def test_at_most_once_still_refuses_what_doubles_or_is_not_due(
+    routes: tuple[Route, ...], sentence: str
+) -> None:
+    with pytest.raises(CoverError, match=sentence):
+        at_most_once((A, TWICE), Plan(routes))

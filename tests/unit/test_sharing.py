@@ -212,7 +212,7 @@ class Shared:
         state, held = self.engine.state, Counter()
         job = work(self.engine, state.queries)
         bitmaps = QueryBitmaps.of(state.queries)
-        for block, host in state.slots:
+        for block, host in state.places:
             b, rows = state.blocks[block], job.rows(block, host)
             assert len(b.hosts) == 1
             chosen = rows.chosen()

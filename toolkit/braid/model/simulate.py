@@ -182,8 +182,8 @@ def _shares(
 
 
 class _Model:
-    """A simulated run. ``tuples`` maps a live block to its number of tuples by routing key, ``rows``
-    to the sum.
+    """A simulated run. By live block, ``tuples`` counts its tuples by routing key, ``rows`` all of
+    them.
     """
 
     def __init__(
