@@ -30,6 +30,7 @@ class HostCounts(msgspec.Struct, omit_defaults=True):
     seconds: float = 0.0
 
     def add(self, other: HostCounts) -> None:
+        """Count what another task did for this host as well."""
         for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -84,6 +85,7 @@ class Report(msgspec.Struct):
     key_counts: list[KeyCount] = []
 
     def encode(self) -> bytes:
+        """The report as JSON."""
         return msgspec.json.encode(self)
 
 
