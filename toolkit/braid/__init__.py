@@ -3,7 +3,25 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from braid.join import StreamJoin as StreamJoin
+    from braid.papers.baselines.biclique import JoinBiclique as JoinBiclique
+    from braid.papers.baselines.centralized import Centralized as Centralized
+    from braid.papers.baselines.hashing import HashPartition as HashPartition
+    from braid.papers.diffusion.aligned import Aligned as Aligned
+    from braid.papers.diffusion.coordinated import Coordinated as Coordinated
+    from braid.papers.diffusion.unaware import SemanticsUnaware as SemanticsUnaware
+    from braid.papers.psp.ring import Ring as Ring
+    from braid.papers.slices.chain import Chain as Chain
+    from braid.papers.theta.grid import AdaptiveGrid as AdaptiveGrid
+    from braid.papers.theta.grid import StaticGrid as StaticGrid
+    from braid.papers.theta.grid import StaticOpt as StaticOpt
+    from braid.run import JoinRun as JoinRun
+    from braid.session import session as session
+    from braid.sharing.join import SharedJoin as SharedJoin
+    from braid.sharing.run import SharedRun as SharedRun
 
 __version__ = "0.1.0"
 

@@ -15,6 +15,7 @@ from braid.core.spans import Span, micros, written
 from braid.engine import static
 from braid.engine.executor import checked
 from braid.engine.store import Store
+from braid.explain import Explanation, explain
 from braid.run import JoinRun
 from braid.setup import Setup, check_placement, condition, packed
 
@@ -126,6 +127,22 @@ class StreamJoin:
     def spark(self) -> SparkSession:
         """The session of the streams."""
         return self.setup.spark
+
+    def explain(self) -> Explanation:
+        """What it will do, in words and a small table: filters, links and residuals, windows,
+        placement, executor, routing, and what a tuple takes to store. Starts and writes nothing.
+        """
+        return explain(self.setup)
+
+    def __repr__(self) -> str:
+        windows = "".join(f", {a} within {w}" for a, w in self.setup.windows.items())
+        return (
+            f"{type(self).__name__}({' ⋈ '.join(self.streams)} on {self.on!r}{windows}, "
+            f"{self.placement!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
 
     def start(
         self, path: str | Path, batches: int | str = 20, pace: float = 0.0, **trigger: Any

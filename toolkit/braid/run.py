@@ -20,6 +20,7 @@ from braid.engine.engine import Engine
 from braid.engine.executor import executor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
+from braid.explain import table
 from braid.setup import Setup
 
 
@@ -198,6 +199,18 @@ class JoinRun:
     def query(self) -> StreamingQuery:
         """Spark's own handle of the query."""
         return self._spark_query
+
+    def __repr__(self) -> str:
+        s = self.status
+        batches = f"{s['batch']} of {s['batches']}" if s["batches"] is not None else s["batch"]
+        return (
+            f"{type(self).__name__}({' ⋈ '.join(self.setup.streams)}: {s['state']}, "
+            f"batch {batches}, {s['tuples']:,} tuples, in {str(self.store.path)!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = tuple((name, str(value)) for name, value in self.status.items())
+        return table(f"{type(self).__name__} in {self.store.path}", rows)
 
     @property
     def isActive(self) -> bool:

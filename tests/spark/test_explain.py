@@ -1,0 +1,73 @@
+"""What a join says of itself before it starts, and that it starts nothing by saying it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from braid import Centralized, SharedJoin, StaticGrid, StreamJoin
+from braid.explain import Explanation, table
+from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def streams(spark: SparkSession):
+    columns = "id bigint, k int, name string, ts timestamp"
+    return {a: spark.createDataFrame([], columns) for a in "ab"}
+
+
+ON = "a.k = b.k AND a.id BETWEEN b.id - 3 AND b.id + 3 AND a.name LIKE '%x' AND a.name < b.name"
+
+
+def rows(found: Explanation, what: str) -> list[tuple[str, str]]:
+    return [(which, how) for kind, which, how in found.rows if kind == what]
+
+
+def test_a_join_tells_what_it_will_do(streams, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    join = StreamJoin(streams, ON, StaticGrid(8, 2, 4), {"a": "90 seconds"}, "ts", "5 seconds")
+    found = join.explain()
+    assert rows(found, "filter") == [("a", "(`name` LIKE '%x')")]
+    assert [how for _, how in rows(found, "link")] == [
+        "index: equality: a: cast((`k`) as bigint) = b: cast((`k`) as bigint)",
+        "check: band: -3 <= a: cast((`id`) as bigint) - b: cast((`id`) as bigint) <= 3",
+        "check: window: -89999999 <= time of a (µs) - time of b (µs)",
+    ]
+    assert len(rows(found, "residual")) == 1
+    assert rows(found, "event time") == [("ts", "lateness: 5 s")]
+    assert [how for _, how in rows(found, "stream")] == [
+        "static, replayed in micro-batches; window: 1 min 30 s",
+        "static, replayed in micro-batches; window: full history",
+    ]
+    (placement,) = rows(found, "placement")
+    assert "hosts: 8" in placement[1] and "exactly once" in placement[1]
+    copies = [how for _, how in rows(found, "stored")]
+    assert "4 copies" in copies[0] and "2 copies" in copies[1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_one_host_holds_is_held_once(streams):
+    found = StreamJoin(streams, "a.k < b.k", Centralized()).explain()
+    assert all("; 1 copies" in how for _, how in rows(found, "stored"))
+    assert rows(found, "event time") == [] and rows(found, "residual") == []
+
+
+def test_a_shared_join_lists_its_queries(streams):
+    join = SharedJoin(streams, "a.k = b.k", "ts", "memory")
+    join.add("near", "1 minute", {"a": "a.id > 3"})
+    found = join.explain()
+    assert rows(found, "query") == [("near", "a 1 min; b 1 min; a: (`id` > 3)")]
+    assert rows(found, "routing key")[0][1] == "from the queries that a tuple serves"
+
+
+def test_joins_show_themselves(streams):
+    join = StreamJoin(streams, "a.k = b.k", Centralized(), {"a": "1 hour"}, "ts")
+    assert repr(join) == "StreamJoin(a ⋈ b on 'a.k = b.k', a within 1 hour, Centralized())"
+    assert str(join.explain()).splitlines()[0] == "a ⋈ b on a.k = b.k"
+    assert join._repr_html_().startswith("<b>a ⋈ b on a.k = b.k</b><table>")
+
+
+def test_a_table_escapes_what_it_shows():
+    assert table("a < b", (("<i>",),)) == (
+        "<b>a &lt; b</b><table><tr><td>&lt;i&gt;</td></tr></table>"
+    )

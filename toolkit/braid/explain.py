@@ -1,0 +1,188 @@
+"""What a join will do, in words and a small table, before anything is started or written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from math import inf
+
+from pyspark.sql import types as T
+
+from braid.condition.predicate import Link
+from braid.core.columns import TIME
+from braid.core.spans import text
+from braid.model.simulate import simulate
+from braid.setup import Setup
+
+_BATCHES, _PER_HOST = 4, 16
+"""The simulated run that copies are counted in: its batches, and tuples per host, stream and
+batch.
+"""
+_UNSIZED = 32
+"""Bytes that a value without a fixed width (text, binary, nested) is taken for."""
+_WIDTHS: dict[type[T.DataType], int] = {
+    T.BooleanType: 1,
+    T.ByteType: 1,
+    T.ShortType: 2,
+    T.IntegerType: 4,
+    T.FloatType: 4,
+    T.DateType: 4,
+    T.DecimalType: 16,
+    T.LongType: 8,
+    T.DoubleType: 8,
+    T.TimestampType: 8,
+    T.TimestampNTZType: 8,
+}
+"""Bytes of a value in Arrow, by Spark's type."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Rows of (what, which, how); prints as text, and as a table in a notebook."""
+
+    title: str
+    rows: tuple[tuple[str, str, str], ...]
+
+    def __str__(self) -> str:
+        widths = [max((len(row[k]) for row in self.rows), default=0) for k in (0, 1)]
+        lines = (f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in self.rows)
+        return "\n".join([self.title, *lines])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return table(self.title, self.rows)
+
+
+def table(title: str, rows: tuple[tuple[str, ...], ...]) -> str:
+    """Rows as a small HTML table under a title."""
+    lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    cells = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<b>{escape(title)}</b><table>{cells}</table>"
+
+
+def explain(setup: Setup) -> Explanation:
+    """What the join of these settings will do."""
+    rows = (
+        *_streams(setup),
+        *_links(setup),
+        *(("residual", _names(setup, r.streams), r.sql) for r in setup.predicate.residuals),
+        *_time(setup),
+        *_placement(setup),
+        *_cost(setup),
+    )
+    return Explanation(f"{' ⋈ '.join(setup.streams)} on {setup.on}", rows)
+
+
+def _streams(setup: Setup) -> Iterator[tuple[str, str, str]]:
+    for i, (alias, frame) in enumerate(setup.streams.items()):
+        kind = "streaming" if frame.isStreaming else "static, replayed in micro-batches"
+        limit = setup.limits[i]
+        window = "per query" if setup.shared else "full history" if limit is None else text(limit)
+        yield "stream", alias, f"{kind}; window: {window}"
+        if (condition := setup.predicate.filters[i]) is not None:
+            yield "filter", alias, condition
+    for query in setup.queries:
+        spans = zip(setup.streams, query.windows, strict=True)
+        chosen = zip(setup.streams, query.where, strict=True)
+        parts = [
+            *(f"{a} {text(w)}" for a, w in spans),
+            *(f"{a}: {sql}" for a, sql in chosen if sql is not None),
+        ]
+        yield "query", query.name, "; ".join(parts)
+
+
+def _links(setup: Setup) -> Iterator[tuple[str, str, str]]:
+    """Links between every two streams: the one that an index finds pairs by comes first."""
+    p = setup.predicate
+    pairs: dict[tuple[int, int], list[Link]] = {}
+    for link in sorted(p.links, key=lambda k: k.rank):
+        pairs.setdefault((link.left[0], link.right[0]), []).append(link)
+    for pair, links in pairs.items():
+        for n, link in enumerate(links):
+            role = "index" if n == 0 else "check" if link.exact else "left to a residual"
+            yield "link", _names(setup, pair), f"{role}: {_kind(link)}: {_bounds(setup, link)}"
+    if not pairs:
+        yield "link", "none", "all pairs are candidates"
+
+
+def _kind(link: Link) -> str:
+    if link.left[1] == TIME == link.right[1]:
+        return "window"
+    return ("equality", "band", "inequality")[link.rank]
+
+
+def _bounds(setup: Setup, link: Link) -> str:
+    left, right = (_key(setup, end) for end in (link.left, link.right))
+    if link.lo == link.hi == 0:
+        return f"{left} = {right}"
+    low = "" if link.lo == -inf else f"{link.lo:.15g} {'<' if link.strict[0] else '<='} "
+    high = "" if link.hi == inf else f" {'<' if link.strict[1] else '<='} {link.hi:.15g}"
+    return f"{low}{left} - {right}{high}"
+
+
+def _key(setup: Setup, end: tuple[int, str]) -> str:
+    stream, name = end
+    if name == TIME:
+        return f"time of {list(setup.streams)[stream]} (µs)"
+    return f"{list(setup.streams)[stream]}: {setup.predicate.keys[stream][name]}"
+
+
+def _names(setup: Setup, streams: tuple[int, ...] | frozenset[int]) -> str:
+    return ", ".join(list(setup.streams)[s] for s in sorted(streams))
+
+
+def _time(setup: Setup) -> Iterator[tuple[str, str, str]]:
+    if setup.time is not None:
+        yield "event time", setup.time, f"lateness: {text(setup.slack)}"
+
+
+def _placement(setup: Setup) -> Iterator[tuple[str, str, str]]:
+    p = setup.placement
+    hosts = str(p.hosts) if p.hosts == p.max_hosts else f"{p.hosts}, at most {p.max_hosts}"
+    yield "placement", p.label, f"{p!r}; hosts: {hosts}; results {p.coverage}"
+    yield "executor", setup.executor, f"hosts packed on {setup.partitions} partitions"
+    hashed = (
+        "the queries that a tuple serves"
+        if setup.shared
+        else "the value that the equality joins on"
+        if p.keying == "join"
+        else f"the whole tuple, with seed {setup.seed}"
+    )
+    yield "routing key", f"{p.keys} values", f"from {hashed}"
+
+
+def _cost(setup: Setup) -> Iterator[tuple[str, str, str]]:
+    """What a tuple takes: bytes by the columns that are kept, copies by a simulated run."""
+    copies = None if setup.shared else _copies(setup)
+    for s, alias in enumerate(setup.streams):
+        size = _bytes(setup, s)
+        stored = "" if copies is None else f"; {copies[s]:.3g} copies (modelled, full history)"
+        yield "stored", alias, f"about {size} bytes a tuple{stored}"
+
+
+def _bytes(setup: Setup, stream: int) -> int:
+    """The user's columns, event time and routing key, and what the condition computes."""
+    frame = list(setup.streams.values())[stream]
+    fields = sum(_WIDTHS.get(type(f.dataType), _UNSIZED) for f in frame.schema.fields)
+    made = len(setup.predicate.keys[stream]) + len(setup.predicate.computed[stream])
+    return fields + _WIDTHS[T.LongType] * (1 + made) + _WIDTHS[T.IntegerType]
+
+
+def _copies(setup: Setup) -> list[float]:
+    """By stream, the hosts that hold a tuple on average, once a few batches are in."""
+    streams = len(setup.streams)
+    batch = (_PER_HOST * setup.placement.hosts,) * streams
+    live: dict[int, tuple[int, int]] = {}
+    held: dict[int, int] = dict.fromkeys(range(streams), 0)
+    total = (1,) * streams
+    for event in simulate(setup.placement, [batch] * _BATCHES, streams=tuple(setup.streams)):
+        for block in getattr(event, "blocks", ()):
+            live[block.id] = (block.stream, block.rows * len(block.hosts))
+        for id in getattr(event, "dropped", ()):
+            live.pop(id, None)
+        total = getattr(event, "total", total)
+    for stream, rows in live.values():
+        held[stream] += rows
+    return [held[s] / max(1, total[s]) for s in range(streams)]
