@@ -12,6 +12,16 @@ _KEPT = 0.75
 """The weight of all earlier batches' matches beside those of the last one."""
 
 
+class LiveBlocks(dict[int, Block]):
+    """The live blocks of a run by id: take its commits in order."""
+
+    def commit(self, event: BatchCommitted) -> None:
+        """Forget the blocks that are gone, know those that are new or have changed."""
+        for id in event.dropped:
+            self.pop(id, None)
+        self.update((b.id, b) for b in event.blocks)
+
+
 def usage(e: BatchCommitted) -> tuple[Usage, ...]:
     """By host, what it did in a batch and holds after it."""
     return tuple(

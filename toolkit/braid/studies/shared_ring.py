@@ -20,6 +20,7 @@ import pandas as pd
 from pyspark.sql import SparkSession
 
 from braid.core.events import BatchCommitted
+from braid.core.history import LiveBlocks
 from braid.papers.psp import cost as ring_cost
 from braid.papers.slices.cost import node_latency, shared_ring
 from braid.papers.slices.events import ChainSet
@@ -261,31 +262,26 @@ def evenly(events: Sequence[Any]) -> pd.DataFrame:
 
     For runs of ``stationary``: a batch is a second, and a block is as old as its first batch.
     """
-    blocks: dict[int, tuple[int, int, int]] = {}
-    rows = []
+    blocks, rows = LiveBlocks(), []
     for e in (e for e in events if isinstance(e, BatchCommitted)):
-        for id in e.dropped:
-            blocks.pop(id, None)
-        blocks |= {b.id: (b.stream, b.batch, b.rows) for b in e.blocks}
+        blocks.commit(e)
         hosts = len(e.hosts)
         held = np.zeros((len(e.live), hosts))
-        for stream, batch, count in blocks.values():
-            held[stream, min(int((e.batch - batch) * hosts / WINDOWS[-1]), hosts - 1)] += count
+        for b in blocks.values():
+            place = min(int((e.batch - b.batch) * hosts / WINDOWS[-1]), hosts - 1)
+            held[b.stream, place] += b.rows
         rows.append((e.batch, float(np.mean([by.max() / by.mean() for by in held if by.any()]))))
     return pd.DataFrame(rows, columns=["batch", "ratio"])
 
 
 def _held(events: Sequence[Any]) -> dict[int, list[list[int]]]:
     """By batch, the tuples held by stream and host."""
-    blocks: dict[int, tuple[int, int, int]] = {}
-    found = {}
+    blocks, found = LiveBlocks(), {}
     for e in (e for e in events if isinstance(e, BatchCommitted)):
-        for id in e.dropped:
-            blocks.pop(id, None)
-        blocks |= {b.id: (b.stream, b.hosts[0], b.rows) for b in e.blocks}
+        blocks.commit(e)
         held = [[0] * len(e.hosts) for _ in e.live]
-        for stream, host, rows in blocks.values():
-            held[stream][host] += rows
+        for b in blocks.values():
+            held[b.stream][b.hosts[0]] += b.rows
         found[e.batch] = held
     return found
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from braid.core.events import BatchCommitted, BatchPlanned, Copy, RunEnded, RunStarted
+from braid.core.history import LiveBlocks
 from braid.core.plan import Block
 from braid.papers.theta.events import (
     MappingChanged,
@@ -40,7 +41,7 @@ class Scene:
     start: RunStarted | None = None
     last: BatchCommitted | None = None
     end: RunEnded | None = None
-    blocks: dict[int, Block] = field(default_factory=dict)
+    blocks: LiveBlocks = field(default_factory=LiveBlocks)
     joined: JoinMatrix = field(default_factory=JoinMatrix)
     grids: dict[int, Grid] = field(default_factory=dict)
     migrating: dict[int, int] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class Scene:
         """A scene that goes its own way from here."""
         return replace(
             self,
-            blocks=dict(self.blocks),
+            blocks=LiveBlocks(self.blocks),
             joined=self.joined.copy(),
             grids=dict(self.grids),
             migrating=dict(self.migrating),
@@ -109,9 +110,7 @@ class Scene:
         self.migrating.pop(event.group, None)
 
     def _commit(self, event: BatchCommitted) -> None:
-        for id in event.dropped:
-            self.blocks.pop(id, None)
-        self.blocks |= {b.id: b for b in event.blocks}
+        self.blocks.commit(event)
         for axis in (0, 1):
             self.joined.cut(axis, {key for b in event.blocks if b.stream == axis for key in b.keys})
         self.moving |= self._copied()

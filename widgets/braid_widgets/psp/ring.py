@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
 from braid.core.events import BatchCommitted, RunStarted
+from braid.core.history import LiveBlocks
 from braid.core.spans import text
 from braid.papers.psp.events import Relocated, RingResized, SlicesSet, TailMoved
 
@@ -79,7 +80,7 @@ class RingFrame(TypedDict):
 class RingScene:
     """What is to be seen of a ring: fold events into it, in order, with ``apply``.
 
-    ``blocks`` maps a live block to (stream, hosts, rows). ``nodes``, ``lengths`` (microseconds) and
+    ``blocks`` are live. ``nodes``, ``lengths`` (microseconds) and
     ``tails`` are by stream, as the events tell; ``moves`` are those of the batch.
     """
 
@@ -88,7 +89,7 @@ class RingScene:
     nodes: dict[int, tuple[int, ...]] = field(default_factory=dict)
     lengths: dict[int, tuple[int | None, ...]] = field(default_factory=dict)
     tails: dict[int, int | None] = field(default_factory=dict)
-    blocks: dict[int, tuple[int, tuple[int, ...], int]] = field(default_factory=dict)
+    blocks: LiveBlocks = field(default_factory=LiveBlocks)
     moves: list[Relocated] = field(default_factory=list)
     resized: RingResized | None = None
 
@@ -108,10 +109,7 @@ class RingScene:
             self._commit(event)
 
     def _commit(self, event: BatchCommitted) -> None:
-        for id in event.dropped:
-            self.blocks.pop(id, None)
-        for b in event.blocks:
-            self.blocks[b.id] = (b.stream, b.hosts, b.rows)
+        self.blocks.commit(event)
         self.moves = [m for m in self.moves if m.batch == event.batch]
         self.resized = self.resized if self.resized and self.resized.batch == event.batch else None
         self.last = event
@@ -119,9 +117,9 @@ class RingScene:
     def rows(self) -> dict[tuple[int, int], int]:
         """Tuples stored, by stream and node."""
         found: dict[tuple[int, int], int] = {}
-        for stream, hosts, rows in self.blocks.values():
-            for host in hosts:
-                found[stream, host] = found.get((stream, host), 0) + rows
+        for b in self.blocks.values():
+            for host in b.hosts:
+                found[b.stream, host] = found.get((b.stream, host), 0) + b.rows
         return found
 
 
@@ -206,7 +204,8 @@ def _moves(scene: RingScene) -> list[RingMove]:
     for event in scene.moves:
         for block, source, target in event.moves:
             key = (event.stream, source, target, event.reason)
-            found[key] = found.get(key, 0) + scene.blocks.get(block, (0, (), 0))[2]
+            rows = scene.blocks[block].rows if block in scene.blocks else 0
+            found[key] = found.get(key, 0) + rows
     return [
         {"stream": s, "source": a, "target": b, "rows": rows, "why": why}
         for (s, a, b, why), rows in sorted(found.items())

@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 import sqlglot
 import traitlets
 from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, QueryRemoved, RunStarted
+from braid.core.history import LiveBlocks
 from braid.core.spans import text
 from braid.papers.slices.events import ChainFilled, ChainSet
 
@@ -116,6 +117,7 @@ class ChainScene:
     changes: list[str] = field(default_factory=list)
     _filled: dict[int, int] = field(default_factory=dict)
     _sources: dict[int, tuple[int, ...]] | None = None
+    _blocks: LiveBlocks = field(default_factory=LiveBlocks)
     _resliced: set[int] = field(default_factory=set)
     _shown: bool = False
 
@@ -164,17 +166,11 @@ class ChainScene:
         self.ends[event.stream] = event.ends
 
     def _commit(self, event: BatchCommitted) -> None:
-        old, rows = self.held, {id: (stream, count) for id, (stream, _, count) in self.held.items()}
-        for id in event.dropped:
-            rows.pop(id, None)
-        rows |= {b.id: (b.stream, b.rows) for b in event.blocks}
-        held = {}
-        for id, (stream, count) in rows.items():
-            held[id] = (
-                stream,
-                self._filled.get(id, old[id][1] if id in old and self._sources is None else 0),
-                count,
-            )
+        old, held = self.held, {}
+        self._blocks.commit(event)
+        for id, b in self._blocks.items():
+            stays = old[id][1] if id in old and self._sources is None else 0
+            held[id] = (b.stream, self._filled.get(id, stays), b.rows)
         self.held, self.last, self._shown = held, event, True
         self.flows = defaultdict(Flow)
         self._follow(old)

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
 
 from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, QueryRemoved, RunStarted
+from braid.core.history import LiveBlocks
 from braid.core.spans import text
 from braid.papers.slices.events import ChainFilled, ChainSet
 
@@ -97,7 +98,7 @@ class SharedFrame(TypedDict):
 class SharedScene:
     """What is to be seen of a shared ring: fold events into it, in order, with ``apply``.
 
-    ``chains`` are by stream; ``blocks`` maps a live block to (stream, host, rows), ``slices`` to
+    ``chains`` are by stream; ``blocks`` are live, ``slices`` maps them to
     the slice that it lies in; ``planned`` counts batches.
     """
 
@@ -105,7 +106,7 @@ class SharedScene:
     last: BatchCommitted | None = None
     queries: dict[str, QueryAdded] = field(default_factory=dict)
     chains: dict[int, ChainSet] = field(default_factory=dict)
-    blocks: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    blocks: LiveBlocks = field(default_factory=LiveBlocks)
     slices: dict[int, int] = field(default_factory=dict)
     planned: int = 0
 
@@ -127,11 +128,8 @@ class SharedScene:
             self._commit(event)
 
     def _commit(self, event: BatchCommitted) -> None:
-        for id in event.dropped:
-            self.blocks.pop(id, None)
-            self.slices.pop(id, None)
-        for b in event.blocks:
-            self.blocks[b.id] = (b.stream, b.hosts[0], b.rows)
+        self.blocks.commit(event)
+        self.slices = {id: k for id, k in self.slices.items() if id in self.blocks}
         self.last = event
 
     def pieces(self) -> list[Piece]:
@@ -154,10 +152,9 @@ class SharedScene:
     def _held(self, stream: int) -> dict[int, dict[int, int]]:
         """Tuples by host and slice."""
         found: dict[int, dict[int, int]] = {}
-        for id, (of, host, rows) in self.blocks.items():
-            if of == stream:
-                at = found.setdefault(host, {})
-                at[self.slices.get(id, 0)] = at.get(self.slices.get(id, 0), 0) + rows
+        for b in (b for b in self.blocks.values() if b.stream == stream):
+            at, number = found.setdefault(b.hosts[0], {}), self.slices.get(b.id, 0)
+            at[number] = at.get(number, 0) + b.rows
         return found
 
 
