@@ -11,12 +11,14 @@ from typing import Any
 
 import driver
 import pytest
+from braid import AdaptiveGrid, Coordinated, Ring
 from braid.core.events import BatchCommitted
+from braid.core.placement import Placement
 from braid.engine.executor import Executor, executor
 from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
 from killing import kill, launch
-from oracle import PLACEMENTS, differ, expected, files, found, frames, tables, until
+from oracle import differ, expected, files, found, frames, tables, until
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
@@ -51,9 +53,17 @@ def seen(run: JoinRun) -> list[Any]:
     return plain
 
 
-@pytest.mark.parametrize("name", ["scatter", "adaptive groups", "coordinated", "ring, interleaved"])
+PLACEMENTS = [
+    Scatter(pieces=3),
+    AdaptiveGrid(hosts=5, epsilon=0.5),
+    Coordinated(hosts=5, length=2),
+    Ring(hosts=4, form="interleaved", in_flight=50),
+]
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS, ids=repr)
 def test_the_way_of_a_batch_changes_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, placement: Placement
 ) -> None:
     """Blocks, results and counts of every batch are the same with either way, and when they take
     turns.
@@ -62,7 +72,7 @@ def test_the_way_of_a_batch_changes_nothing(
     join = StreamJoin(
         frames(spark, streams),
         ON,
-        PLACEMENTS[name](),
+        placement,
         {a: f"{w} seconds" for a, w in windows.items()},
         time="ts",
         lateness="1 minute",
@@ -95,7 +105,7 @@ def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, tmp_path: P
     held, log = Path(f"{folder}.held"), Path(f"{folder}.log")
     for verb, batch, way in (("start", "4", "process"), ("resume", "6", "spark")):
         process = launch(folder, verb, batch, way)
-        until(lambda: held.exists() or process.poll(), f"batch {batch} before its commit", 240)  # noqa: B023
+        until(lambda: held.exists() or process.poll(), f"batch {batch} before its commit", 480)  # noqa: B023
         kill(process, log, least=1)  # on threads there is the JVM alone
         held.unlink()
         assert store.committed() == list(range(int(batch)))

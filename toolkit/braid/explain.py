@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from html import escape
 from math import inf
 
-from pyspark.sql import types as T
-
 from braid.condition.predicate import Link
 from braid.core.columns import TIME
 from braid.core.spans import text
 from braid.model.simulate import simulate
-from braid.setup import Setup
+from braid.setup import Setup, types_of
 
 _BATCHES, _PER_HOST = 4, 16
 """The simulated run that copies are counted in: its batches, and tuples per host, stream and
@@ -21,18 +19,18 @@ batch.
 """
 _UNSIZED = 32
 """Bytes that a value without a fixed width (text, binary, nested) is taken for."""
-_WIDTHS: dict[type[T.DataType], int] = {
-    T.BooleanType: 1,
-    T.ByteType: 1,
-    T.ShortType: 2,
-    T.IntegerType: 4,
-    T.FloatType: 4,
-    T.DateType: 4,
-    T.DecimalType: 16,
-    T.LongType: 8,
-    T.DoubleType: 8,
-    T.TimestampType: 8,
-    T.TimestampNTZType: 8,
+_WIDTHS = {
+    "boolean": 1,
+    "tinyint": 1,
+    "smallint": 2,
+    "int": 4,
+    "float": 4,
+    "date": 4,
+    "decimal": 16,
+    "bigint": 8,
+    "double": 8,
+    "timestamp": 8,
+    "timestamp_ntz": 8,
 }
 """Bytes of a value in Arrow, by Spark's type."""
 
@@ -76,8 +74,8 @@ def explain(setup: Setup) -> Explanation:
 
 
 def _streams(setup: Setup) -> Iterator[tuple[str, str, str]]:
-    for i, (alias, frame) in enumerate(setup.streams.items()):
-        kind = "streaming" if frame.isStreaming else "static, replayed in micro-batches"
+    for i, alias in enumerate(setup.streams):
+        kind = "static, replayed in micro-batches" if alias in setup.static else "streaming"
         limit = setup.limits[i]
         window = "per query" if setup.shared else "full history" if limit is None else text(limit)
         yield "stream", alias, f"{kind}; window: {window}"
@@ -164,10 +162,10 @@ def _cost(setup: Setup) -> Iterator[tuple[str, str, str]]:
 
 def _bytes(setup: Setup, stream: int) -> int:
     """The user's columns, event time and routing key, and what the condition computes."""
-    frame = list(setup.streams.values())[stream]
-    fields = sum(_WIDTHS.get(type(f.dataType), _UNSIZED) for f in frame.schema.fields)
+    kinds = types_of(list(setup.streams.values())[stream])
+    fields = sum(_WIDTHS.get(kind.partition("(")[0], _UNSIZED) for kind in kinds)
     made = len(setup.predicate.keys[stream]) + len(setup.predicate.computed[stream])
-    return fields + _WIDTHS[T.LongType] * (1 + made) + _WIDTHS[T.IntegerType]
+    return fields + _WIDTHS["bigint"] * (1 + made) + _WIDTHS["int"]
 
 
 def _copies(setup: Setup) -> list[float]:

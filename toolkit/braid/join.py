@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from braid.condition.predicate import Predicate
 from braid.core.codec import plain
 from braid.core.placement import Placement
 from braid.core.spans import Span, micros, written
-from braid.engine import static
 from braid.engine.executor import checked
 from braid.engine.store import Store
+from braid.engine.tables import table
 from braid.explain import Explanation, explain
 from braid.run import JoinRun
 from braid.setup import Setup, check_placement, condition, packed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class StreamJoin:
@@ -28,6 +29,9 @@ class StreamJoin:
     ----------
     streams
         Spark DataFrames by alias, streaming or static (a static one is replayed as micro-batches).
+        Or pandas or Polars frames or Arrow tables: then all runs in this process without Spark, and
+        results are Arrow tables. The condition is Spark SQL there too, but only of what is known to
+        mean the same without Spark (see ``braid.condition.arrow``).
     on
         The condition: Spark SQL over ``alias.column``. NULL never matches.
     placement
@@ -50,20 +54,20 @@ class StreamJoin:
     check
         Hold every plan against the cover rule before it runs.
     executor
-        What runs a batch's tasks: "spark", or "process", the threads of this process, which takes
-        the batch as Arrow. State and files are the same, so it may change from batch to batch
-        (``JoinRun.execute_on``) and when a run is resumed.
+        What runs a batch's tasks: "spark" (unless the streams are tables), or "process", the
+        threads of this process, which takes the batch as Arrow. State and files are the same, so it
+        may change from batch to batch (``JoinRun.execute_on``) and when a run is resumed.
 
     Raises ValueError, with one sentence, for whatever cannot work; nothing has been started or
     written then.
     """
 
-    runs: ClassVar[type[JoinRun]] = JoinRun
+    runs: type[JoinRun] = JoinRun
     setups: ClassVar[type[Setup]] = Setup
 
     def __init__(
         self,
-        streams: Mapping[str, DataFrame],
+        streams: Mapping[str, Any],
         on: str,
         placement: Placement,
         windows: Mapping[str, Span] | None = None,
@@ -72,29 +76,42 @@ class StreamJoin:
         partitions: int | None = None,
         seed: int = 0,
         check: bool = False,
-        executor: str = "spark",
+        executor: str | None = None,
     ) -> None:
+        streams, setups, self.runs, way = self._kinds(streams, executor)
         limits, predicate = condition(streams, on, windows or {}, time)
         check_placement(placement, predicate, on, self.setups.shared)
-        spark = next(iter(streams.values())).sparkSession
-        self.setup = self.setups(
+        self.setup = setups(
             dict(streams),
             on,
             placement,
             {a: written(w, f"window of {a}") for a, w in (windows or {}).items()},
             time,
             written(lateness, "lateness", zero=True),
-            packed(partitions, placement, spark),
+            packed(partitions, placement, setups.at_once(streams)),
             seed,
             check,
             limits,
             micros(lateness, "lateness", zero=True),
             predicate,
-            executor=checked(executor),
+            executor=way,
         )
 
+    def _kinds(
+        self, streams: Mapping[str, Any], executor: str | None
+    ) -> tuple[Mapping[str, Any], type[Setup], type[JoinRun], str]:
+        """The streams, the kinds of settings and run that they need, and the executor."""
+        tables = {a: table(a, s) for a, s in streams.items()}
+        if not tables or None in tables.values() or self.setups.shared:
+            return streams, self.setups, type(self).runs, checked(executor or "spark")
+        if checked(executor or "process") == "spark":
+            raise ValueError("executor is 'spark', but the streams are tables; leave it out")
+        from braid.tables import TableRun, TableSetup
+
+        return tables, TableSetup, TableRun, "process"
+
     @property
-    def streams(self) -> Mapping[str, DataFrame]:
+    def streams(self) -> Mapping[str, Any]:
         """The streams, by alias."""
         return self.setup.streams
 
@@ -173,7 +190,11 @@ class StreamJoin:
         try:
             if known is None or fresh:
                 store.create({**query, "ready": False})
-                known = {**query, "batches": self._replayed(store, batches), "ready": True}
+                known = {
+                    **query,
+                    "batches": self.setup.replayed(store.input, batches),
+                    "ready": True,
+                }
                 store.create(known)
             store.clean()
             return self.runs(self.setup, store, known, pace, trigger)
@@ -184,8 +205,8 @@ class StreamJoin:
     @staticmethod
     def resume(
         path: str | Path,
-        streams: Mapping[str, DataFrame],
-        executor: str = "spark",
+        streams: Mapping[str, Any],
+        executor: str | None = None,
         **trigger: Any,
     ) -> JoinRun:
         """Go on with the run in ``path`` exactly where its last commit was. Static streams go on
@@ -205,7 +226,7 @@ class StreamJoin:
         query = {
             "on": s.on,
             "streams": list(s.streams),
-            "schemas": {a: f.schema.simpleString() for a, f in s.streams.items() if f.isStreaming},
+            "schemas": s.schemas,
             "windows": s.windows,
             "time": s.time,
             "lateness": s.lateness,
@@ -221,10 +242,4 @@ class StreamJoin:
         if isinstance(batches, int) and batches < 1:
             raise ValueError(f"batches is {batches}; it must be 1 or more, or the name of a column")
         if isinstance(batches, str):
-            for alias, frame in self.setup.static.items():
-                static.check(alias, frame, batches)
-
-    def _replayed(self, store: Store, batches: int | str) -> int | None:
-        copied = self.setup.static
-        count = static.prepare(copied, store.input, self.time, batches) if copied else None
-        return count if len(copied) == len(self.streams) else None
+            self.setup.check_batches(batches)

@@ -5,14 +5,10 @@ from __future__ import annotations
 import threading
 import time as clock
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pandas as pd
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
-from pyspark.sql.streaming.query import StreamingQuery
 
 from braid.core import events
 from braid.core.log import log
@@ -22,6 +18,10 @@ from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
 from braid.explain import table
 from braid.setup import Setup
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 class JoinRun:
@@ -52,13 +52,7 @@ class JoinRun:
         self._over = False
         self._pace, self._next_turn = pace, 0.0
         self._began = clock.monotonic()
-        sources = setup.sources(store)
-        columns = tuple(tuple(f.columns) for f in sources.values())
-        frame, where = setup.union(sources)
-        spec = JoinSpec(
-            setup.predicate, columns, where, setup.limits, str(store.path), setup.partitions
-        )
-        self._schema = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
+        spec, frame = self._open()
         self._engine = Engine(
             spec,
             setup.placement,
@@ -73,6 +67,20 @@ class JoinRun:
         self._spark_query = self._launch(frame, trigger)
         self._watcher = threading.Thread(target=self._watch, name="braid-run", daemon=True)
         self._watcher.start()
+
+    def _open(self) -> tuple[JoinSpec, Any]:
+        """What stays the same from batch to batch, and the streams' union."""
+        from pyspark.sql import types as T
+
+        setup = self.setup
+        sources = setup.sources(self.store)
+        columns = tuple(tuple(f.columns) for f in sources.values())
+        frame, where = setup.union(sources)
+        self._schema: Any = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
+        spec = JoinSpec(
+            setup.predicate, columns, where, setup.limits, str(self.store.path), setup.partitions
+        )
+        return spec, frame
 
     def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
         writer = frame.writeStream.foreachBatch(self._turn_batch).option(
@@ -101,6 +109,10 @@ class JoinRun:
     def _run(self, frame: DataFrame, number: int) -> None:
         self._engine.run(frame, number)
 
+    def _ready(self, frame: DataFrame) -> None:
+        """Set what the query's own session needs: two plain stages."""
+        frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
+
     def _turn_batch(self, frame: DataFrame, number: int) -> None:
         """Spark calls this for every micro-batch. An exception must reach Spark, or it would take
         the batch for done.
@@ -112,9 +124,7 @@ class JoinRun:
             if self._stopping.is_set():
                 raise RuntimeError("the run was stopped before this batch")
             try:
-                frame.sparkSession.conf.set(
-                    "spark.sql.adaptive.enabled", "false"
-                )  # the query's own session: two plain stages
+                self._ready(frame)
                 self._run(frame, number)
             except Exception as error:
                 self._error = error
@@ -133,10 +143,7 @@ class JoinRun:
 
     def _nothing(self) -> DataFrame:
         spark = self.setup.spark
-        empty = {
-            f.name: spark.createDataFrame([], cast(T.StructType, f.dataType))
-            for f in self._schema.fields
-        }
+        empty = {f.name: spark.createDataFrame([], f.dataType) for f in self._schema.fields}
         return self.setup.union(empty)[0]
 
     def _publish(self, happened: list[Any]) -> None:
@@ -283,7 +290,9 @@ class JoinRun:
 
         Raises ValueError where two columns would have one name.
         """
-        columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}  # type: ignore[attr-defined]
+        from pyspark.sql import functions as F
+
+        columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}
         flat = {(a, c): f"{a}_{c}" for a, names in columns.items() for c in names}
         names = [*flat.values(), *([] if self.setup.time is None else [self.setup.time])]
         if twice := sorted({n for n in names if [m.lower() for m in names].count(n.lower()) > 1}):

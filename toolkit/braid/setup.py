@@ -6,24 +6,25 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+import pyarrow as pa
 
+from braid.condition.arrow import type_of
 from braid.condition.parse import parse
 from braid.condition.predicate import Predicate
 from braid.core.columns import TIME
 from braid.core.placement import Placement
 from braid.core.query import Query
 from braid.core.spans import Span, micros
-from braid.engine import static
-from braid.engine.layout import laid_out, layouts
 from braid.engine.store import Store
 from braid.engine.wire import Layout
 
-_TIMES = (T.TimestampType, T.TimestampNTZType, T.DateType)
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_TIMES = ("timestamp", "timestamp_ntz", "date")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Setup:
 
     shared: ClassVar[bool] = False
 
-    streams: Mapping[str, DataFrame]
+    streams: Mapping[str, Any]
     on: str
     placement: Placement
     windows: Mapping[str, str]
@@ -54,7 +55,33 @@ class Setup:
     @property
     def spark(self) -> SparkSession:
         """The session of the streams."""
-        return next(iter(self.streams.values())).sparkSession
+        found: SparkSession = next(iter(self.streams.values())).sparkSession
+        return found
+
+    @staticmethod
+    def at_once(streams: Mapping[str, Any]) -> int:
+        """How many tasks run at once: the session's parallelism."""
+        return int(next(iter(streams.values())).sparkSession.sparkContext.defaultParallelism)
+
+    @property
+    def schemas(self) -> dict[str, str]:
+        """The schemas of what is not copied, by alias."""
+        return {a: f.schema.simpleString() for a, f in self.streams.items() if f.isStreaming}
+
+    def check_batches(self, column: str) -> None:
+        """Raises ValueError unless the column numbers the micro-batches of what is static."""
+        from braid.engine import static
+
+        for alias, frame in self.static.items():
+            static.check(alias, frame, column)
+
+    def replayed(self, folder: Path, batches: int | str) -> int | None:
+        """Copy what is static; the number of micro-batches where it is all."""
+        from braid.engine import static
+
+        copied = self.static
+        count = static.prepare(copied, folder, self.time, batches) if copied else None
+        return count if len(copied) == len(self.streams) else None
 
     @property
     def static(self) -> dict[str, DataFrame]:
@@ -78,6 +105,10 @@ class Setup:
         """The streams as one DataFrame and where their columns are in it, without the tuples that
         can never match.
         """
+        from pyspark.sql import functions as F
+
+        from braid.engine.layout import laid_out, layouts
+
         p, frames = self.predicate, list(sources.values())
         wanted = [
             {TIME: self._event_time(f)} | p.keys[i] | p.computed[i] for i, f in enumerate(frames)
@@ -96,6 +127,10 @@ class Setup:
         """A seeded hash in [0, keys): of the whole tuple, or of the value that the equality joins
         on.
         """
+        from pyspark.sql import functions as F
+
+        from braid.engine import static
+
         p = self.predicate
         hashed = static.hashable(frame)
         if self.placement.keying == "join" and p.equality is not None:
@@ -109,13 +144,13 @@ class Setup:
         if self.time is None:
             return "cast(0 as bigint)"
         column = f"(`{self.time}`)"
-        instant = isinstance(frame.schema[self.time].dataType, T.TimestampType)
+        instant = frame.schema[self.time].dataType.simpleString() == "timestamp"
         time = f"unix_micros({column if instant else f'cast({column} as timestamp)'})"
         return time if self.windows or self.queries else f"coalesce({time}, cast(0 as bigint))"
 
 
 def condition(
-    streams: Mapping[str, DataFrame], on: str, windows: Mapping[str, Span], time: str | None
+    streams: Mapping[str, Any], on: str, windows: Mapping[str, Span], time: str | None
 ) -> tuple[tuple[int | None, ...], Predicate]:
     """The windows in microseconds, by stream, and the condition in pieces.
 
@@ -140,16 +175,16 @@ def check_placement(placement: Placement, predicate: Predicate, on: str, shared:
     placement.start(len(predicate.aliases))
 
 
-def packed(partitions: int | None, placement: Placement, spark: SparkSession) -> int:
-    """The Spark partitions on which hosts are packed, by default the session's parallelism; no more
-    than there are hosts.
+def packed(partitions: int | None, placement: Placement, parallelism: int) -> int:
+    """The partitions on which hosts are packed, by default as many as run at once; no more than
+    there are hosts.
     """
     if partitions is not None and partitions < 1:
         raise ValueError(f"partitions is {partitions}; it must be 1 or more")
-    return min(partitions or spark.sparkContext.defaultParallelism, placement.max_hosts)
+    return min(partitions or parallelism, placement.max_hosts)
 
 
-def _check_streams(streams: Mapping[str, DataFrame], windows: Mapping[str, Span]) -> None:
+def _check_streams(streams: Mapping[str, Any], windows: Mapping[str, Span]) -> None:
     if len(streams) < 2:
         raise ValueError(
             f"a join needs two or more streams; got {len(streams)}: {', '.join(streams) or 'none'}"
@@ -166,16 +201,16 @@ def _check_streams(streams: Mapping[str, DataFrame], windows: Mapping[str, Span]
         )
 
 
-def _check_stream(alias: str, frame: DataFrame) -> None:
+def _check_stream(alias: str, frame: Any) -> None:
     if not re.fullmatch(r"[A-Za-z]\w*", alias):
         raise ValueError(
             f"the alias {alias!r} is not accepted; an alias is a letter, then letters, digits or _"
         )
-    if not isinstance(frame, DataFrame):
+    if not isinstance(frame, pa.Table) and not type(frame).__module__.startswith("pyspark.sql."):
         raise ValueError(
             f"stream {alias} is a {type(frame).__name__}; it must be a Spark DataFrame"
         )
-    names = [n.lower() for n in frame.columns]
+    names = [n.lower() for n in columns_of(frame)]
     if odd := sorted({n for n in names if names.count(n) > 1 or n.startswith("__")}):
         raise ValueError(
             f"columns {odd} of stream {alias} are not accepted: names must differ and not begin "
@@ -183,22 +218,37 @@ def _check_stream(alias: str, frame: DataFrame) -> None:
         )
 
 
-def _check_time(
-    streams: Mapping[str, DataFrame], windows: Mapping[str, Span], time: str | None
-) -> None:
+def columns_of(stream: Any) -> list[str]:
+    """The names of a stream's columns."""
+    return list(stream.column_names if isinstance(stream, pa.Table) else stream.columns)
+
+
+def types_of(stream: Any) -> list[str]:
+    """Spark's names of the types of a stream's columns."""
+    return [_type(stream, column) for column in columns_of(stream)]
+
+
+def _type(stream: Any, column: str) -> str:
+    """Spark's name of a column's type."""
+    if isinstance(stream, pa.Table):
+        return str(type_of(stream.schema.field(column).type))
+    return str(stream.schema[column].dataType.simpleString())
+
+
+def _check_time(streams: Mapping[str, Any], windows: Mapping[str, Span], time: str | None) -> None:
     if time is None:
         if windows:
             raise ValueError("windows are given but no event-time column: name it with time=")
         return
     for alias, frame in streams.items():
-        if time not in frame.columns:
+        if time not in columns_of(frame):
             raise ValueError(
                 f"stream {alias} has no event-time column {time!r}; it has: "
-                f"{', '.join(frame.columns)}"
+                f"{', '.join(columns_of(frame))}"
             )
-        found = frame.schema[time].dataType
-        if not isinstance(found, _TIMES):
+        found = _type(frame, time)
+        if found not in _TIMES:
             raise ValueError(
-                f"the event-time column {alias}.{time} is of type {found.simpleString()}; it must "
+                f"the event-time column {alias}.{time} is of type {found}; it must "
                 "be a timestamp or a date"
             )

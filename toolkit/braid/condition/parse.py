@@ -6,21 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import pyarrow as pa
 import sqlglot
-from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 from sqlglot import exp
 
 from braid.condition.functions import FUNCTIONS
 from braid.condition.links import End, composite, equality, implied, merged, named
 from braid.condition.predicate import Link, Measure, Predicate, PredicateError, Residual, windowed
 from braid.condition.residual import residual_mask
+from braid.condition.sqltypes import SqlType
 from braid.condition.terms import (
     conjuncts,
     days_of,
@@ -99,7 +95,7 @@ _SHARED = (
 """What DuckDB evaluates over two streams as Spark does."""
 
 
-def parse(on: str, frames: Mapping[str, DataFrame], windows: Sequence[int | None]) -> Predicate:
+def parse(on: str, frames: Mapping[str, Any], windows: Sequence[int | None]) -> Predicate:
     """Take the condition apart for streams of these schemas (only the schemas are looked at) and
     windows (microseconds).
 
@@ -110,11 +106,10 @@ def parse(on: str, frames: Mapping[str, DataFrame], windows: Sequence[int | None
         raise PredicateError(
             f"the join condition is {on!r}; it must be Spark SQL text such as 'a.x = b.x'"
         )
-    spark = next(iter(frames.values())).sparkSession
-    empty = {a: spark.createDataFrame([], f.schema) for a, f in frames.items()}
-    tree = _resolve(_sql(on), {a: f.schema for a, f in frames.items()})
-    _analyse(tree, on, empty)
-    predicate = _Parser(spark, empty).parse(tree)
+    analyser = _analyser(frames)
+    tree = _resolve(_sql(on), analyser.names)
+    analyser.judge(tree, on)
+    predicate = _Parser(analyser).parse(tree)
     return windowed(predicate, windows)
 
 
@@ -131,10 +126,10 @@ def _sql(on: str) -> exp.Expression:
     return tree
 
 
-def _resolve(tree: exp.Expression, schemas: Mapping[str, T.StructType]) -> exp.Expression:
+def _resolve(tree: exp.Expression, schemas: Mapping[str, Sequence[str]]) -> exp.Expression:
     """Give every column its alias and both their exact spelling; refuse unknown ones."""
     aliases = {a.lower(): a for a in schemas}
-    names = {a: {n.lower(): n for n in s.names} for a, s in schemas.items()}
+    names = {a: {n.lower(): n for n in s} for a, s in schemas.items()}
 
     def column(node: exp.Column) -> exp.Expression:
         parts = [p.name for p in node.parts]
@@ -174,37 +169,32 @@ def _list(names: Mapping[str, Mapping[str, str]]) -> str:
     return "; ".join(f"{a}({', '.join(n.values())})" for a, n in names.items())
 
 
-def _analyse(tree: exp.Expression, on: str, empty: Mapping[str, DataFrame]) -> None:
-    """Let Spark judge the condition on empty frames of the same schemas."""
-    joined: DataFrame | None = None
-    for alias, frame in empty.items():
-        named = frame.alias(alias)
-        joined = named if joined is None else joined.crossJoin(named)
-    assert joined is not None
-    try:
-        whole = joined.filter(F.expr(tree.sql(dialect="spark", normalize_functions=False)))
-    except (AnalysisException, ParseException) as error:
-        condition = str(error.getCondition() or "")
-        if condition.startswith("UNRESOLVED_ROUTINE"):
-            found = (error.getMessageParameters() or {}).get("routineName", "").strip("`")
-            raise PredicateError(
-                f"function {found!r} in the join condition is unknown; "
-                "built-in functions of Spark SQL and functions registered in this session are "
-                "accepted"
-            ) from None
-        if "FILTER_NOT_BOOLEAN" in condition:
-            found = (error.getMessageParameters() or {}).get("type", "").strip('"')
-            raise PredicateError(
-                f"the join condition {on!r} is of type {found}; it must be boolean"
-            ) from None
-        first = str(error).splitlines()[0]
-        raise PredicateError(f"Spark refuses the join condition {on!r}: {first}") from None
-    if not whole._jdf.queryExecution().analyzed().deterministic():
-        raise PredicateError(
-            f"{on!r} in the join condition has another answer each time, so that a task that is "
-            "done again would lose or double "
-            "results; write what it needs into a column of the stream"
-        )
+class Analyser(Protocol):
+    """Judges expressions over the streams; ``names`` are their columns by alias."""
+
+    names: Mapping[str, Sequence[str]]
+
+    def judge(self, tree: exp.Expression, on: str) -> None:
+        """Raises PredicateError for a condition that is not taken."""
+        ...
+
+    def type_of(self, alias: str, sql: str) -> SqlType | None:
+        """The type of Spark SQL over a stream's own columns; None where it means nothing."""
+        ...
+
+    def arrow_type(self, alias: str, sql: str) -> pa.DataType:
+        """The type of the column in Arrow."""
+        ...
+
+
+def _analyser(streams: Mapping[str, Any]) -> Analyser:
+    if all(isinstance(s, (pa.Table, pa.Schema)) for s in streams.values()):
+        from braid.condition.arrow import ArrowAnalyser
+
+        return ArrowAnalyser(streams)
+    from braid.condition.spark import SparkAnalyser
+
+    return SparkAnalyser(streams)
 
 
 @dataclass
@@ -216,9 +206,9 @@ class _Side:
 
 
 class _Parser:
-    def __init__(self, spark: SparkSession, empty: Mapping[str, DataFrame]) -> None:
-        self.spark, self.empty = spark, empty
-        self.aliases = tuple(empty)
+    def __init__(self, analyser: Analyser) -> None:
+        self.analyser = analyser
+        self.aliases = tuple(analyser.names)
         self.keys: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
         self.computed: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
         self.links: list[Link] = []
@@ -314,13 +304,8 @@ class _Parser:
 
         empty = {}
         for s, c in residual.columns:
-            column = F.expr(
-                self.computed[s].get(c) or exp.column(c, quoted=True).sql(dialect="spark")
-            ).alias(c)
-            schema = to_arrow_schema(
-                self.empty[self.aliases[s]].select(column).schema, timezone="UTC"
-            )
-            empty[s, c] = pa.array([], schema.field(0).type)
+            sql = self.computed[s].get(c) or exp.column(c, quoted=True).sql(dialect="spark")
+            empty[s, c] = pa.array([], self.analyser.arrow_type(self.aliases[s], sql))
         try:
             residual_mask(
                 residual, self.aliases, empty, [pa.array([], pa.float64())] * len(residual.measures)
@@ -433,7 +418,7 @@ class _Parser:
         offset = -sum(
             (g * c for (g, _), c in zip(free, constants, strict=True) if c is not None), Fraction(0)
         )
-        scale = max(getattr(ta, "scale", 0), getattr(tb, "scale", 0))
+        scale = max(ta.scale, tb.scale)
         left, right = (self._key(s, normal_key(kind, self._sum(s), scale)) for s in (a, b))
         lo, hi, strict = interval_of(
             op, offset * 10**scale if kind == "decimal" else offset, kind == "float"
@@ -476,15 +461,8 @@ class _Parser:
             text += (" + " if sign > 0 else " - ") + f"({self._own(term)})"
         return text.removeprefix(" + ").strip()
 
-    def _type(self, side: _Side) -> T.DataType | None:
-        """Spark's type of the sum; None where the sum means nothing to Spark (a negated date,
-        say).
-        """
-        frame = self.empty[self.aliases[side.stream]]
-        try:
-            return frame.select(F.expr(self._sum(side))).schema[0].dataType
-        except AnalysisException:
-            return None
+    def _type(self, side: _Side) -> SqlType | None:
+        return self.analyser.type_of(self.aliases[side.stream], self._sum(side))
 
     def _key(self, side: _Side, sql: str, null: str | None = None) -> str:
         """The name of the key column with this text; a hash of NULL is NULL."""

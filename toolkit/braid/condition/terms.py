@@ -7,14 +7,13 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil, floor, inf
 
-from pyspark.sql import types as T
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify
 
+from braid.condition.sqltypes import INTEGRAL, NUMERIC, REAL, SqlType
 from braid.core.spans import UNITS
 
-_INTEGRAL = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-_DIGITS = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 
 
 def nan_may_hold(op: type, left: int, right: int, capped: bool) -> bool | None:
@@ -109,48 +108,39 @@ def days_of(node: exp.Expression) -> Fraction | None:
     return days if days is not None and days.denominator == 1 else None
 
 
-def kind_of(a: T.DataType, b: T.DataType) -> str | None:
+def kind_of(a: SqlType, b: SqlType) -> str | None:
     """In which numbers two types are compared, or None where they are not."""
-    pair = (a, b)
-    if all(isinstance(t, T.BooleanType) for t in pair):
+    pair = {a.name, b.name}
+    if pair == {"boolean"}:
         return "bool"
-    if all(isinstance(t, _INTEGRAL) for t in pair):
+    if pair <= {*INTEGRAL}:
         return "int"
-    for cls, name in (
-        (T.DateType, "date"),
-        (T.TimestampType, "timestamp"),
-        (T.TimestampNTZType, "timestamp_ntz"),
-    ):
-        if all(isinstance(t, cls) for t in pair):
-            return name
-    if not all(isinstance(t, T.NumericType) for t in pair):
+    if len(pair) == 1 and pair <= {"date", "timestamp", "timestamp_ntz"}:
+        return a.name
+    if not pair <= {*NUMERIC}:
         return None
-    if any(isinstance(t, (T.FloatType, T.DoubleType)) for t in pair):
+    if pair & {*REAL}:
         return "float"
     return "decimal" if sum(_extent(a, b)) <= 18 else None
 
 
-def hashed_as(a: T.DataType, b: T.DataType) -> str | None:
+def hashed_as(a: SqlType, b: SqlType) -> str | None:
     """The type in which values of two types are hashed to find equal ones; None where they are
     numbers, or not equal.
     """
-    for cls, name in ((T.StringType, "string"), (T.BinaryType, "binary")):
-        if isinstance(a, cls) and isinstance(b, cls):
-            return name
-    if kind_of(a, b) is not None or not all(
-        isinstance(t, (T.DecimalType, *_INTEGRAL)) for t in (a, b)
-    ):
+    pair = {a.name, b.name}
+    if len(pair) == 1 and pair <= {"string", "binary"}:
+        return a.name
+    if kind_of(a, b) is not None or not pair <= {"decimal", *INTEGRAL}:
         return None
     digits, scale = _extent(a, b)
     return f"decimal({digits + scale}, {scale})" if digits + scale <= 38 else None
 
 
-def _extent(a: T.DataType, b: T.DataType) -> tuple[int, int]:
+def _extent(a: SqlType, b: SqlType) -> tuple[int, int]:
     """Digits before and after the point that hold the values of two exact types."""
-    scale = max(getattr(t, "scale", 0) for t in (a, b))
-    return max(
-        _DIGITS.get(type(t), getattr(t, "precision", 0)) - getattr(t, "scale", 0) for t in (a, b)
-    ), scale
+    scale = max(a.scale, b.scale)
+    return max(_DIGITS.get(t.name, t.precision) - t.scale for t in (a, b)), scale
 
 
 def normal_key(kind: str, sql: str, scale: int) -> str:

@@ -24,18 +24,15 @@ Arrived = dict[int, list[pa.RecordBatch]]
 class ProcessExecutor:
     """Runs the tasks of a batch on ``threads`` threads of this process (by default one a core).
 
-    ``frame`` is an Arrow table, or has ``toArrow()`` as Spark's DataFrame has.
+    ``frame`` is an Arrow table, or has ``toArrow()`` as Spark's DataFrame has, or is the tuples by
+    stream (see tables.py).
     """
 
     def __init__(self, threads: int | None = None) -> None:
         self.pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, "braid-task")
 
     def execute(self, frame: Any, batch: Batch) -> list[Report]:
-        table = frame if isinstance(frame, pa.Table) else frame.toArrow()
-        tuples: Arrived = {}
-        for rows in table.to_batches():
-            for s, flat in by_stream(rows, batch):
-                tuples.setdefault(s, []).append(flat)
+        tuples = frame if isinstance(frame, dict) else _tuples(frame, batch)
         need = partitions_by_key(batch)
         tasks = [Task(batch, p) for p in range(batch.spec.partitions)]
 
@@ -59,6 +56,15 @@ class ProcessExecutor:
         for future in waiting:
             future.exception()
         return [future.result() for future in waiting]
+
+
+def _tuples(frame: Any, batch: Batch) -> Arrived:
+    table = frame if isinstance(frame, pa.Table) else frame.toArrow()
+    found: Arrived = {}
+    for rows in table.to_batches():
+        for s, flat in by_stream(rows, batch):
+            found.setdefault(s, []).append(flat)
+    return found
 
 
 def hand_over(tasks: list[Task]) -> bool:

@@ -59,7 +59,7 @@ class SharedJoin(StreamJoin):
         partitions: int | None = None,
         check: bool = False,
         overhead: float | None = None,
-        executor: str = "spark",
+        executor: str | None = None,
     ) -> None:
         self.chain, self._overhead = chain, overhead
         if time is None:
@@ -145,8 +145,8 @@ class SharedJoin(StreamJoin):
     @staticmethod
     def resume(
         path: str | Path,
-        streams: Mapping[str, DataFrame],
-        executor: str = "spark",
+        streams: Mapping[str, Any],
+        executor: str | None = None,
         **trigger: Any,
     ) -> SharedRun:
         """Go on with the shared run in ``path``, with the queries and chains that it had at its

@@ -210,7 +210,7 @@ class SharedRun(JoinRun):
         new = tuple(q for q in queries if q not in engine.state.queries)
         schemas = [f.dataType for f in self._schema.fields]
         job, partitions = work(engine, queries), engine.spec.partitions
-        lines = remark(self.setup.spark, job, schemas, new, partitions)  # type: ignore[arg-type]
+        lines = remark(self.setup.spark, job, schemas, new, partitions)
         engine.amend(queries, engine.state.policy, lines, happened, began)
 
     def _check_active(self) -> None:

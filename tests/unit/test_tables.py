@@ -1,0 +1,137 @@
+"""Joins of tables without Spark: the same placements, files and results."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from braid.condition.predicate import PredicateError
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from braid.run import JoinRun
+from oracle import PLACEMENTS, Ids, differ, expected, files, tables
+from scatter import Scatter
+
+ON = "a.k = b.k AND a.n < b.n + 3 AND a.s <> b.s || 'x' AND (b.flag OR a.f > 0.5D)"
+
+
+def ids(rows: pa.Table) -> Ids:
+    """The results by id."""
+    columns = [rows[a].combine_chunks().field("id").to_pylist() for a in rows.column_names]
+    return Counter(zip(*columns, strict=True))
+
+
+def ended(run: JoinRun) -> JoinRun:
+    assert run.awaitTermination()
+    return run
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_tables_are_joined_as_streams_are(tmp_path: Path, name: str) -> None:
+    streams, windows = tables("ab", 200, seed=81, batches=5), {"a": 130, "b": 70}
+    spans = {a: f"{w} seconds" for a, w in windows.items()}
+    join = StreamJoin(
+        streams, ON, PLACEMENTS[name], spans, time="ts", lateness="1 minute", check=True
+    )
+    run = ended(join.start(tmp_path / "run", batches="batch"))
+    assert differ(ids(run.results()), expected(streams, ON, windows)) == ""
+    assert run.metrics()["results"].sum() == run.results().num_rows
+
+
+def test_three_tables_with_partial_results_between_hosts(tmp_path: Path) -> None:
+    streams, on = tables("abc", 70, seed=82, batches=3), "a.k = b.k AND b.k = c.k AND a.n < c.n"
+    run = ended(StreamJoin(streams, on, Scatter(), check=True).start(tmp_path / "run", batches=4))
+    assert differ(ids(run.results()), expected(streams, on)) == ""
+
+
+@pytest.mark.parametrize("batches", [1, 3, "batch"])
+def test_pandas_frames_are_streams(tmp_path: Path, batches: Any) -> None:
+    a = pd.DataFrame({"id": [1, 2, 3], "k": [1, 2, 2], "batch": [0, 0, 1]})
+    b = pd.DataFrame({"id": [7, 8], "k": [2, 2], "batch": [0, 1], "c": pd.Categorical(["x", "y"])})
+    join = StreamJoin({"a": a, "b": b}, "a.k = b.k AND b.c = 'y'", Scatter())
+    run = ended(join.start(tmp_path / "run", batches=batches))
+    assert ids(run.results()) == Counter([(2, 8), (3, 8)])
+    assert ("batch" in run.results()["a"].type.fields.__repr__()) == (batches != "batch")
+
+
+def test_a_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    streams, on = tables("ab", 90, seed=83, batches=6), "a.k = b.k AND a.s = b.s"
+    with monkeypatch.context() as patch:
+        real = Store.commit
+
+        def commit(store: Store, batch: int, *given: Any) -> None:
+            if batch == 3:
+                raise OSError("killed")
+            real(store, batch, *given)
+
+        patch.setattr(Store, "commit", commit)
+        run = StreamJoin(streams, on, Scatter(), check=True).start(tmp_path, batches="batch")
+        with pytest.raises(OSError, match="killed"):
+            run.awaitTermination()
+    first, batch = run.results_since(0)
+    run = ended(StreamJoin.resume(tmp_path, streams))
+    rest, end = run.results_since(batch)
+    assert (batch, end) == (3, 6)
+    assert differ(ids(first) + ids(rest), expected(streams, on)) == ""
+
+
+def test_a_run_of_tables_may_be_stopped(tmp_path: Path) -> None:
+    streams = tables("ab", 60, seed=84, batches=6)
+    run = StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path, batches="batch", pace=30)
+    run.stop()
+    assert not run.isActive
+    assert run.status["state"] == "stopped"
+    run = ended(StreamJoin.resume(tmp_path, streams))
+    assert differ(ids(run.results()), expected(streams, "a.k = b.k")) == ""
+
+
+@pytest.mark.parametrize(
+    ("on", "said"),
+    [
+        ("a.k = b.k AND upper(a.s) = 'X'", "'UPPER\\(a.s\\)'.*not known to mean the same"),
+        ("a.k = b.k AND a.n / b.n > 1", "divides by what may be 0"),
+        ("a.s = b.k", "brings together int and string"),
+        ("a.k = b.k AND a.d > '2024-01-01'", "brings together date and string"),
+        ("a.k + b.k", "is of type int; it must be boolean"),
+        ("xxhash64(a.k) = b.k", "XXHASH64.*not known to mean the same"),
+        ("rand() < 0.5 AND a.k = b.k", "not known to mean the same"),
+        ("a.x = b.k", "column 'a.x' in the join condition is unknown"),
+    ],
+)
+def test_what_may_mean_another_thing_is_refused(tmp_path: Path, on: str, said: str) -> None:
+    with pytest.raises(PredicateError, match=said):
+        StreamJoin(tables("ab", 5, seed=1), on, Scatter())
+    assert files(tmp_path) == set()
+
+
+def test_what_needs_spark_is_refused(tmp_path: Path) -> None:
+    streams = tables("ab", 5, seed=1)
+    with pytest.raises(ValueError, match="executor is 'spark', but the streams are tables"):
+        StreamJoin(streams, "a.k = b.k", Scatter(), executor="spark")
+    with pytest.raises(ValueError, match="stream b is a list; it must be a Spark DataFrame"):
+        StreamJoin({**streams, "b": [1]}, "a.k = b.k", Scatter())
+    run = ended(StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path / "run", batches=1))
+    with pytest.raises(ValueError, match="a run of tables has no streaming DataFrame"):
+        run.results_stream()
+
+
+def test_pyspark_is_not_imported(tmp_path: Path) -> None:
+    program = f"""
+import sys
+import pandas as pd
+from braid import Centralized, StreamJoin
+a, b = (pd.DataFrame({{"k": [1, 2, 2]}}) for _ in "ab")
+join = StreamJoin({{"a": a, "b": b}}, "a.k = b.k", Centralized())
+run = join.start({str(tmp_path / "run")!r})
+run.awaitTermination()
+assert run.results().num_rows == 5
+assert "process" in str(join.explain()) and "static, replayed" in str(join.explain())
+assert not [m for m in sys.modules if m.startswith(("pyspark", "py4j"))]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

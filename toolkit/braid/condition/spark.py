@@ -1,0 +1,69 @@
+"""Spark's own analyser judges conditions and types over Spark DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from sqlglot import exp
+
+from braid.condition.predicate import PredicateError
+from braid.condition.sqltypes import SqlType
+
+
+class SparkAnalyser:
+    """What Spark says of expressions over these streams; only their schemas are looked at."""
+
+    def __init__(self, frames: Mapping[str, DataFrame]) -> None:
+        spark = next(iter(frames.values())).sparkSession
+        self.empty = {a: spark.createDataFrame([], f.schema) for a, f in frames.items()}
+        self.names = {a: f.columns for a, f in frames.items()}
+
+    def judge(self, tree: exp.Expression, on: str) -> None:
+        """Raises PredicateError for a condition that Spark does not take, or that is random."""
+        joined: DataFrame | None = None
+        for alias, frame in self.empty.items():
+            named = frame.alias(alias)
+            joined = named if joined is None else joined.crossJoin(named)
+        assert joined is not None
+        try:
+            whole = joined.filter(F.expr(tree.sql(dialect="spark", normalize_functions=False)))
+        except (AnalysisException, ParseException) as error:
+            condition = str(error.getCondition() or "")
+            if condition.startswith("UNRESOLVED_ROUTINE"):
+                found = (error.getMessageParameters() or {}).get("routineName", "").strip("`")
+                raise PredicateError(
+                    f"function {found!r} in the join condition is unknown; "
+                    "built-in functions of Spark SQL and functions registered in this session are "
+                    "accepted"
+                ) from None
+            if "FILTER_NOT_BOOLEAN" in condition:
+                found = (error.getMessageParameters() or {}).get("type", "").strip('"')
+                raise PredicateError(
+                    f"the join condition {on!r} is of type {found}; it must be boolean"
+                ) from None
+            first = str(error).splitlines()[0]
+            raise PredicateError(f"Spark refuses the join condition {on!r}: {first}") from None
+        if not whole._jdf.queryExecution().analyzed().deterministic():
+            raise PredicateError(
+                f"{on!r} in the join condition has another answer each time, so that a task that "
+                "is done again would lose or double results; write what it needs into a column of "
+                "the stream"
+            )
+
+    def type_of(self, alias: str, sql: str) -> SqlType | None:
+        """Spark's type; None where the expression means nothing to Spark (a negated date, say)."""
+        try:
+            kind = self.empty[alias].select(F.expr(sql)).schema[0].dataType
+        except AnalysisException:
+            return None
+        return SqlType.of(kind.simpleString())
+
+    def arrow_type(self, alias: str, sql: str) -> pa.DataType:
+        """The type of the column in Arrow."""
+        schema = self.empty[alias].select(F.expr(sql).alias("it")).schema
+        return to_arrow_schema(schema, timezone="UTC").field(0).type

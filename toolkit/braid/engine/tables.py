@@ -1,0 +1,155 @@
+"""Arrow tables as streams, without Spark: cut into micro-batches, and what Spark would compute of
+each batch computed by DuckDB.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.condition.arrow import ArrowAnalyser
+from braid.condition.predicate import Predicate
+from braid.core.columns import ROUTING, TIME
+
+_PLACE = "__place"
+
+
+def table(alias: str, given: Any) -> pa.Table | None:
+    """A stream as an Arrow table with times in microseconds; None for what is no table.
+
+    Accepted are pandas and Polars frames and Arrow tables.
+    """
+    kind = type(given).__module__.partition(".")[0]
+    if kind == "pandas":
+        given = pa.Table.from_pandas(given, preserve_index=False)
+    elif kind == "polars":
+        given = given.to_arrow()
+    if not isinstance(given, pa.Table):
+        return None
+    fields = [pa.field(f.name, _plain(f.type)) for f in given.schema]
+    try:
+        return given.cast(pa.schema(fields))
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"stream {alias} does not fit microseconds: {error}") from None
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    return kind
+
+
+def check(alias: str, rows: pa.Table, column: str) -> None:
+    """Raise ValueError unless the column exists and numbers every tuple's micro-batch, from 0."""
+    if column not in rows.column_names:
+        raise ValueError(f"stream {alias} has no column {column!r} that numbers its micro-batches")
+    kind = rows.schema.field(column).type
+    if not pa.types.is_integer(kind):
+        raise ValueError(
+            f"the column {alias}.{column} is of type {kind}; to number micro-batches it must be an "
+            "integer"
+        )
+    wrong = [n for n in rows[column].to_pylist() if n is None or n < 0]
+    if wrong:
+        raise ValueError(
+            f"the column {alias}.{column} numbers micro-batches and holds {wrong[0]}; it must "
+            "count from 0"
+        )
+
+
+def prepare(
+    tables: Mapping[str, pa.Table], folder: Path, time: str | None, batches: int | str
+) -> int:
+    """Write the tables under ``folder``/ALIAS, one file a micro-batch, and return how many there
+    are; see static.py, which does so for Spark's frames.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    numbers = _numbers(tables, time, batches)
+    last = max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
+    count = batches if isinstance(batches, int) else last + 1
+    for alias, rows in tables.items():
+        (folder / alias).mkdir(parents=True)
+        kept = rows.drop_columns([batches]) if isinstance(batches, str) else rows
+        for k in range(count):
+            at = pa.array(np.flatnonzero(numbers[alias] == k))
+            pq.write_table(kept.take(at), folder / alias / f"{k:06d}.parquet")
+    return count
+
+
+def _numbers(
+    tables: Mapping[str, pa.Table], time: str | None, batches: int | str
+) -> dict[str, np.ndarray]:
+    """By alias, the micro-batch of every tuple."""
+    if isinstance(batches, str):
+        return {a: t[batches].to_numpy().astype(np.int64) for a, t in tables.items()}
+    if time is None:
+        return {a: np.arange(t.num_rows) * batches // max(1, t.num_rows) for a, t in tables.items()}
+    times = {
+        a: t[time].cast(pa.timestamp("us")).cast(pa.int64()).fill_null(0).to_numpy()
+        for a, t in tables.items()
+    }
+    whole = np.sort(np.concatenate([*times.values()]))
+    cuts = [whole[len(whole) * k // batches] for k in range(1, batches)] if len(whole) else []
+    return {a: np.searchsorted(cuts, t, side="right") for a, t in times.items()}
+
+
+class Feed:
+    """Makes the tuples of a micro-batch ready for the engine: event time, routing key and what the
+    condition needs, without those that can never match.
+    """
+
+    def __init__(
+        self,
+        schemas: Mapping[str, pa.Schema],
+        predicate: Predicate,
+        times: Mapping[str, str],
+        keying: str,
+        keys: int,
+        seed: int,
+    ) -> None:
+        self.queries: dict[str, str] = {}
+        analyser = ArrowAnalyser(schemas)
+        for i, (alias, schema) in enumerate(schemas.items()):
+            wanted = {TIME: times[alias]} | predicate.keys[i] | predicate.computed[i]
+            columns = {n: analyser.compiled(alias, sql)[0] for n, sql in wanted.items()}
+            hashed = [f'"{n}"' for n in schema.names]
+            if keying == "join" and predicate.equality is not None:
+                hashed = [columns[predicate.equality[i]]]
+            columns[ROUTING] = f"CAST(hash({', '.join([str(seed), *hashed])}) % {keys} AS INTEGER)"
+            where = [f"({columns[n]}) IS NOT NULL" for n in (TIME, *predicate.keys[i])]
+            if (condition := predicate.filters[i]) is not None:
+                where.append(analyser.compiled(alias, condition)[0])
+            chosen = ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
+            self.queries[alias] = (
+                f"SELECT {_PLACE}, {chosen} FROM tuples WHERE {' AND '.join(where)}"
+            )
+
+    def tuples(self, folder: Path, number: int) -> dict[int, list[pa.RecordBatch]]:
+        """The tuples of a micro-batch, by stream."""
+        found: dict[int, list[pa.RecordBatch]] = {}
+        with duckdb.connect(config={"threads": 1}) as db:
+            db.execute("SET TimeZone = 'UTC'")
+            for i, (alias, query) in enumerate(self.queries.items()):
+                rows = pq.read_table(folder / alias / f"{number:06d}.parquet")
+                if not rows.num_rows:
+                    continue
+                places = pa.array(np.arange(rows.num_rows))
+                db.register("tuples", rows.append_column(_PLACE, places))
+                made = db.sql(query).to_arrow_table()
+                whole = rows.take(made[_PLACE])
+                for name in made.column_names[1:]:
+                    whole = whole.append_column(name, made[name])
+                if whole.num_rows:
+                    found[i] = whole.combine_chunks().to_batches()
+        return found

@@ -1,0 +1,136 @@
+"""Joins of Arrow tables in this process: no Spark, no JVM. StreamJoin chooses this for tables."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.engine import tables
+from braid.engine.wire import JoinSpec
+from braid.run import JoinRun
+from braid.setup import Setup
+
+
+@dataclass(frozen=True)
+class TableSetup(Setup):
+    """The settings of a StreamJoin of tables."""
+
+    @property
+    def static(self) -> dict[str, Any]:
+        """All streams: a table is replayed."""
+        return dict(self.streams)
+
+    @staticmethod
+    def at_once(streams: Mapping[str, Any]) -> int:
+        """How many tasks run at once: one a core."""
+        return os.cpu_count() or 1
+
+    @property
+    def schemas(self) -> dict[str, str]:
+        """What tells a run of tables from one of Spark's frames, whose routing hash is another."""
+        return {"": "tables"}
+
+    def check_batches(self, column: str) -> None:
+        """Raises ValueError unless the column numbers the micro-batches."""
+        for alias, rows in self.streams.items():
+            tables.check(alias, rows, column)
+
+    def replayed(self, folder: Path, batches: int | str) -> int:
+        """Write the copy that the run reads."""
+        return tables.prepare(self.streams, folder, self.time, batches)
+
+    def feed(self, schemas: Mapping[str, pa.Schema]) -> tables.Feed:
+        """What makes tuples of the run's copy."""
+        times = {alias: self._micros(schema) for alias, schema in schemas.items()}
+        p = self.placement
+        return tables.Feed(schemas, self.predicate, times, p.keying, p.keys, self.seed)
+
+    def _micros(self, schema: pa.Schema) -> str:
+        """Spark SQL of the event time."""
+        if self.time is None:
+            return "cast(0 as bigint)"
+        time = f"unix_micros(cast(`{self.time}` as timestamp))"
+        return time if self.windows else f"coalesce({time}, cast(0 as bigint))"
+
+
+class TableRun(JoinRun):
+    """A run of tables, on a thread of its own; results are Arrow tables."""
+
+    setup: TableSetup
+
+    def _open(self) -> tuple[JoinSpec, Any]:
+        setup, folder = self.setup, self.store.input
+        schemas = {a: pq.read_schema(folder / a / "000000.parquet") for a in setup.streams}
+        columns = tuple(tuple(s.names) for s in schemas.values())
+        self._schema = pa.schema([pa.field(a, pa.struct(list(s))) for a, s in schemas.items()])
+        spec = JoinSpec(
+            setup.predicate, columns, (), setup.limits, str(self.store.path), setup.partitions
+        )
+        return spec, setup.feed(schemas)
+
+    def _launch(self, frame: Any, trigger: Mapping[str, Any]) -> Any:
+        if trigger:
+            raise ValueError(f"a run of tables has no trigger; got {', '.join(trigger)}")
+        todo = range(self._done_before, self._settings["batches"])
+        feed, folder = frame, self.store.input
+
+        def turn(number: int) -> None:
+            self._turn_batch(feed.tuples(folder, number), number)
+
+        return _Turns(turn, todo, self._stopping.is_set)
+
+    def _ready(self, frame: Any) -> None:
+        """There is no session to be made ready."""
+
+    def _nothing(self) -> Any:
+        return {}
+
+    def _read(self, files: list[str]) -> Any:
+        found = [pq.read_table(f, schema=self._schema) for f in files]
+        return pa.concat_tables(found) if found else self._schema.empty_table()
+
+    def results_stream(self) -> Any:
+        """Refused: a stream of Spark needs Spark."""
+        raise ValueError(
+            "a run of tables has no streaming DataFrame; read results/*.parquet of its folder, or "
+            "results_since(batch)"
+        )
+
+
+class _Turns:
+    """A thread that gives batch after batch, with what a JoinRun asks of Spark's query."""
+
+    def __init__(
+        self, turn: Callable[[int], None], todo: range, stopped: Callable[[], bool]
+    ) -> None:
+        self._turn, self._todo, self._stopped = turn, todo, stopped
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._work, name="braid-tables", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            for number in self._todo:
+                if self._stopped():
+                    return
+                self._turn(number)
+        except Exception as error:
+            self._error = error
+
+    def awaitTermination(self) -> None:
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        self._thread.join()
+
+    def exception(self) -> Exception | None:
+        return self._error
