@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 UTC = pa.timestamp("us", "UTC")
 ROWS = pa.table(
     {
-        "y": pa.array([0, 1, -7, 60, None, 5], pa.int8()),
+        "y": pa.array([0, 1, -7, 11, None, 5], pa.int8()),
         "i": pa.array([0, 3, -7, 2_000_000, None, 3], pa.int32()),
         "l": pa.array([0, -3, 7, 4_000_000_000, None, 3], pa.int64()),
         "g": pa.array([0.0, 0.1, nan, -inf, None, 3.0], pa.float32()),
