@@ -123,7 +123,7 @@ def found(run: JoinRun) -> Ids:
 
 def local(join: StreamJoin) -> Ids:
     """The join of two whole streams by the kernels, without the engine."""
-    (whole, where), blocks = join.union(join.streams), []
+    (whole, where), blocks = join.setup.union(join.streams), []
     for i in range(len(join.streams)):
         mine = whole.filter(f"__stream = {i}").toArrow().combine_chunks().to_batches()[0]
         batch = where[i].flatten(mine, np.arange(mine.num_rows))
