@@ -34,7 +34,7 @@ def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(
     windows.first.fill("a: 3 hours, d: 1 hour")
     windows.first.press("Tab")
     expect(page.get_by_role("alert")).to_have_text(
-        "query 'now' has windows for a, d; the streams are a, d, w"
+        "query 'now' has windows for a, d; it needs one for each of a, d, w"
     )
     windows.first.fill("3 hours")
     windows.first.press("Tab")

@@ -158,14 +158,14 @@ def test_what_the_chain_saves_and_does_not() -> None:
     assert chain.one_state_claim().holds == chain.two_slices_claim().holds == "yes"
 
 
-ANSWERS = shared_ring.Answers({"q": Counter({(1, 2): 1})}, {"q": Counter({(1, 2): 1})})
+ANSWERS = shared_ring.Answers({"q": Counter({(1, 2): 1})}, {"q": Counter({(1, 2): 1})}, ("a", "b"))
 
 
 def test_a_result_that_is_lost_or_made_twice_breaks_theorem_11() -> None:
     assert shared.results_claim(ANSWERS).holds == "yes"
     assert shared.once_claim(ANSWERS, {"results": 1}).holds == "yes"
     for got in (Counter(), Counter({(1, 2): 2})):
-        wrong = shared_ring.Answers({"q": got}, ANSWERS.truth)
+        wrong = shared_ring.Answers({"q": got}, ANSWERS.truth, ANSWERS.streams)
         assert shared.results_claim(wrong).holds == "no"
     assert shared.once_claim(ANSWERS, {"results": 2}).holds == "no"
 

@@ -15,15 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid.core.events import BatchCommitted
+from braid.core.query import Query
 from braid.studies import shared_ring as study
 from braid.workloads.base import Workload
-from braid.workloads.dashboards import Dashboard, Shared
+from braid.workloads.dashboards import Shared
 from unit.test_audience import Counted, made, some_batches
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 QUERIES = (
-    Dashboard("short", {"a": "3 seconds", "b": "5 seconds"}),
-    Dashboard("long", {"a": "9 seconds", "b": "4 seconds"}, {"a": "a.v >= 6"}),
+    Query.of("short", "ab", {"a": "3 seconds", "b": "5 seconds"}),
+    Query.of("long", "ab", {"a": "9 seconds", "b": "4 seconds"}, {"a": "a.v >= 6"}),
 )
 
 
@@ -53,21 +54,21 @@ def oracle() -> study.Oracle:
     return study.Oracle(Shared(Workload("small", frames, "a.k = b.k", "ts"), QUERIES))  # type: ignore[arg-type]
 
 
-def chosen(q: Dashboard) -> list[list[dict[str, Any]]]:
+def chosen(q: Query) -> list[list[dict[str, Any]]]:
     rows = {alias: table.to_pylist() for alias, table in streams().items()}
-    return [[r for r in rows[a] if a not in q.where or r["v"] >= 6] for a in "ab"]
+    return [[r for r in rows[a] if q.where["ab".index(a)] is None or r["v"] >= 6] for a in "ab"]
 
 
 def age(now: datetime, row: dict[str, Any]) -> float:
     return (now - row["ts"]).total_seconds()
 
 
-def reach(q: Dashboard, alias: str) -> int:
-    return int(q.windows[alias].split()[0])
+def reach(q: Query, alias: str) -> int:
+    return q.windows["ab".index(alias)] // 1_000_000
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.name)
-def test_the_truth_is_the_definition_of_a_windowed_join(oracle: study.Oracle, query: Dashboard):
+def test_the_truth_is_the_definition_of_a_windowed_join(oracle: study.Oracle, query: Query):
     wanted: Counter[tuple[int, ...]] = Counter()
     for a, b in product(*chosen(query)):
         now = max(a["ts"], b["ts"])

@@ -22,7 +22,7 @@ from braid_widgets.base.fold import fold
 from braid_widgets.base.queries import Asked, QueryTable
 from braid_widgets.slices import chain, merge_graph
 from braid_widgets.slices.chain_panel import SOURCES, ChainPanel
-from braid_widgets.slices.strategies import charts, compared, modelled, statistics
+from braid_widgets.slices.strategies import charts, compared, statistics
 from unit.test_sharing import Shared
 
 SERVED = entered(
@@ -209,18 +209,22 @@ def test_the_merge_graph_has_every_edge_and_shows_the_shortest_path():
 
 
 def test_what_is_typed_becomes_windows_and_selections():
-    q = Asked("q", "a: 1 hour, b: 5 minutes", "a.x > 3 AND (b.y = 1 OR b.y = 2) AND a.z IS NULL")
-    assert q.windows("ab") == {"a": "1 hour", "b": "5 minutes"} and Asked("q", "2 minutes").windows(
-        "ab"
-    ) == dict.fromkeys("ab", "2 minutes")
+    typed = Asked(
+        "q", "a: 1 hour, b: 5 minutes", "a.x > 3 AND (b.y = 1 OR b.y = 2) AND a.z IS NULL"
+    )
+    q = typed.query("ab")
+    assert q.name == "q" and q.windows == (3_600_000_000, 300_000_000)
+    assert Asked("q", "2 minutes").query("ab").windows == (120_000_000,) * 2
     assert q.selections("ab") == {"a": "a.x > 3 AND a.z IS NULL", "b": "(b.y = 1 OR b.y = 2)"}
+    again = Asked.of(q, "ab", on=False)
+    assert again.query("ab") == q and again.window == "a: 1 h, b: 5 min" and not again.on
 
 
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
         (Asked("q", "soon"), "the window of 'q' on a is 'soon'"),
-        (Asked("q", "a: 1 hour"), "has windows for a; the streams are a, b"),
+        (Asked("q", "a: 1 hour"), "has windows for a; it needs one for each of a, b"),
         (Asked("q", "1 hour", "a.x > b.x"), "which is over a and b"),
         (Asked("q", "1 hour", "x > 3"), "which is over no stream"),
         (Asked("q", "1 hour", "c.x > 3"), "which is over c"),
@@ -230,7 +234,7 @@ def test_what_is_typed_becomes_windows_and_selections():
 )
 def test_bad_input_gets_a_sentence(asked, told):
     with pytest.raises(ValueError, match=told):
-        asked.check("ab")
+        asked.query("ab")
 
 
 def test_the_table_keeps_what_was_typed_and_the_queries_there_were():
@@ -267,13 +271,12 @@ def test_the_table_keeps_what_was_typed_and_the_queries_there_were():
 
 def test_queries_are_modelled_by_the_equations():
     asked = [
-        Asked("a", "5 s"),
-        Asked("b", "5 s", "r.x > 1"),
-        Asked("c", "10 s"),
-        Asked("d", "30 s", "r.x > 1"),
+        Query("a", (5_000_000,) * 2, (None, None)),
+        Query("b", (5_000_000,) * 2, ("r.x > 1", None)),
+        Query("c", (10_000_000,) * 2, (None, None)),
+        Query("d", (30_000_000,) * 2, ("r.x > 1", None)),
     ]
-    asked = [Asked(q.name, q.window.replace("s", "seconds"), q.where) for q in asked]
-    q = modelled(asked, "rs", 20.0, 0.3, 0.05)
+    q = costs.Shared.of(asked, 20.0, 0.3, 0.05)
     assert q.windows == pytest.approx((5, 5, 10, 30)) and q.plain == 3
     windows, known = statistics(q, 2.5)
     assert (
@@ -289,12 +292,12 @@ def test_queries_are_modelled_by_the_equations():
         one["slices, CPU-Opt"].memory == pytest.approx(costs.pull_up(q).memory)
         and "slices, Mem-Opt" in one
     )
-    assert "partition" not in compared(modelled(asked[:1], "rs", 20.0, 0.3, 0.05), (5.0,))
+    assert "partition" not in compared(costs.Shared.of(asked[:1], 20.0, 0.3, 0.05), (5.0,))
     assert all(
         "modelled" in c.figure.layout.title.text for c in charts(asked, "rs", 20.0, 0.3, 0.05, 2.5)
     )
     with pytest.raises(ValueError, match="every query has a selection"):
-        modelled(asked[3:], "rs", 20.0, 0.3, 0.05)
+        costs.Shared.of(asked[3:], 20.0, 0.3, 0.05)
 
 
 class Run:
@@ -306,7 +309,7 @@ class Run:
         self._events, self.queries, self.asked = events, list(queries), []
         self.setup = SimpleNamespace(streams=dict.fromkeys("rs"), query=self.query)
 
-    def query(self, name, windows, where, on, streams):
+    def query(self, name, windows, where):
         if "r.none" in str(where):
             raise ValueError("column 'r.none' is unknown")
         return SimpleNamespace(
@@ -315,7 +318,7 @@ class Run:
 
     def add(self, name, windows, where):
         self.asked.append(("add", name))
-        self.queries.append(self.query(name, windows, where, None, None))
+        self.queries.append(self.query(name, windows, where))
 
     def remove(self, name):
         self.asked.append(("remove", name))
@@ -348,10 +351,7 @@ def live(run):
 
     def launch(settings):
         started = Run(run.events, [])
-        started.queries = [
-            started.query(q.name, q.windows("rs"), q.selections("rs"), None, None)
-            for q in settings["queries"]
-        ]
+        started.queries = [started.query(**q.asked("rs")) for q in settings["queries"]]
         return started
 
     panel = ChainPanel(launch)

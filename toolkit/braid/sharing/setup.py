@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import sqlglot
 from pyspark.sql import Column, DataFrame
@@ -15,7 +16,7 @@ from braid.condition.predicate import PredicateError
 from braid.condition.terms import conjuncts
 from braid.core.columns import MARK
 from braid.core.query import Query
-from braid.core.spans import Span, micros
+from braid.core.spans import Span
 from braid.engine.wire import Layout
 from braid.setup import Setup
 
@@ -30,9 +31,9 @@ class SharedSetup(Setup):
         self,
         name: str,
         windows: Span | Mapping[str, Span],
-        where: Mapping[str, str] | None,
-        on: str | None,
-        streams: Sequence[str] | None,
+        where: Mapping[str, str] | None = None,
+        on: str | None = None,
+        streams: Sequence[str] | None = None,
     ) -> Query:
         """A query to be served. Raises ValueError, with one sentence, for one that this join cannot
         serve.
@@ -47,36 +48,18 @@ class SharedSetup(Setup):
                 f"query {name!r} joins on {on!r}; this join is on {self.on!r}; selections go in "
                 "where"
             )
-        spans = (
-            dict(windows) if isinstance(windows, Mapping) else dict.fromkeys(self.streams, windows)
-        )
-        if set(spans) != set(self.streams):
-            given, wanted = ", ".join(spans) or "no stream", ", ".join(self.streams)
-            raise ValueError(
-                f"query {name!r} has windows for {given}; it needs one for each of {wanted}"
-            )
-        lengths = tuple(micros(spans[a], f"window of {name!r} on {a}") for a in self.streams)
-        return Query(name, lengths, self._selections(name, where or {}))
+        asked = Query.of(name, tuple(self.streams), windows, where)
+        return replace(asked, where=tuple(map(self._own, self.streams, asked.where, repeat(name))))
 
-    def _selections(self, name: str, where: Mapping[str, str]) -> tuple[str | None, ...]:
-        """By stream, the selection as Spark SQL over the stream's own columns."""
-        if unknown := set(where) - set(self.streams):
-            raise ValueError(
-                f"query {name!r} selects on {', '.join(sorted(unknown))}; the streams are "
-                f"{', '.join(self.streams)}"
-            )
-        found: list[str | None] = []
-        for alias, frame in self.streams.items():
-            try:
-                found.append(
-                    parse(where[alias], {alias: frame}, [None]).filters[0]
-                    if alias in where
-                    else None
-                )
-            except PredicateError as error:
-                place = f"in the selection of {name!r} on {alias}"
-                raise PredicateError(str(error).replace("in the join condition", place)) from None
-        return tuple(found)
+    def _own(self, alias: str, sql: str | None, name: str) -> str | None:
+        """A selection of a query, over the stream's own columns."""
+        if sql is None:
+            return None
+        try:
+            return parse(sql, {alias: self.streams[alias]}, [None]).filters[0]
+        except PredicateError as error:
+            place = f"in the selection of {name!r} on {alias}"
+            raise PredicateError(str(error).replace("in the join condition", place)) from None
 
     def union(self, sources: Mapping[str, DataFrame]) -> tuple[DataFrame, tuple[Layout, ...]]:
         frame, where = super().union(sources)

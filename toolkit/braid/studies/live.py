@@ -13,6 +13,7 @@ from typing import Any
 
 from braid import launch
 from braid.core.placement import Placement
+from braid.core.query import Query
 from braid.run import JoinRun
 from braid.session import session
 from braid.sharing.join import SharedJoin
@@ -22,7 +23,7 @@ from braid.studies import psp as psp_study
 from braid.studies import shared_ring as shared_ring_study
 from braid.workloads import dashboards as dashboard_workload
 from braid.workloads.base import Workload
-from braid.workloads.dashboards import Dashboard, Shared
+from braid.workloads.dashboards import Shared
 
 _numbers = count()
 
@@ -83,14 +84,14 @@ WEATHER_THEN = "d.origin = w.origin AND w.ts <= d.ts"
 
 
 def slices(
-    join: Workload, queries: Iterable[Any], chain: str, overhead: float, pace: float = 0.0
+    join: Workload, queries: Iterable[Query], chain: str, overhead: float, pace: float = 0.0
 ) -> SharedRun:
     """A chain of slices for these queries over two streams; ``overhead`` is C_sys, in
     comparisons.
     """
     joined = SharedJoin(join.streams, join.on, time="ts", chain=chain, overhead=overhead)
     for q in queries:
-        joined.add(q.name, q.windows(tuple(join.streams)), q.selections(tuple(join.streams)))
+        joined.add(**q.asked(tuple(join.streams)))
     return joined.start(folder("slices"), batches=join.batch or 20, pace=pace)
 
 
@@ -110,7 +111,6 @@ def dashboards(streams: Sequence[str], settings: Mapping[str, Any]) -> SharedRun
     """The queries of the panel's table over flights, arrivals and weather."""
     month, days, batches = (settings[name] for name in ("month", "days", "batches"))
     join = dashboard_workload.dashboards(session(), streams, month, days, batches).join
-    queries = tuple(
-        Dashboard(q.name, q.windows(streams), q.selections(streams)) for q in settings["queries"]
+    return shared_ring(
+        Shared(join, tuple(settings["queries"])), settings["hosts"], settings["pace"]
     )
-    return shared_ring(Shared(join, queries), settings["hosts"], settings["pace"])

@@ -21,6 +21,8 @@ from pyspark.sql import SparkSession
 
 from braid.core.events import BatchCommitted
 from braid.core.history import LiveBlocks
+from braid.core.query import Query
+from braid.core.spans import text
 from braid.papers.psp import cost as ring_cost
 from braid.papers.slices.cost import node_latency, shared_ring
 from braid.papers.slices.events import ChainSet
@@ -28,7 +30,7 @@ from braid.sharing.join import SharedJoin
 from braid.sharing.run import SharedRun
 from braid.studies.psp import Setting
 from braid.workloads.arrivals import MODULUS, Arrivals
-from braid.workloads.dashboards import Dashboard, Shared
+from braid.workloads.dashboards import Shared
 
 Ids = Counter[tuple[int, ...]]
 
@@ -41,7 +43,7 @@ def start(shared: Shared, path: str | Path, hosts: int, pace: float = 0.0) -> Sh
         shared.join.streams, shared.join.on, shared.join.time or "ts", chain="memory", hosts=hosts
     )
     for q in shared.queries:
-        join.add(q.name, q.windows, q.where)
+        join.add(**q.asked(tuple(shared.join.streams)))
     return join.start(path, batches=shared.join.batch or 20, pace=pace)
 
 
@@ -64,22 +66,24 @@ class Oracle:
         for alias, frame in shared.join.streams.items():
             self.connection.register(alias, frame.toArrow())
 
-    def truth(self, query: Dashboard) -> Ids:
+    def truth(self, query: Query) -> Ids:
         """The results that the query must get: by its windows and selections, and the join's
         condition.
         """
         aliases = list(self.shared.join.streams)
         now = f"greatest({', '.join(f'{a}.ts' for a in aliases)})"
-        live = [f"{now} - {a}.ts < INTERVAL '{window}'" for a, window in query.windows.items()]
-        where = " AND ".join(
-            f"({term})" for term in (self.shared.join.on, *query.where.values(), *live)
-        )
+        live = [
+            f"{now} - {a}.ts < {_interval(window)}"
+            for a, window in zip(aliases, query.windows, strict=True)
+        ]
+        chosen = filter(None, query.where)
+        where = " AND ".join(f"({term})" for term in (self.shared.join.on, *chosen, *live))
         ids = ", ".join(f"{a}.id" for a in aliases)
         return Counter(
             self.connection.sql(f"SELECT {ids} FROM {', '.join(aliases)} WHERE {where}").fetchall()
         )
 
-    def of_use(self, queries: Sequence[Dashboard]) -> pd.Series:
+    def of_use(self, queries: Sequence[Query]) -> pd.Series:
         """By batch, the tuples that some query has use for when all that has come is as old as the
         latest tuple of its batch.
         """
@@ -88,9 +92,9 @@ class Oracle:
             f"SELECT ts, {batch} AS n FROM {a}" for a in self.shared.join.streams
         )
         counts = []
-        for a in self.shared.join.streams:
+        for s, a in enumerate(self.shared.join.streams):
             wanted = " OR ".join(
-                f"({q.where.get(a, 'true')} AND e.now - {a}.ts < INTERVAL '{q.windows[a]}')"
+                f"({q.where[s] or 'true'} AND e.now - {a}.ts < {_interval(q.windows[s])})"
                 for q in queries
             )
             counts.append(
@@ -108,36 +112,43 @@ class Oracle:
         )
 
 
+def _interval(micros: int) -> str:
+    return f"to_microseconds({micros})"
+
+
 @dataclass(frozen=True)
 class Answers:
-    """What each query got from a run, and what DuckDB finds for it, by name."""
+    """What each query got from a run over ``streams``, and what DuckDB finds for it, by name."""
 
     got: Mapping[str, Ids]
     truth: Mapping[str, Ids]
+    streams: Sequence[str]
 
     @classmethod
-    def of(cls, run: SharedRun, oracle: Oracle, queries: Iterable[Dashboard]) -> Answers:
+    def of(cls, run: SharedRun, oracle: Oracle, queries: Iterable[Query]) -> Answers:
         """Of a run that has ended."""
         queries = list(queries)
         return cls(
             {q.name: found(run, q.name) for q in queries},
             {q.name: oracle.truth(q) for q in queries},
+            tuple(run.setup.streams),
         )
 
-    def table(self, queries: Iterable[Dashboard]) -> pd.DataFrame:
+    def table(self, queries: Iterable[Query]) -> pd.DataFrame:
         """dashboard, windows, selections, results, by DuckDB, the same."""
         rows = []
         for q in queries:
             got, truth = self.got[q.name], self.truth[q.name]
-            spans = ", ".join(f"{alias} {window}" for alias, window in q.windows.items())
-            where = " AND ".join(q.where.values())
+            windows = zip(self.streams, q.windows, strict=True)
+            spans = ", ".join(f"{alias} {text(window)}" for alias, window in windows)
+            where = " AND ".join(filter(None, q.where))
             same = "yes" if got == truth else "no"
             rows.append((q.name, spans, where, got.total(), truth.total(), same))
         names = ["dashboard", "windows", "selections", "results", "by DuckDB", "the same"]
         return pd.DataFrame(rows, columns=names)
 
 
-def use(events: Sequence[Any], oracle: Oracle, queries: Sequence[Dashboard]) -> pd.DataFrame:
+def use(events: Sequence[Any], oracle: Oracle, queries: Sequence[Query]) -> pd.DataFrame:
     """By batch, the tuples held by a run, and those that some query has use for: held, of use."""
     held = balance(events).set_index("batch")["held"]
     return pd.DataFrame({"held": held, "of use": oracle.of_use(queries)}).dropna()
@@ -203,11 +214,7 @@ def stationary(spark: SparkSession, batches: int = 40, rate: float = 20.0, seed:
     given = Arrivals((rate, rate), float(batches), 1.0, sigma=0.02, seed=seed)
     few = {"r": f"r.u_s < {round(PASSING * MODULUS)}", "s": f"s.u_r < {round(PASSING * MODULUS)}"}
     queries = [
-        Dashboard(
-            f"{w:g} s",
-            dict.fromkeys(given.streams, f"{w} seconds"),
-            few if w == WINDOWS[-1] else {},
-        )
+        Query.of(f"{w:g} s", given.streams, f"{w} seconds", few if w == WINDOWS[-1] else {})
         for w in WINDOWS
     ]
     return Shared(given.workload(spark), tuple(queries))

@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 
 from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
-from braid.core.spans import micros
+from braid.core.query import Query
+from braid.core.spans import text
 from braid.sharing.run import SharedRun
 from braid.studies.claim import Claim, verdict
 from braid.workloads.base import Workload
@@ -47,7 +48,7 @@ def served(events: Sequence[Any], name: str, batches: int) -> range:
     return range(first, end)
 
 
-def answers(run: SharedRun, join: Workload, queries: Iterable[Any], batches: int) -> pd.DataFrame:
+def answers(run: SharedRun, join: Workload, queries: Iterable[Query], batches: int) -> pd.DataFrame:
     """What each query got, and what it has to get, by DuckDB over the same tuples: query, window,
     selection, batches, results, by DuckDB, the same.
     """
@@ -59,8 +60,13 @@ def answers(run: SharedRun, join: Workload, queries: Iterable[Any], batches: int
     for query in queries:
         span = served(events, query.name, batches)
         got, wanted = _got(run, join, query.name), _wanted(db, join, query, span)
-        where, same = query.where or "every tuple", "yes" if got == wanted else "no"
-        told = (query.name, query.window, where, f"{span.start} to {span.stop - 1}")
+        same, windows = (
+            "yes" if got == wanted else "no",
+            zip(join.streams, query.windows, strict=True),
+        )
+        spans = ", ".join(f"{alias} {text(window)}" for alias, window in windows)
+        where = " AND ".join(filter(None, query.where)) or "every tuple"
+        told = (query.name, spans, where, f"{span.start} to {span.stop - 1}")
         rows.append((*told, len(got), len(wanted), same))
     names = ["query", "window", "selection", "batches", "results", "by DuckDB", "the same"]
     return pd.DataFrame(rows, columns=names)
@@ -72,19 +78,19 @@ def _got(run: SharedRun, join: Workload, name: str) -> list[tuple[Any, ...]]:
     return sorted(zip(*(column.to_pylist() for column in ids.columns), strict=True))
 
 
-def _wanted(db: Any, join: Workload, query: Any, span: range) -> list[tuple[Any, ...]]:
+def _wanted(db: Any, join: Workload, query: Query, span: range) -> list[tuple[Any, ...]]:
     """The pairs that match, pass the selections, are less than a window apart, and came in these
     batches.
     """
     aliases = tuple(join.streams)
     now = f"greatest({', '.join(f'epoch_us({a}.ts)' for a in aliases)})"
     latest = f"greatest({', '.join(f'{a}.{join.batch}' for a in aliases)})"
-    windows = query.windows(aliases).items()
+    windows = zip(aliases, query.windows, strict=True)
     terms = [
         join.on,
-        *(f"{now} - epoch_us({a}.ts) < {micros(w, 'window')}" for a, w in windows),
+        *(f"{now} - epoch_us({a}.ts) < {w}" for a, w in windows),
         f"{latest} BETWEEN {span.start} AND {span.stop - 1}",
-        *query.selections(aliases).values(),
+        *filter(None, query.where),
     ]
     where = " AND ".join(f"({term})" for term in terms)
     ids = ", ".join(f"{a}.id" for a in aliases)

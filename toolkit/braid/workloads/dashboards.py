@@ -10,11 +10,13 @@ of another does (Wang 2008, section 19.2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
+from braid.core.query import Query
 from braid.workloads.base import Workload
 from braid.workloads.flights import flights
 
@@ -26,27 +28,13 @@ CONDITIONS = {
 weather. Arrivals and weather join through departures only."""
 
 
-@dataclass(frozen=True)
-class Dashboard:
-    """A query: its name, and by alias its windows and its selections (Spark SQL; DuckDB reads the
-    same).
-    """
-
-    name: str
-    windows: Mapping[str, str]
-    where: Mapping[str, str] = field(default_factory=dict)
-
-    def over(self, streams: Sequence[str]) -> Dashboard:
-        """The same of some streams only."""
-        windows, where = (
-            {a: part[a] for a in streams if a in part} for part in (self.windows, self.where)
-        )
-        return Dashboard(self.name, windows, where)
+STREAMS = ("a", "d", "w")
+"""The streams of all dashboards: arrivals, departures, weather."""
 
 
-def _of(name: str, a: int, d: int, w: int, /, **where: str) -> Dashboard:
-    hours = {"a": a, "d": d, "w": w}
-    return Dashboard(name, {alias: f"{n} hour{'s' * (n > 1)}" for alias, n in hours.items()}, where)
+def _of(name: str, a: int, d: int, w: int, /, **where: str) -> Query:
+    hours = (timedelta(hours=n) for n in (a, d, w))
+    return Query.of(name, STREAMS, dict(zip(STREAMS, hours, strict=True)), where)
 
 
 DASHBOARDS = (
@@ -63,7 +51,9 @@ DASHBOARDS = (
     _of("cold", 24, 6, 12, a="a.delay >= 30", w="w.temp < 32"),
     _of("the whole day", 24, 24, 24, a="a.delay >= 60", d="d.delay >= 60"),
 )
-"""The dashboards, by and large from short windows to long ones; the longer, the more selective."""
+"""The dashboards over STREAMS, by and large from short windows to long ones; the longer, the more
+selective.
+"""
 
 
 @dataclass(frozen=True)
@@ -71,12 +61,12 @@ class Shared:
     """A join and the queries that share it."""
 
     join: Workload
-    queries: tuple[Dashboard, ...]
+    queries: tuple[Query, ...]
 
 
 def dashboards(
     spark: SparkSession,
-    streams: Sequence[str] = ("a", "d", "w"),
+    streams: Sequence[str] = STREAMS,
     month: int = 1,
     days: int = 3,
     batches: int = 12,
@@ -87,13 +77,14 @@ def dashboards(
     ``streams`` are ``d`` (departures) with ``a`` (arrivals), ``w`` (weather) or both. Raises
     ValueError for other streams and as ``flights`` does.
     """
-    if "d" not in streams or len(set(streams)) < 2 or not set(streams) <= {"a", "d", "w"}:
+    if "d" not in streams or len(set(streams)) < 2 or not set(streams) <= set(STREAMS):
         raise ValueError(
             f"streams are {', '.join(streams) or 'none'}; they must be d with a, w or both"
         )
     whole = flights(spark, month, days, batches)
     on = " AND ".join(text for pair, text in CONDITIONS.items() if set(pair) <= set(streams))
     frames = {alias: whole.streams[alias] for alias in streams}
+    places = [STREAMS.index(alias) for alias in streams]
     return Shared(
-        Workload("Dashboards", frames, on, whole.time), tuple(q.over(streams) for q in DASHBOARDS)
+        Workload("Dashboards", frames, on, whole.time), tuple(q.over(places) for q in DASHBOARDS)
     )

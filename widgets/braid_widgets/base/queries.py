@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import ipywidgets as W
 import sqlglot
-from braid.core.spans import micros
+from braid.core.query import Query
 from sqlglot import exp
 
 from braid_widgets.base.live import problem
@@ -16,9 +16,11 @@ from braid_widgets.base.live import problem
 
 @dataclass(frozen=True)
 class Asked:
-    """A query as it was typed. ``window`` is one span for all streams, as "10 minutes", or one for
-    each, as "a: 1 hour, b: 5 minutes"; ``where`` is Spark SQL over ``alias.column``, each of its
-    terms over one stream; empty: no selection.
+    """A row of the table: a query as it was typed, and whether it is on.
+
+    ``window`` is one span for all streams, as "10 minutes", or one for each, as "a: 1 hour, b: 5
+    minutes"; ``where`` is Spark SQL over ``alias.column``, each of its terms over one stream;
+    empty: no selection.
     """
 
     name: str
@@ -27,61 +29,42 @@ class Asked:
     on: bool = True
 
     @classmethod
-    def of(
-        cls, name: str, windows: Mapping[str, str], where: Mapping[str, str], on: bool = True
-    ) -> Asked:
-        """A query of windows and selections by alias, as one would type it."""
-        spans = ", ".join(f"{alias}: {window}" for alias, window in windows.items())
-        return cls(name, spans, " AND ".join(where.values()), on)
+    def of(cls, query: Query, streams: Sequence[str], on: bool = True) -> Asked:
+        """A query over these streams as one would type it."""
+        asked = query.asked(streams)
+        spans = ", ".join(f"{alias}: {window}" for alias, window in asked["windows"].items())
+        return cls(query.name, spans, " AND ".join(asked["where"].values()), on)
 
-    def windows(self, streams: Sequence[str]) -> dict[str, str]:
-        """By alias. Raises ValueError, with one sentence, for what is no span and for other streams
-        than these.
-        """
-        pairs = (
-            [part.partition(":") for part in self.window.split(",")] if ":" in self.window else []
-        )
-        spans = {a.strip(): text.strip() for a, _, text in pairs} or dict.fromkeys(
-            streams, self.window
-        )
-        if set(spans) != set(streams):
-            raise ValueError(
-                f"query {self.name!r} has windows for {', '.join(spans)}; the streams are "
-                f"{', '.join(streams)}"
-            )
-        for alias, text in spans.items():
-            micros(text, f"window of {self.name!r} on {alias}")
-        return spans
-
-    def selections(self, streams: Sequence[str]) -> dict[str, str]:
-        """By alias, the terms of ``where`` over that stream. Raises ValueError, with one sentence,
-        for terms that are over none of the streams, or over several, and for what is no SQL.
-        """
-        found: dict[str, list[str]] = {}
-        for term in _terms(self.name, self.where):
-            aliases = sorted({column.table for column in term.find_all(exp.Column)})
-            if len(aliases) != 1 or aliases[0] not in list(streams):
-                over = " and ".join(filter(None, aliases)) or "no stream"
-                known = ", ".join(streams)
-                raise ValueError(
-                    f"query {self.name!r} selects by {term.sql(dialect='spark')!r}, which is over "
-                    f"{over}; write alias.column, "
-                    f"with one alias in each term; the streams are {known}"
-                )
-            text = term.sql(dialect="spark")
-            found.setdefault(aliases[0], []).append(
-                f"({text})" if isinstance(term, exp.Or) else text
-            )
-        return {alias: " AND ".join(terms) for alias, terms in found.items()}
-
-    def check(self, streams: Sequence[str]) -> None:
-        """Raises ValueError, with one sentence, for a query that cannot be asked of these
-        streams.
+    def query(self, streams: Sequence[str]) -> Query:
+        """The query that was typed. Raises ValueError, with one sentence, for one that cannot be
+        asked of these streams.
         """
         if not self.name.strip():
             raise ValueError(f"a query with window {self.window!r} has no name; give it one")
-        self.windows(streams)
-        self.selections(streams)
+        parts = [part.partition(":") for part in self.window.split(",") if ":" in self.window]
+        spans = {alias.strip(): span.strip() for alias, _, span in parts}
+        return Query.of(
+            self.name, streams, spans or self.window, _selections(self.name, self.where, streams)
+        )
+
+
+def _selections(name: str, where: str, streams: Sequence[str]) -> dict[str, str]:
+    """By alias, the terms of ``where`` over that stream. Raises ValueError, with one sentence, for
+    terms that are over none of the streams, or over several, and for what is no SQL.
+    """
+    found: dict[str, list[str]] = {}
+    for term in _terms(name, where):
+        aliases = sorted({column.table for column in term.find_all(exp.Column)})
+        if len(aliases) != 1 or aliases[0] not in list(streams):
+            over = " and ".join(filter(None, aliases)) or "no stream"
+            raise ValueError(
+                f"query {name!r} selects by {term.sql(dialect='spark')!r}, which is over {over}; "
+                "write alias.column, with one alias in each term; the streams are "
+                f"{', '.join(streams)}"
+            )
+        sql = term.sql(dialect="spark")
+        found.setdefault(aliases[0], []).append(f"({sql})" if isinstance(term, exp.Or) else sql)
+    return {alias: " AND ".join(terms) for alias, terms in found.items()}
 
 
 def _terms(name: str, where: str) -> list[Any]:
@@ -124,8 +107,8 @@ class QueryTable(W.VBox):
         them.
         """
         self.streams, self.queries = tuple(streams), tuple(queries)
-        for query in self.queries:
-            query.check(self.streams)
+        for asked in self.queries:
+            asked.query(self.streams)
         self.rows.children = [_Row(q, self._read, self._remove) for q in self.queries]
         self.message.value = ""
 
@@ -137,9 +120,9 @@ class QueryTable(W.VBox):
             row.switch(row.query.name in known)
 
     @property
-    def active(self) -> tuple[Asked, ...]:
-        """Those that are on."""
-        return tuple(q for q in self.queries if q.on)
+    def active(self) -> tuple[Query, ...]:
+        """The queries of the rows that are on."""
+        return tuple(q.query(self.streams) for q in self.queries if q.on)
 
     def _add(self) -> None:
         names = {row.query.name for row in self.rows.children}
@@ -168,8 +151,8 @@ class QueryTable(W.VBox):
             self.changed(asked)
 
     def _check(self, asked: Sequence[Asked]) -> None:
-        for query in asked:
-            query.check(self.streams)
+        for row in asked:
+            row.query(self.streams)
         names = [q.name for q in asked]
         if twice := next((n for n in names if names.count(n) > 1), None):
             raise ValueError(f"two queries are named {twice!r}; names tell their results apart")

@@ -95,7 +95,7 @@ class ChainPanel(Launcher):
     """The table of queries, controls, what sharing them costs (modelled), and a run on Spark that
     can be changed while it goes on.
 
-    ``launch`` gets the settings, ``queries`` (Asked, those that are on) among them, and returns the
+    ``launch`` gets the settings, ``queries`` (Query, those that are on) among them, and returns the
     run. On a running join the table adds and removes queries, a click on a boundary of the chain
     merges there, one inside a slice splits it, and the control ``chain`` chooses it anew;
     ``settle`` waits for such changes. ``defaults`` set controls by name: source, chain, rate,
@@ -147,11 +147,11 @@ class ChainPanel(Launcher):
 
     def twins(self) -> list[Any]:
         """The queries that are on, and what sharing them costs (modelled)."""
-        asked, chosen = self.table.active, self.asked()
+        asked, chosen = [q for q in self.table.queries if q.on], self.asked()
         rows = [(q.name, q.window, q.where or "every tuple") for q in asked]
         queries = pd.DataFrame(rows, columns=["query", "window", "selection"])
         costs = {name: chosen[name] for name in ("rate", "sigma", "join", "overhead")}
-        return [Listing(queries), *charts(asked, self.table.streams, **costs)]
+        return [Listing(queries), *charts(self.table.active, self.table.streams, **costs)]
 
     def settle(self, timeout: float | None = None) -> None:
         """Wait until what was asked of the running join so far is done."""
@@ -235,20 +235,20 @@ def _serve(run: SharedLaunched, asked: Sequence[Asked]) -> None:
 
     Raises ValueError for a query that the run cannot serve, before it is asked to.
     """
-    streams, served = list(run.setup.streams), {q.name: q for q in run.queries}
-    wanted = {q.name: (q.windows(streams), q.selections(streams)) for q in asked if q.on}
-    new = {name: run.setup.query(name, *what, None, None) for name, what in wanted.items()}
+    streams, served = tuple(run.setup.streams), {q.name: q for q in run.queries}
+    wanted = {q.name: q.query(streams).asked(streams) for q in asked if q.on}
+    new = {name: run.setup.query(**what) for name, what in wanted.items()}
     changed = {
         n
         for n in new.keys() & served.keys()
         if (new[n].windows, new[n].where) != (served[n].windows, served[n].where)
     }
     for name in (n for n in wanted if n not in served):
-        run.add(name, *wanted[name])
+        run.add(**wanted[name])
     for name in (n for n in served if n not in wanted or n in changed):
         run.remove(name)
         if name in changed:
-            run.add(name, *wanted[name])
+            run.add(**wanted[name])
 
 
 def _inputs() -> dict[str, Any]:

@@ -28,7 +28,7 @@ class SharedRingPanel(Launcher):
     """The table of queries, controls, Launch, Pause, Stop, and the ring; queries that are changed
     are served by the next launch.
 
-    ``launch`` gets the settings, ``queries`` (Asked, those that are on) among them, and returns the
+    ``launch`` gets the settings, ``queries`` (Query, those that are on) among them, and returns the
     run. *Share out anew* deploys a running ring by the selectivities seen so far (section 21.3).
     ``asked`` are the queries to begin with, over ``streams``. ``defaults`` set controls by name:
     hosts, month, days, batches, pace. Raises ValueError for a name that is not a control, and for a

@@ -9,7 +9,7 @@ from dataclasses import fields
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.spans import micros
+from braid.core.query import Query
 from braid.papers.slices import cost as costs
 from braid.papers.slices import cuts as slices
 from braid.papers.slices.cost import Cost, Shared
@@ -17,7 +17,6 @@ from braid.papers.slices.cuts import Statistics
 from plotly.subplots import make_subplots
 
 from braid_widgets.base.charts import TEMPLATE, Chart
-from braid_widgets.base.queries import Asked
 from braid_widgets.slices import merge_graph
 
 PARTS = {
@@ -29,32 +28,6 @@ PARTS = {
     "split": "#f08c00",
 }
 """What comparisons are for, as in ``costs.Cost``, and their colours."""
-
-
-def modelled(
-    queries: Sequence[Asked], streams: Sequence[str], rate: float, sigma: float, join: float
-) -> Shared:
-    """The queries as the equations of chapters 4 and 5 have them: rates alike, windows (seconds)
-    those of the first stream, one selection on it, sigma.
-
-    A query with a selection whose window is not longer than that of one without saves no state, and
-    counts as one without. Equal windows are told apart by a billionth. Raises ValueError when all
-    queries select, for which there is no equation.
-    """
-    asked = sorted((_seconds(q, streams), bool(q.where)) for q in queries)
-    plain = max((k for k, (_, selects) in enumerate(asked, 1) if not selects), default=0)
-    if not plain:
-        raise ValueError(
-            "every query has a selection; the equations of chapters 4 and 5 are for one or more "
-            "without"
-        )
-    return Shared(
-        rate, tuple(w * (1 + 1e-9 * k) for k, (w, _) in enumerate(asked)), sigma, join, plain
-    )
-
-
-def _seconds(query: Asked, streams: Sequence[str]) -> float:
-    return micros(query.windows(streams)[streams[0]], "window") / 1e6
 
 
 def statistics(q: Shared, overhead: float) -> tuple[slices.Chain, Statistics]:
@@ -120,7 +93,7 @@ def strategies(found: Mapping[str, Cost]) -> Chart:
 
 
 def charts(
-    queries: Sequence[Asked],
+    queries: Sequence[Query],
     streams: Sequence[str],
     rate: float,
     sigma: float,
@@ -128,9 +101,9 @@ def charts(
     overhead: float,
 ) -> list[Chart]:
     """The strategies side by side, and the merge graph of the first stream. Raises ValueError as
-    ``modelled`` does.
+    ``Shared.of`` does.
     """
-    q = modelled(queries, streams, rate, sigma, join)
+    q = Shared.of(queries, rate, sigma, join)
     windows, known = statistics(q, overhead)
     graph = merge_graph.figure(windows, known, f"Merge graph of {streams[0]}")
     return [strategies(compared(q, slices.cpu_chain(windows, known))), graph]

@@ -15,16 +15,18 @@ second the chain costs more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
+from braid.core.query import Query
 from braid.papers.psp import cost as ring_cost
 from braid.papers.slices.cuts import Chain
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Queries over the same join (Table 4.1).
+    """The load of queries over the same join (Table 4.1), in any unit of time.
 
     Parameters
     ----------
@@ -68,6 +70,25 @@ class Shared:
                 "from 0 to 1, plain from 1 to the "
                 f"number of queries, {len(self.windows)}"
             )
+
+    @classmethod
+    def of(cls, queries: Sequence[Query], rate: float, sigma: float, join: float) -> Shared:
+        """Queries as the equations of chapters 4 and 5 have them: rates alike, windows (seconds)
+        those of the first stream, one selection on it, sigma.
+
+        A query with a selection whose window is not longer than that of one without saves no
+        state, and counts as one without. Equal windows are set a billionth apart. Raises
+        ValueError when all queries select, for which there is no equation.
+        """
+        asked = sorted((q.windows[0] / 1e6, any(q.where)) for q in queries)
+        plain = max((k for k, (_, selects) in enumerate(asked, 1) if not selects), default=0)
+        if not plain:
+            raise ValueError(
+                "every query has a selection; the equations of chapters 4 and 5 are for one or "
+                "more without"
+            )
+        windows = tuple(w * (1 + 1e-9 * k) for k, (w, _) in enumerate(asked))
+        return cls(rate, windows, sigma, join, plain)
 
     @property
     def selective(self) -> bool:
