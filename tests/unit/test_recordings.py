@@ -1,0 +1,93 @@
+"""The recordings that are shipped are those that today's code would make; ``make recordings`` makes
+them anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from braid.core.events import BatchCommitted, BatchPlanned, RunStarted, read, write
+from braid.core.facts import Facts
+from braid.core.placement import Placement
+from braid.model.simulate import simulate
+from braid.papers.theta.events import MappingChanged
+from braid.papers.theta.grid import AdaptiveGrid
+from braid.studies import recordings
+from braid.studies.theta import RIVALS, rival
+
+PICTURE = Path(__file__).parents[2] / "docs" / "fluct.webp"
+
+
+@pytest.fixture(params=recordings.SETTINGS)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def events(name: str) -> list[Any]:
+    return read(recordings.path(name))
+
+
+def recorded(start: RunStarted) -> Placement:
+    """The placement that was recorded, as it is today."""
+    return Placement.by_name(start.placement).of(start.settings)
+
+
+def mappings(events: list[Any]) -> list[tuple[int, int, Any, Any]]:
+    return [(e.batch, e.group, e.before, e.after) for e in events if isinstance(e, MappingChanged)]
+
+
+def test_every_recording_is_shipped_and_nothing_else() -> None:
+    assert {p.name for p in recordings.FOLDER.iterdir()} == {
+        f"{n}.jsonl" for n in recordings.SETTINGS
+    }
+    with pytest.raises(ValueError, match="no recording is named 'eq9'; there are: fluct, "):
+        recordings.path("eq9")
+
+
+def test_a_recording_is_of_today_s_format(name: str, events: list[Any], tmp_path: Path) -> None:
+    """No field is missing, and none is there that the format does not have."""
+    write(tmp_path / "again.jsonl", events)
+    assert (tmp_path / "again.jsonl").read_bytes() == recordings.path(name).read_bytes()
+
+
+def test_a_recording_has_today_s_settings_and_key_space(name: str, events: list[Any]) -> None:
+    start, chosen = events[0], recordings.SETTINGS[name]
+    kind = Placement.by_name(chosen["placement"])
+    settings = {k: chosen[k] for k in ("hosts", "epsilon") if k in kind.takes()}
+    if "sizes" in kind.takes() and kind is not AdaptiveGrid:  # the oracle counted them
+        settings["sizes"] = start.settings["sizes"]
+    now = kind.of(settings)
+    assert recorded(start) == now
+    assert (start.hosts, start.keys) == (now.hosts, now.keys)
+    assert start.batches == chosen["batches"] and events[-1].reason == "completed"
+
+
+def test_the_first_batch_is_planned_as_today(events: list[Any]) -> None:
+    start = events[0]
+    policy, none = recorded(start), (0,) * len(start.streams)
+    facts = Facts(0, start.streams, (), 0, none, none, none, (None,) * 2, (None,) * 2)
+    plan = policy.plan(facts, policy.start(len(start.streams)))
+    first = next(e for e in events if isinstance(e, BatchPlanned))
+    assert (first.routes, first.derivations) == (plan.routes, plan.derivations)
+
+
+def test_the_grid_changes_when_it_would_today(events: list[Any]) -> None:
+    """The same policy on the same numbers of tuples, without tuples."""
+    start, done = events[0], [e for e in events if isinstance(e, BatchCommitted)]
+    again = simulate(recorded(start), [e.received for e in done], streams=start.streams)
+    assert mappings(again) == mappings(events)
+    assert len(mappings(events)) > 1 or start.placement != "AdaptiveGrid", "and it does change"
+
+
+def test_the_recorded_rivals_are_those_of_the_paper() -> None:
+    assert list(recordings.rivals()) == [rival(n, z) for z in recordings.SKEWS for n in RIVALS]
+
+
+def test_the_picture_is_of_the_recording() -> None:
+    """docs/picture.py leaves the recording's digest in the picture."""
+    digest = hashlib.sha256(recordings.path("fluct").read_bytes()).hexdigest()
+    assert digest.encode() in PICTURE.read_bytes()
