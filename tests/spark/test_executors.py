@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import driver
+import msgspec
 import pytest
 from braid import AdaptiveGrid, Coordinated, Ring
 from braid.core.events import BatchCommitted
@@ -48,7 +49,8 @@ def seen(run: JoinRun) -> list[Any]:
     plain = []
     for e in run.events():
         if isinstance(e, BatchCommitted):
-            e = replace(e, seconds={}, host_seconds=[])
+            hosts = tuple(msgspec.structs.replace(h, seconds=0.0) for h in e.hosts)
+            e = replace(e, seconds={}, hosts=hosts)
         plain.append(e)
     return plain
 
