@@ -12,7 +12,7 @@ import pandas as pd
 from _common import arguments, events, files, scratch, seconds, show, stream
 from braid import AdaptiveGrid
 from braid.join import StreamJoin
-from braid.session import session
+from braid.spark_session import session
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 from _common import arguments, both, scratch, seconds, show, steady, stream
-from braid.session import session
+from braid.spark_session import session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from spark_builtin import braid

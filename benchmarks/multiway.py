@@ -36,7 +36,7 @@ from braid import Aligned, Centralized, Coordinated, Ring
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
 from braid.join import StreamJoin
-from braid.session import session
+from braid.spark_session import session
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 

@@ -11,7 +11,7 @@ import pandas as pd
 from _common import arguments, scratch, seconds, show, steady
 from braid.core.events import BatchCommitted
 from braid.launch import launch, placement, workload
-from braid.session import session
+from braid.spark_session import session
 
 SKEWS = (0.0, 0.5, 1.0)
 CONTENDERS = {

@@ -17,8 +17,8 @@ from pathlib import Path
 import pandas as pd
 from _common import STORES, arguments, both, builtin, scratch, seconds, show, steady, stream
 from braid.core.events import BatchCommitted
-from braid.session import session
 from braid.sharing.join import SharedJoin
+from braid.spark_session import session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 

@@ -15,7 +15,7 @@ import pandas as pd
 from _common import STORES, arguments, both, builtin, scratch, seconds, show, steady, stream
 from braid import HashPartition
 from braid.join import StreamJoin
-from braid.session import session
+from braid.spark_session import session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 

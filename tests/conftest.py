@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from braid.session import session
+    from braid.spark_session import session
 
     quick = (
         "-Xss8m -XX:+UseSerialGC "

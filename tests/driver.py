@@ -13,7 +13,7 @@ from typing import Any
 
 from braid.engine.store import Store
 from braid.join import StreamJoin
-from braid.session import session
+from braid.spark_session import session
 from oracle import frames, tables
 from scatter import Scatter
 

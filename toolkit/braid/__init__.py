@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from braid.papers.theta.grid import StaticGrid as StaticGrid
     from braid.papers.theta.grid import StaticOpt as StaticOpt
     from braid.run import JoinRun as JoinRun
-    from braid.session import session as session
     from braid.sharing.join import SharedJoin as SharedJoin
     from braid.sharing.run import SharedRun as SharedRun
+    from braid.spark_session import session as session
 
 __version__ = "0.1.0"
 
@@ -30,7 +30,7 @@ _HOME = {
     "JoinRun": "run",
     "SharedJoin": "sharing.join",
     "SharedRun": "sharing.run",
-    "session": "session",
+    "session": "spark_session",
     "AdaptiveGrid": "papers.theta.grid",
     "StaticGrid": "papers.theta.grid",
     "StaticOpt": "papers.theta.grid",

@@ -15,9 +15,9 @@ from braid import launch
 from braid.core.placement import Placement
 from braid.core.query import Query
 from braid.run import JoinRun
-from braid.session import session
 from braid.sharing.join import SharedJoin
 from braid.sharing.run import SharedRun
+from braid.spark_session import session
 from braid.studies import diffusion as diffusion_study
 from braid.studies import psp as psp_study
 from braid.studies import shared_ring as shared_ring_study
