@@ -60,6 +60,17 @@ def test_pandas_frames_are_streams(tmp_path: Path, batches: Any) -> None:
     assert ("batch" in run.results()["a"].type.fields.__repr__()) == (batches != "batch")
 
 
+@pytest.mark.parametrize("on", ["a.g + b.g > 0.3", "NOT (a.n = b.h)", "a.y + b.y + 100 <> 200"])
+def test_two_streams_are_compared_in_the_types_of_spark(tmp_path: Path, on: str) -> None:
+    """DuckDB alone compares a float and another number as floats, and adds to a tinyint in bytes."""
+    a = {"g": pa.array([0.1], pa.float32()), "n": pa.array([16777217], pa.int32())}
+    b = {"g": pa.array([0.2], pa.float32()), "h": pa.array([16777216.0], pa.float32())}
+    both = {"y": pa.array([60], pa.int8())}
+    streams = {"a": pa.table({"id": [1], **both, **a}), "b": pa.table({"id": [2], **both, **b})}
+    run = ended(StreamJoin(streams, on, Scatter()).start(tmp_path, batches=1))
+    assert ids(run.results()) == Counter([(1, 2)])
+
+
 def test_a_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     streams, on = tables("ab", 90, seed=83, batches=6), "a.k = b.k AND a.s = b.s"
     with monkeypatch.context() as patch:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from braid.condition.arrow import DOUBLE, ArrowAnalyser, Compiler, type_of
 from braid.condition.functions import FUNCTIONS
 from braid.condition.links import End, composite, equality, implied, merged, named
 from braid.condition.predicate import Link, Measure, Predicate, PredicateError, Residual, windowed
@@ -189,8 +190,6 @@ class Analyser(Protocol):
 
 def _analyser(streams: Mapping[str, Any]) -> Analyser:
     if all(isinstance(s, (pa.Table, pa.Schema)) for s in streams.values()):
-        from braid.condition.arrow import ArrowAnalyser
-
         return ArrowAnalyser(streams)
     from braid.condition.spark import SparkAnalyser
 
@@ -255,10 +254,30 @@ class _Parser:
             (self.aliases.index(alias), name) for alias, name in named if alias in self.aliases
         )
         streams = frozenset(self._streams(conjunct))
-        residual = Residual(flat.sql(dialect="duckdb"), streams, tuple(columns), tuple(measures))
+        sql = self._duckdb(flat, columns, len(measures))
+        residual = Residual(sql, streams, tuple(columns), tuple(measures))
         if residual not in self.residuals:
             self._try(residual, conjunct)
             self.residuals.append(residual)
+
+    def _duckdb(
+        self, flat: exp.Expression, columns: Sequence[tuple[int, str]], measures: int
+    ) -> str:
+        """DuckDB SQL, every operand cast to the type that Spark gives it where that is known:
+        DuckDB's own choice is narrower, of a float and a decimal the float.
+        """
+        kinds = {("", str(n)): DOUBLE for n in range(measures)}
+        for s, name in columns:
+            kinds["", f"{self.aliases[s]}.{name}"] = type_of(self._arrow_type(s, name))
+        try:
+            return Compiler(kinds).compile(flat)[0]
+        except PredicateError:
+            return flat.sql(dialect="duckdb")
+
+    def _arrow_type(self, stream: int, name: str) -> pa.DataType:
+        """The type in Arrow of a column that a residual reads."""
+        sql = self.computed[stream].get(name) or exp.column(name, quoted=True).sql(dialect="spark")
+        return self.analyser.arrow_type(self.aliases[stream], sql)
 
     def _flat(
         self, node: exp.Expression, home: int, conjunct: exp.Expression, measures: list[Measure]
@@ -302,10 +321,7 @@ class _Parser:
         """
         import duckdb
 
-        empty = {}
-        for s, c in residual.columns:
-            sql = self.computed[s].get(c) or exp.column(c, quoted=True).sql(dialect="spark")
-            empty[s, c] = pa.array([], self.analyser.arrow_type(self.aliases[s], sql))
+        empty = {(s, c): pa.array([], self._arrow_type(s, c)) for s, c in residual.columns}
         try:
             residual_mask(
                 residual, self.aliases, empty, [pa.array([], pa.float64())] * len(residual.measures)
