@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from braid.core.query import Query
 from braid.papers.slices import reference as chains
-from braid.papers.slices.reference import Chain, Query
+from braid.papers.slices.reference import Chain, alike
 from braid.papers.trace import Tuple, arrivals, brute_force
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -140,7 +143,7 @@ def test_lemma_1_needs_the_probe_to_travel_behind_what_it_purges():
 @settings(deadline=None)
 @given(streams, cuts, st.data())
 def test_split_and_merge_in_the_middle_lose_and_double_nothing(tuples, boundaries, data):
-    queries = [Query(w) for w in boundaries]
+    queries = [alike(w) for w in boundaries]
     chain = Chain(boundaries, queries)
 
     def change():
@@ -156,7 +159,7 @@ def test_split_and_merge_in_the_middle_lose_and_double_nothing(tuples, boundarie
 
     scheduled(chain, tuples, data, change)
     for query, output in zip(queries, chain.outputs, strict=True):
-        assert sorted(output) == brute_force(tuples, (query.window,) * 2), "Lemmas 5 and 6"
+        assert sorted(output) == brute_force(tuples, query.windows), "Lemmas 5 and 6"
         check_order(output)
 
 
@@ -165,13 +168,15 @@ def check_order(output):
     assert latest == sorted(latest), "Fig. 5.7: results leave in the order of their time"
 
 
-def selections(modulus, rest):
-    return lambda t: t.stream == 1 or t.number % modulus <= rest
+def keeps(q, t):
+    """The selections of a are written "modulus rest": numbers with no more than that rest."""
+    modulus, rest = map(int, q.where[0].split())
+    return t.stream == 1 or t.number % modulus <= rest
 
 
 queries = st.lists(
     st.builds(
-        lambda w, m, r: Query(w, selections(m, r)),
+        lambda w, m, r: Query("q", (w, w), (f"{m} {r}", None)),
         st.integers(1, 9),
         st.integers(1, 3),
         st.integers(0, 2),
@@ -186,20 +191,20 @@ queries = st.lists(
 def test_selections_in_the_chain_change_no_result_and_hold_nothing_useless(
     tuples, queries, merged, data
 ):
-    ends = sorted({q.window for q in queries})
+    ends = sorted({q.windows[0] for q in queries})
     boundaries = ends[-1:] if merged else ends
-    chain = Chain(boundaries, queries)
+    chain = Chain(boundaries, queries, keeps=keeps)
 
     def useful():
         if merged:
             return
         for start, j in zip((0, *ends), chain.slices, strict=False):
             for c in (*j.state[0], *j.state[1]):
-                assert any(q.window > start and q.keeps(c.tuple) for q in queries), "Theorem 6"
+                assert any(q.windows[0] > start and keeps(q, c.tuple) for q in queries), "Theorem 6"
 
     scheduled(chain, tuples, data, useful)
     for query, output in zip(queries, chain.outputs, strict=True):
-        wanted = [g for g in brute_force(tuples, (query.window,) * 2) if all(map(query.keeps, g))]
+        wanted = [g for g in brute_force(tuples, query.windows) if all(keeps(query, t) for t in g)]
         assert sorted(output) == wanted, "Theorem 4"
         check_order(output)
     found = chain.trace.results
@@ -209,10 +214,10 @@ def test_selections_in_the_chain_change_no_result_and_hold_nothing_useless(
 def test_a_merged_slice_holds_what_a_selection_would_have_stopped():
     """Section 7.4.2: state that the Mem-Opt chain does not have."""
     tuples = arrivals([[(0, 0)], [(4, 0)]])
-    wants = (Query(2), Query(8, lambda t: t.stream == 1))
+    wants = (alike(2), replace(alike(8), where=("no", None)))
     held = {}
     for boundaries in ((2, 8), (8,)):
-        chain = Chain(boundaries, wants)
+        chain = Chain(boundaries, wants, keeps=lambda q, t: q.where[t.stream] != "no")
         for t in tuples:
             chain.arrive(t)
             chain.drain()
@@ -249,7 +254,7 @@ def test_steps_can_be_shown_after_splits_and_merges():
 def test_theta_and_no_query_that_selects():
     tuples = arrivals([[(0, 1), (1, 2)], [(2, 1)]])
     assert [[str(t) for t in g] for g in chains.run(tuples, (5,)).results] == [["a1", "b1"]]
-    chain = Chain((5,), (Query(5, lambda t: False),))
+    chain = Chain((5,), (alike(5),), keeps=lambda q, t: False)
     chain.arrive(tuples[0])
     assert not chain.busy and "no query selects it" in chain.steps[-1].text
 
@@ -259,7 +264,7 @@ def test_theta_and_no_query_that_selects():
     [
         (lambda: Chain(()), "a chain has one or more"),
         (lambda: Chain((3, 2)), "they rise"),
-        (lambda: Chain((3,), (Query(4),)), "at most the chain's, 3"),
+        (lambda: Chain((3,), (alike(4),)), "at most the chain's, 3"),
         (lambda: Chain((3,)).split(0, 3), "3 is not inside"),
         (lambda: Chain((3,)).merge(0), "no next one"),
     ],

@@ -25,22 +25,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from braid.core.query import Query
 from braid.papers.trace import NAMES, Group, Move, Step, Theta, Trace, Tuple, by_stream, equal, name
 
+Keeps = Callable[[Query, Tuple], bool]
+"""What the selection of a query says of a tuple of either stream."""
 
-def everything(t: Tuple) -> bool:
-    """The selection that keeps all tuples."""
+
+def everything(q: Query, t: Tuple) -> bool:
+    """No query has a selection."""
     return True
 
 
-@dataclass(frozen=True)
-class Query:
-    """A query on a chain: its window, for both streams, and its selection; ``keeps`` sees tuples of
-    either stream.
-    """
-
-    window: int
-    keeps: Callable[[Tuple], bool] = everything
+def alike(window: int) -> Query:
+    """A query with this window (in times of tuples) for both streams."""
+    return Query(f"W={window}", (window,) * 2, (None,) * 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +75,11 @@ class Union:
     buckets: dict[Tuple, list[Group]] = field(default_factory=dict)
     output: list[Group] = field(default_factory=list)
 
+    @property
+    def window(self) -> int:
+        """The window of the query, for both streams."""
+        return self.query.windows[0]
+
     def take(self, probe: Tuple, results: Iterable[Group]) -> None:
         """Keep the results of a probe until their turn comes."""
         self.buckets.setdefault(probe, []).extend(results)
@@ -93,7 +97,10 @@ class Chain:
     boundaries
         w_1 < .. < w_N, the ends of the slices, as times of tuples. Both streams have the same.
     queries
-        Who is served; by default one query for each boundary, without selections.
+        Who is served, each with one window (in times of tuples) for both streams; by default one
+        query for each boundary.
+    keeps
+        What the selections of the queries say of tuples; by default they keep all.
     one_way
         Only b probes (Definition 1); else both do (Definition 3).
     inclusive
@@ -111,19 +118,20 @@ class Chain:
         one_way: bool = False,
         inclusive: bool = False,
         title: str = "State-slice chain",
+        keeps: Keeps = everything,
     ) -> None:
-        queries = tuple(queries) or tuple(Query(w) for w in boundaries)
+        queries = tuple(queries) or tuple(map(alike, boundaries))
         if not boundaries or any(a >= b for a, b in pairwise((0, *boundaries))):
             raise ValueError(
                 f"boundaries are {tuple(boundaries)}; a chain has one or more, and they rise from "
                 "above 0"
             )
-        if not all(0 < q.window <= boundaries[-1] for q in queries):
-            windows = [q.window for q in queries]
+        if not all(0 < w <= boundaries[-1] for q in queries for w in q.windows):
+            windows = [q.windows[0] for q in queries]
             raise ValueError(
                 f"windows are {windows}; each is above 0 and at most the chain's, {boundaries[-1]}"
             )
-        self.theta, self.one_way, self.inclusive = theta, one_way, inclusive
+        self.theta, self.one_way, self.inclusive, self.keeps = theta, one_way, inclusive, keeps
         self.slices = [SlicedJoin(w) for w in boundaries]
         self.unions = [Union(q) for q in queries]
         self.steps: list[Step] = []
@@ -148,7 +156,7 @@ class Chain:
     def arrive(self, t: Tuple) -> None:
         """A tuple makes its copies, which wait at the first slice, unless no query selects it."""
         self.clock, self.now = max(self.clock, t.time), str(t)
-        reach = max((u.query.window for u in self.unions if u.query.keeps(t)), default=0)
+        reach = max((u.window for u in self.unions if self.keeps(u.query, t)), default=0)
         if not reach:
             self._tell(f"{t} arrives; no query selects it.", None)
             return
@@ -247,14 +255,14 @@ class Chain:
         sigma' is evaluated here.
         """
         served = []
-        for union in (u for u in self.unions if u.query.window > self._start(k)):
-            window, end = union.query.window, self.slices[k].end
+        for union in (u for u in self.unions if u.window > self._start(k)):
+            window, end = union.window, self.slices[k].end
             inside = (
                 pairs
                 if window >= end
                 else [p for p in pairs if not self._past(abs(p[0].time - p[1].time), window)]
             )
-            mine = [p for p in inside if all(map(union.query.keeps, p))]
+            mine = [p for p in inside if all(self.keeps(union.query, t) for t in p)]
             union.take(probe, mine)
             served += mine
             if window <= end:
@@ -288,9 +296,7 @@ class Chain:
     def _table(self) -> tuple[tuple[str, ...], ...]:
         rows = [("slice", "ages", "serves")]
         for k, join in enumerate(self.slices):
-            serves = [
-                f"Q{q}" for q, u in enumerate(self.unions, 1) if u.query.window > self._start(k)
-            ]
+            serves = [f"Q{q}" for q, u in enumerate(self.unions, 1) if u.window > self._start(k)]
             rows.append((f"J{k + 1}", f"{self._start(k)} to {join.end}", " ".join(serves)))
         return tuple(rows)
 
