@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from braid import Centralized, SharedJoin, StaticGrid, StreamJoin
-from braid.explain import Explanation, table
+from braid.explain import Explanation
 from pyspark.sql import SparkSession
 
 
@@ -58,6 +58,22 @@ def test_a_shared_join_lists_its_queries(streams):
     found = join.explain()
     assert rows(found, "query") == [("near", "a 1 min; b 1 min; a: (`id` > 3)")]
     assert rows(found, "routing key")[0][1] == "from the queries that a tuple serves"
+    assert rows(found, "executor")[0][0] == "spark"
+    assert all("; 1 copies (modelled, in the windows)" in how for _, how in rows(found, "stored"))
+    empty = SharedJoin(streams, "a.k = b.k", "ts", "memory").explain(count=True)
+    assert all("copies" not in how for _, how in rows(empty, "stored"))
+    assert not rows(empty, "state")
+
+
+def test_the_state_of_a_shared_join_is_estimated_from_its_longest_windows(spark: SparkSession):
+    few = spark.range(101).selectExpr("id", "timestamp_seconds(id) AS ts")
+    join = SharedJoin({"a": few, "b": few}, "a.id = b.id", "ts", "memory", hosts=2)
+    join.add("near", "10 seconds")
+    join.add("far", {"a": "50 seconds", "b": "20 seconds"})
+    a, b = (how for _, how in rows(join.explain(count=True), "state"))
+    assert "estimated: 50 of 101 rows" in a and "1 copies" in a
+    assert "estimated: 20 of 101 rows" in b and "no filter counted" in b
+    assert not rows(join.explain(), "state")
 
 
 def test_joins_show_themselves(streams):
@@ -67,7 +83,14 @@ def test_joins_show_themselves(streams):
     assert join._repr_html_().startswith("<b>a ⋈ b on a.k = b.k</b><table>")
 
 
-def test_a_table_escapes_what_it_shows():
-    assert table("a < b", (("<i>",),)) == (
-        "<b>a &lt; b</b><table><tr><td>&lt;i&gt;</td></tr></table>"
-    )
+def test_a_shared_run_shows_itself_and_escapes_names(spark: SparkSession, tmp_path: Path):
+    few = spark.range(4).selectExpr("id", "timestamp_seconds(id) AS ts")
+    join = SharedJoin({"a": few, "b": few}, "a.id = b.id", "ts", "memory")
+    join.add("<script>", "1 minute")
+    assert "<script>" not in join._repr_html_() and "&lt;script&gt;" in join._repr_html_()
+    run = join.start(tmp_path / "<script>", batches=2)
+    run.awaitTermination()
+    assert repr(run).startswith("SharedRun(a ⋈ b: ") and "batch 2 of 2, 8 tuples" in repr(run)
+    page = run._repr_html_()
+    assert page.startswith("<b>SharedRun in ") and "<td>batches</td><td>2</td>" in page
+    assert "<script>" not in page and "&lt;script&gt;" in page

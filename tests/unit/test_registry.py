@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
+from html import escape
 from math import inf
 
 import pytest
@@ -17,6 +18,7 @@ from braid.core.plan import Plan
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from braid.papers.psp.ring import Ring
+from braid.papers.slices.chain import Chain
 from braid.papers.theta.grid import AdaptiveGrid
 from oracle import files
 
@@ -35,6 +37,21 @@ def test_settings_survive_a_file(kind):
     for placement in kind.examples():
         stored = json.loads(json.dumps(plain(placement)))
         assert kind.of(stored) == placement and list(stored) == [*kind.takes()]
+
+
+@pytest.mark.parametrize("kind", OURS.values(), ids=list(OURS))
+def test_a_placement_shows_its_settings_in_a_notebook(kind):
+    for placement in kind.examples():
+        page = placement._repr_html_()
+        assert page.startswith(f"<b>{kind.__name__} (") and page.endswith("</table>")
+        assert page.count("<tr>") == len(kind.takes())
+        for name in kind.takes():
+            assert f"<td>{name}</td><td>{escape(repr(getattr(placement, name)))}</td>" in page
+
+
+def test_what_a_placement_shows_is_escaped():
+    page = Chain("<script>")._repr_html_()
+    assert "<script>" not in page and "<td>&#x27;&lt;script&gt;&#x27;</td>" in page
 
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=list(OURS))

@@ -18,6 +18,7 @@ from braid.run import JoinRun
 from oracle import PLACEMENTS, Ids, differ, expected, files, tables
 from scatter import Scatter
 
+US = pa.timestamp("us", "UTC")
 ON = "a.k = b.k AND a.n < b.n + 3 AND a.s <> b.s || 'x' AND (b.flag OR a.f > 0.5D)"
 
 
@@ -146,3 +147,21 @@ assert "process" in str(join.explain()) and "static, replayed" in str(join.expla
 assert not [m for m in sys.modules if m.startswith(("pyspark", "py4j"))]
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_run_shows_itself_and_escapes_names(tmp_path: Path) -> None:
+    a = pd.DataFrame({"id": [1, 2, 3], "k": [1, 2, 2]})
+    join = StreamJoin({"a": a, "b": a}, "a.k = b.k", Scatter())
+    run = ended(join.start(tmp_path / "<script>", batches=2))
+    assert repr(run).startswith("TableRun(a ⋈ b: ") and "batch 2 of 2, 6 tuples" in repr(run)
+    page = run._repr_html_()
+    assert page.startswith("<b>TableRun in ") and "<td>batches</td><td>2</td>" in page
+    assert "<script>" not in page and "&lt;script&gt;" in page
+
+
+def test_the_state_of_tables_is_estimated_from_their_rows_and_windows() -> None:
+    rows = pa.table({"id": range(101), "ts": pa.array([k * 10**6 for k in range(101)], US)})
+    join = StreamJoin({"a": rows, "b": rows}, "a.id = b.id", Scatter(), {"a": "25 seconds"}, "ts")
+    a, b = (how for kind, _, how in join.explain(count=True).rows if kind == "state")
+    assert "estimated: 25 of 101 rows" in a and "estimated: 101 of 101 rows" in b
+    assert ("executor", "process") in [row[:2] for row in join.explain().rows]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from math import inf
+from typing import Any
 
 from braid.condition.predicate import Link
 from braid.core.columns import TIME
-from braid.core.spans import text
+from braid.core.events import BatchCommitted
+from braid.core.markup import table
+from braid.core.query import longest
+from braid.core.spans import UNITS, text
 from braid.model.simulate import simulate
 from braid.setup import Setup, types_of
 
@@ -53,22 +56,17 @@ class Explanation:
         return table(self.title, self.rows)
 
 
-def table(title: str, rows: tuple[tuple[str, ...], ...]) -> str:
-    """Rows as a small HTML table under a title."""
-    lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-    cells = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<b>{escape(title)}</b><table>{cells}</table>"
-
-
-def explain(setup: Setup) -> Explanation:
-    """What the join of these settings will do."""
+def explain(setup: Setup, count: bool = False) -> Explanation:
+    """What the join of these settings will do. ``count``: go over static streams once, to estimate
+    the state.
+    """
     rows = (
         *_streams(setup),
         *_links(setup),
         *(("residual", _names(setup, r.streams), r.sql) for r in setup.predicate.residuals),
         *_time(setup),
         *_placement(setup),
-        *_cost(setup),
+        *_cost(setup, count),
     )
     return Explanation(f"{' ⋈ '.join(setup.streams)} on {setup.on}", rows)
 
@@ -151,13 +149,30 @@ def _placement(setup: Setup) -> Iterator[tuple[str, str, str]]:
     yield "routing key", f"{p.keys} values", f"from {hashed}"
 
 
-def _cost(setup: Setup) -> Iterator[tuple[str, str, str]]:
-    """What a tuple takes: bytes by the columns that are kept, copies by a simulated run."""
-    copies = None if setup.shared else _copies(setup)
+def _cost(setup: Setup, count: bool) -> Iterator[tuple[str, str, str]]:
+    """What a tuple takes: bytes by the columns that are kept, copies by a simulated run; and with
+    ``count`` what the rows of static streams in their windows take.
+    """
+    limits = longest(setup.queries) if setup.queries else setup.limits
+    copies = None if setup.shared and not setup.queries else _copies(setup)
+    within = "in the windows" if setup.shared else "full history"
     for s, alias in enumerate(setup.streams):
         size = _bytes(setup, s)
-        stored = "" if copies is None else f"; {copies[s]:.3g} copies (modelled, full history)"
+        stored = "" if copies is None else f"; {copies[s]:.3g} copies (modelled, {within})"
         yield "stored", alias, f"about {size} bytes a tuple{stored}"
+        if count and copies is not None and alias in setup.static:
+            yield "state", alias, _state(*setup.extent(alias), limits[s], copies[s], size)
+
+
+def _state(rows: int, span: int, limit: int | None, copies: float, size: int) -> str:
+    """The state of a stream at its fullest, were its rows spread evenly over their span
+    (microseconds).
+    """
+    kept = rows if limit is None or span <= limit else rows * limit / span
+    return (
+        f"about {kept * copies * size / 1e6:,.3g} MB (estimated: {kept:,.0f} of {rows:,} rows in "
+        f"the window, times {copies:.3g} copies, times {size} bytes; no filter counted)"
+    )
 
 
 def _bytes(setup: Setup, stream: int) -> int:
@@ -170,17 +185,30 @@ def _bytes(setup: Setup, stream: int) -> int:
 
 def _copies(setup: Setup) -> list[float]:
     """By stream, the hosts that hold a tuple on average, once a few batches are in."""
-    streams = len(setup.streams)
-    batch = (_PER_HOST * setup.placement.hosts,) * streams
+    batch = (_PER_HOST * setup.placement.hosts,) * len(setup.streams)
     live: dict[int, tuple[int, int]] = {}
-    held: dict[int, int] = dict.fromkeys(range(streams), 0)
-    total = (1,) * streams
-    for event in simulate(setup.placement, [batch] * _BATCHES, streams=tuple(setup.streams)):
-        for block in getattr(event, "blocks", ()):
-            live[block.id] = (block.stream, block.rows * len(block.hosts))
-        for id in getattr(event, "dropped", ()):
-            live.pop(id, None)
-        total = getattr(event, "total", total)
+    held, total = [0] * len(batch), batch
+    names = tuple(setup.streams)
+    for event in simulate(setup.placement, [batch] * _BATCHES, streams=names, **_shared(setup)):
+        if isinstance(event, BatchCommitted):
+            live |= {b.id: (b.stream, b.rows * len(b.hosts)) for b in event.blocks}
+            for id in event.dropped:
+                live.pop(id, None)
+            total = event.total
     for stream, rows in live.values():
         held[stream] += rows
-    return [held[s] / max(1, total[s]) for s in range(streams)]
+    return [held[s] / max(1, total[s]) for s in range(len(batch))]
+
+
+def _shared(setup: Setup) -> dict[str, Any]:
+    """What the simulated run of a shared join needs besides; it lasts as long as the shortest
+    window, so that nothing expires.
+    """
+    if not setup.queries:
+        return {}
+    shortest = min(min(q.windows) for q in setup.queries)
+    return dict(
+        queries=setup.queries,
+        windows=[window / UNITS["second"] for window in longest(setup.queries)],
+        seconds=shortest / UNITS["second"] / _BATCHES,
+    )

@@ -145,11 +145,12 @@ class StreamJoin:
         """The session of the streams."""
         return self.setup.spark
 
-    def explain(self) -> Explanation:
+    def explain(self, count: bool = False) -> Explanation:
         """What it will do, in words and a small table: filters, links and residuals, windows,
         placement, executor, routing, and what a tuple takes to store. Starts and writes nothing.
+        ``count``: go over static streams once, and estimate the state that their rows make.
         """
-        return explain(self.setup)
+        return explain(self.setup, count)
 
     def __repr__(self) -> str:
         windows = "".join(f", {a} within {w}" for a, w in self.setup.windows.items())

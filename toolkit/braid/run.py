@@ -12,11 +12,11 @@ import pandas as pd
 
 from braid.core import events
 from braid.core.log import log
+from braid.core.markup import table
 from braid.engine.engine import Engine
 from braid.engine.executor import executor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
-from braid.explain import table
 from braid.setup import Setup
 
 if TYPE_CHECKING:

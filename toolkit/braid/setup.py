@@ -88,6 +88,14 @@ class Setup:
         """The streams that are static, by alias."""
         return {a: f for a, f in self.streams.items() if not f.isStreaming}
 
+    def extent(self, alias: str) -> tuple[int, int]:
+        """How many rows a static stream has, and how long they last (microseconds); goes over it
+        once.
+        """
+        from braid.engine import static
+
+        return static.extent(self.static[alias], self.time)
+
     def sources(self, store: Store) -> dict[str, DataFrame]:
         """The streams as streaming DataFrames: static ones are read back from their copy, a file a
         batch.

@@ -27,6 +27,10 @@ class TableSetup(Setup):
         """All streams: a table is replayed."""
         return dict(self.streams)
 
+    def extent(self, alias: str) -> tuple[int, int]:
+        """How many rows a stream has, and how long they last (microseconds)."""
+        return tables.extent(self.streams[alias], self.time)
+
     @staticmethod
     def at_once(streams: Mapping[str, Any]) -> int:
         """How many tasks run at once: one a core."""

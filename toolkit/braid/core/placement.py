@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from braid.core.codec import typed
 from braid.core.facts import Facts
+from braid.core.markup import table
 from braid.core.plan import Coverage, Keying, Plan
 
 _registered: dict[str, type[Placement]] = {}
@@ -51,6 +52,11 @@ class Placement(ABC):
             cls.label = cls.__name__
         if not cls.__name__.startswith("_"):
             _register(cls)
+
+    def _repr_html_(self) -> str:
+        """A small table of the settings, for notebooks."""
+        rows = [(name, repr(getattr(self, name))) for name in self.takes()]
+        return table(f"{type(self).__name__} ({self.label})", rows)
 
     @property
     def max_hosts(self) -> int:

@@ -72,6 +72,14 @@ def check(alias: str, frame: DataFrame, column: str) -> None:
         )
 
 
+def extent(frame: DataFrame, time: str | None) -> tuple[int, int]:
+    """How many rows there are, and the microseconds from the earliest to the latest event time."""
+    times = F.lit(0) if time is None else _micros(time)
+    found = frame.agg(F.count(F.lit(1)), F.coalesce(F.max(times) - F.min(times), F.lit(0))).first()
+    assert found is not None
+    return int(found[0]), int(found[1])
+
+
 def hashable(frame: DataFrame) -> list[Column]:
     """The columns that Spark can hash: all but maps, variants, and what holds them."""
     return [F.col(f"`{f.name}`") for f in frame.schema.fields if _hashable(f.dataType)]

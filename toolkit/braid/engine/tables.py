@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from braid.condition.arrow import ArrowAnalyser
@@ -48,6 +49,14 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
     return kind
+
+
+def extent(rows: pa.Table, time: str | None) -> tuple[int, int]:
+    """How many rows there are, and the microseconds from the earliest to the latest event time."""
+    if time is None or not rows.num_rows:
+        return rows.num_rows, 0
+    ends = pc.min_max(rows[time].cast(pa.timestamp("us")).cast(pa.int64())).as_py()
+    return rows.num_rows, (ends["max"] or 0) - (ends["min"] or 0)
 
 
 def check(alias: str, rows: pa.Table, column: str) -> None:
