@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from itertools import product
+from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from braid.condition.predicate import Link, Predicate
@@ -45,6 +47,21 @@ WINDOWS = (4, 7, 12, 20)
 COLUMNS = {"id": pa.int64(), "k": pa.int64(), "v": pa.int64(), TIME: pa.int64(), MARK: pa.int64()}
 Tuple = tuple[int, int, int, int]
 """id, k, v, time."""
+
+
+Codes = npt.NDArray[np.int64]
+"""Results: the ids of their tuples in one number each. No id is there twice, so no result is."""
+
+
+def code(ids: Sequence[Codes]) -> Codes:
+    """One number for each combination of ids below a million."""
+    return reduce(lambda left, right: left * 1_000_000 + right, ids)
+
+
+def decoded(codes: Codes, streams: int) -> list[tuple[int, ...]]:
+    """The ids, to be read."""
+    places = [1_000_000**s for s in reversed(range(streams))]
+    return [tuple(c // p % 1_000_000 for p in places) for c in codes.tolist()]
 
 
 class Shared:
@@ -163,47 +180,52 @@ class Shared:
         q, first, _, since = self.served[name][-1]
         self.served[name][-1] = (q, first, self.engine.state.batch, since)
 
-    def found(self, q: Query, first: int, end: int | None) -> Counter[tuple[int, ...]]:
+    def found(self, q: Query, first: int, end: int | None) -> Codes:
         """The results that a query got in some batches."""
-        ids: Counter[tuple[int, ...]] = Counter()
+        parts = [np.empty(0, np.int64)]
         for file in self.engine.store.result_files(first, end):
-            for row in pq.read_table(file).to_pylist():
-                if row[QUERIES] >> q.bit & 1:
-                    ids[tuple(row[a]["id"] for a in "abcd"[: self.streams])] += 1
-        return ids
+            table = pq.read_table(file).combine_chunks()
+            mine = table[QUERIES].to_numpy() >> q.bit & 1 != 0
+            members = [table[a].combine_chunks().field("id") for a in "abcd"[: self.streams]]
+            parts.append(code([m.to_numpy()[mine] for m in members]))
+        return np.concatenate(parts)
 
     def truth(
         self, q: Query, first: int, end: int | None, since: tuple[int | None, ...]
-    ) -> tuple[Any, Any]:
-        """The results that a query must get in those batches, and those that it may get."""
-        must: Counter[tuple[int, ...]] = Counter()
-        may: Counter[tuple[int, ...]] = Counter()
-        mine = [
-            [(b, t) for b, t in self.came[s] if SELECTIONS[q.where[s]](t[2])]
-            for s in range(self.streams)
-        ]
-        for group in product(*mine):
-            last, now = max(b for b, _ in group), max(t[3] for _, t in group)
-            live = all(now - t[3] < w for (_, t), w in zip(group, q.windows, strict=True))
-            if (
-                live
-                and len({t[1] for _, t in group}) == 1
-                and first <= last
-                and (end is None or last < end)
-            ):
-                may[tuple(t[0] for _, t in group)] += 1
-                if all(
-                    s is None or b >= first or t[3] >= s
-                    for (b, t), s in zip(group, since, strict=True)
-                ):
-                    must[tuple(t[0] for _, t in group)] += 1
-        return must, may
+    ) -> tuple[Codes, Codes]:
+        """The results that a query must get in those batches, and those that it may get: all
+        combinations of the tuples that have a key in common, held against the definition.
+        """
+        parts = []
+        for key in {t[1] for came in self.came for _, t in came}:
+            axes = []
+            for s, came in enumerate(self.came):
+                mine = [
+                    (b, t[0], t[3]) for b, t in came if t[1] == key and SELECTIONS[q.where[s]](t[2])
+                ]
+                axes.append(np.array(mine, np.int64).reshape(-1, 3).T)
+            batches, ids, times = (np.ix_(*each) for each in zip(*axes, strict=True))
+            last, now = reduce(np.maximum, batches), reduce(np.maximum, times)
+            may = (first <= last) & (last < (np.inf if end is None else end))
+            for t, w in zip(times, q.windows, strict=True):
+                may = may & (now - t < w)
+            must = may
+            for b, t, s in zip(batches, times, since, strict=True):
+                must = must & (s is None or (b >= first) | (t >= s))
+            codes = code(ids)
+            parts.append((codes[must], codes[may]))
+        none = np.empty(0, np.int64)
+        musts, mays = zip(*parts, strict=True) if parts else ((none,), (none,))
+        return np.concatenate(musts), np.concatenate(mays)
 
     def check(self) -> None:
         for q, first, end, since in (span for spans in self.served.values() for span in spans):
             found, (must, may) = self.found(q, first, end), self.truth(q, first, end, since)
-            assert not must - found, f"{q} lost {must - found}"
-            assert not found - may, f"{q} has too many: {found - may}"
+            once, times = np.unique(found, return_counts=True)
+            lost, extra = np.setdiff1d(must, once), np.setdiff1d(once, may)
+            assert not lost.size, f"{q} lost {decoded(lost, self.streams)}"
+            assert not extra.size, f"{q} has too many: {decoded(extra, self.streams)}"
+            assert (times == 1).all(), f"{q} got twice {decoded(once[times > 1], self.streams)}"
 
     def check_state(self) -> None:
         """Every tuple is held once, and of use to some query: none lies in a slice past the windows
