@@ -6,12 +6,12 @@ and none that is not due, and the ledger's account names what was left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import chain, combinations
 from math import prod
 
-from braid.core.plan import Block, Coverage, Keying, Path, Plan, Route, after
+from braid.core.plan import Block, Coverage, Hop, Keying, Path, Plan, Route, after
 
 
 class CoverError(AssertionError):
@@ -25,6 +25,19 @@ def meets(a: Block, b: Block, keying: Keying) -> bool:
     tell.
     """
     return keying == "tuple" or (a.keys[0] < b.keys[1] and b.keys[0] < a.keys[1])
+
+
+class _Known:
+    """Blocks of one stream, and which of them a block of another stream is to meet."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks, self.ids = blocks, {b.id for b in blocks}
+
+    def met_by(self, f: Block, keying: Keying) -> set[int]:
+        """A new set of ids."""
+        if keying == "tuple":
+            return set(self.ids)
+        return {b.id for b in self.blocks if meets(f, b, keying)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +91,37 @@ class CoverLedger:
         live = {b.id: b for b in after(blocks, plan)}
         self._check_replaced(blocks, live)
         fresh = {r.block.id: r.block for r in plan.routes if r.fresh}
+        streams: list[list[Block]] = [[] for _ in range(self.streams)]
+        for b in live.values():
+            streams[b.stream].append(b)
+        older = [_Known(each) for each in streams]
+        newer = [_Known([b for b in fresh.values() if b.stream == s]) for s in range(self.streams)]
         if clash := fresh.keys() & live.keys():
             raise CoverError(f"fresh blocks {sorted(clash)} carry ids that are in use")
+        known = live | fresh
         for route in plan.routes:
-            _check_presence(route, live | fresh, self.streams)
+            _check_presence(route, known, self.streams)
             if route.fresh:
-                self._check_fresh(route, live, fresh)
+                self._check_fresh(route, older, newer)
             else:
                 self._settle(route)
 
     def _check_replaced(self, blocks: tuple[Block, ...], live: Mapping[int, Block]) -> None:
         gone = {b.id for b in blocks} - live.keys()
-        for pair in self.owed:
-            if gone.intersection(pair):
-                raise CoverError(
-                    f"pair {pair} is owed, but block {min(gone.intersection(pair))} is dropped or "
-                    "replaced"
-                )
+        if gone.isdisjoint(chain.from_iterable(self.owed)):
+            return
+        pair = next(pair for pair in self.owed if gone.intersection(pair))
+        raise CoverError(
+            f"pair {pair} is owed, but block {min(gone.intersection(pair))} is dropped or replaced"
+        )
 
-    def _check_fresh(
-        self, route: Route, live: Mapping[int, Block], fresh: Mapping[int, Block]
-    ) -> None:
+    def _check_fresh(self, route: Route, older: Sequence[_Known], newer: Sequence[_Known]) -> None:
         f = route.block
-        candidates = [*live.values(), *(g for g in fresh.values() if g.stream < f.stream)]
-        due: dict[int, set[int]] = {s: set() for s in range(self.streams) if s != f.stream}
-        for b in candidates:
-            if b.stream != f.stream and meets(f, b, self.keying):
-                due[b.stream].add(b.id)
+        due: dict[int, set[int]] = {}
+        for s in range(self.streams):
+            if s != f.stream:
+                due[s] = older[s].met_by(f, self.keying)
+                due[s] |= newer[s].met_by(f, self.keying) if s < f.stream else set()
         if route.deferred:
             self._defer(route, due)
         boxes = _boxes(f, route.paths, due)
@@ -145,19 +162,23 @@ def _boxes(
     """
     boxes = []
     for path in paths:
-        box = {hop.stream: hop.blocks() for hop in path}
-        if twice := [s for s, ids in box.items() if len(set(ids)) < len(ids)]:
+        box = {hop.stream: frozenset(hop.blocks()) for hop in path}
+        if twice := [hop.stream for hop in path if len(box[hop.stream]) < _probed(hop)]:
             raise CoverError(
                 f"block {f.id} meets a block of stream {twice[0]} on two hosts of one hop"
             )
-        if extra := [b for s, ids in box.items() for b in set(ids) - due[s]]:
+        if extra := [b for s, ids in box.items() for b in ids - due[s]]:
             raise CoverError(f"block {f.id} meets blocks {sorted(extra)}, which are not due")
-        boxes.append({s: frozenset(ids) for s, ids in box.items()})
+        boxes.append(box)
     for a, b in combinations(boxes, 2):
         if all(a[s] & b[s] for s in due):
             both = [sorted(a[s] & b[s]) for s in due]
             raise CoverError(f"block {f.id} meets blocks {both} on two paths")
     return tuple(boxes)
+
+
+def _probed(hop: Hop) -> int:
+    return sum(map(len, hop.probes.values()))
 
 
 def _missing(left: LeftOut) -> CoverError:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal
 
 Keys = tuple[int, int]
@@ -61,7 +62,7 @@ class Hop:
 
     def blocks(self) -> tuple[int, ...]:
         """All blocks that the hop probes, host by host."""
-        return tuple(b for ids in self.probes.values() for b in ids)
+        return tuple(chain.from_iterable(self.probes.values()))
 
 
 Path = tuple[Hop, ...]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -136,7 +137,7 @@ def commit(
         last_received=last,
         latest=_latest(state.latest, seen, new),
         pinned=frozenset(work.plan.pinned),
-        owed=frozenset(pair for pair in work.owed if blocks.keys() >= {*pair}),
+        owed=_still(work.owed, blocks),
         matches=history.matches(state.matches, outcome.matches),
         key_counts=history.key_counts(state.key_counts, outcome.key_counts),
     )
@@ -156,6 +157,12 @@ def commit(
         replace(following, usage=history.usage(committed)),
         (planned, *work.plan.events, committed),
     )
+
+
+def _still(owed: frozenset[Place], blocks: Mapping[int, Block]) -> frozenset[Place]:
+    """What is owed between blocks that are left."""
+    gone = set(chain.from_iterable(owed)).difference(blocks)
+    return frozenset(pair for pair in owed if gone.isdisjoint(pair)) if gone else owed
 
 
 def amended(rules: Rules, state: State, following: State, outcome: Outcome) -> Step:

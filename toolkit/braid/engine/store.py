@@ -167,7 +167,7 @@ def _write(path: Path, value: Any) -> None:
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     with open(temporary, "w") as f:
-        json.dump(value, f, separators=(",", ":"))
+        f.write(json.dumps(value, separators=(",", ":")))  # dump would go without C
         f.flush()
         os.fsync(f.fileno())
     os.replace(temporary, path)

@@ -8,6 +8,7 @@ selection it passed and whose window, on its stream, is longer than its age.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,8 @@ class QueryBitmaps:
 
     def constant(self, stream: int, youngest: int, oldest: int) -> int | None:
         """What ``serves`` says of every age between two; None where a window ends between them."""
-        a, b = (int(self.serves(stream, age)) for age in (youngest, oldest))
+        windows, masks = self.windows[stream], self.masks[stream]
+        a, b = (masks[bisect_right(windows, age)] for age in (youngest, oldest))
         return a if a == b else None
 
     def of_results(self, found: Partial) -> np.ndarray:

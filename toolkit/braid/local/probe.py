@@ -55,8 +55,12 @@ class Joiner:
         step = self._step(frozenset(partial.parts), stream)
         if self.bitmaps is not None and rows.batch.num_rows:
             partial = self.bitmaps.wanted(partial, rows, stream)
+        if not len(partial):
+            return
         for left, right in _candidates(partial, rows, stream, step.index):
             left, right = _in_range(rows, left, right)
+            if not len(left):
+                continue
             count.compared += len(left)
             keep = self._check(partial, left, rows, right, step, stored)
             if len(keep := np.flatnonzero(keep)):

@@ -93,9 +93,12 @@ class Journeys:
         self.visits: dict[Visit, tuple[int, float]] = {}
         """By what is joined with what, a number and the selectivity."""
         self._columns: list[tuple[list[float], ...]] = []
+        mets: dict[tuple[int, Span | None], _Met] = {}
         for route in routes:
             if f := blocks.get(route.block.id):
-                met = _Met(f, blocks, windows, ages)
+                met = mets.get((f.stream, f.span))
+                if met is None:
+                    met = mets[f.stream, f.span] = _Met(f, blocks, windows, ages)
                 for path in route.paths:
                     self._add(f, path, met, sigma)
         self.steps = [_step(columns) for columns in self._columns]
@@ -154,7 +157,9 @@ def _whole(numbers: Sequence[float]) -> Ints:
 
 
 class _Met:
-    """What a fresh block meets in lists of blocks."""
+    """What a block meets in lists of blocks; another block of its stream and span meets the
+    same.
+    """
 
     def __init__(
         self,
