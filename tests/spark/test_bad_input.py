@@ -95,6 +95,12 @@ def renamed(**aliases: str) -> Callable[[dict[str, DataFrame]], dict[str, DataFr
 SETTINGS: list[tuple[str, Callable[[dict[str, DataFrame]], Any], dict[str, Any], str]] = [
     ("one stream", one, {}, "a join needs two or more streams; got 1: a"),
     ("no stream", lambda _: {}, {}, "a join needs two or more streams; got 0: none"),
+    (
+        "a table",
+        lambda s: s | {"b": pa.table({"k": [1]})},
+        {},
+        "stream b is a table, but the others are Spark DataFrames",
+    ),
     ("not a frame", lambda s: s | {"b": 3}, {}, "stream b is a int; it must be a Spark DataFrame"),
     ("odd alias", renamed(b="b c"), {}, "the alias 'b c' is not accepted"),
     (

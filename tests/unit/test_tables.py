@@ -131,6 +131,8 @@ def test_what_needs_spark_is_refused(tmp_path: Path) -> None:
     run = ended(StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path / "run", batches=1))
     with pytest.raises(ValueError, match="a run of tables has no streaming DataFrame"):
         run.results_stream()
+    with pytest.raises(ValueError, match="executor is 'spark'; a run of tables has 'process' only"):
+        run.execute_on("spark")
 
 
 def test_pyspark_is_not_imported(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from braid.engine.store import Store
 from braid.engine.tables import table
 from braid.explain import Explanation, explain
 from braid.run import JoinRun
-from braid.setup import Setup, check_placement, condition, packed
+from braid.setup import Setup, check_placement, condition, is_spark, packed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,6 +102,10 @@ class StreamJoin:
     ) -> tuple[Mapping[str, Any], type[Setup], type[JoinRun], str]:
         """The streams, the kinds of settings and run that they need, and the executor."""
         tables = {a: table(a, s) for a, s in streams.items()}
+        given = [a for a, t in tables.items() if t is not None]
+        if given and (self.setups.shared or any(map(is_spark, streams.values()))):
+            takes = "a shared join takes" if self.setups.shared else "the others are"
+            raise ValueError(f"stream {given[0]} is a table, but {takes} Spark DataFrames")
         if not tables or None in tables.values() or self.setups.shared:
             return streams, self.setups, type(self).runs, checked(executor or "spark")
         if checked(executor or "process") == "spark":

@@ -214,7 +214,7 @@ def _check_stream(alias: str, frame: Any) -> None:
         raise ValueError(
             f"the alias {alias!r} is not accepted; an alias is a letter, then letters, digits or _"
         )
-    if not isinstance(frame, pa.Table) and not type(frame).__module__.startswith("pyspark.sql."):
+    if not isinstance(frame, pa.Table) and not is_spark(frame):
         raise ValueError(
             f"stream {alias} is a {type(frame).__name__}; it must be a Spark DataFrame"
         )
@@ -224,6 +224,11 @@ def _check_stream(alias: str, frame: Any) -> None:
             f"columns {odd} of stream {alias} are not accepted: names must differ and not begin "
             "with __"
         )
+
+
+def is_spark(stream: Any) -> bool:
+    """Whether it is Spark's; asked without importing that."""
+    return type(stream).__module__.startswith("pyspark.sql.")
 
 
 def columns_of(stream: Any) -> list[str]:

@@ -100,6 +100,11 @@ class TableRun(JoinRun):
         found = [pq.read_table(f, schema=self._schema) for f in files]
         return pa.concat_tables(found) if found else self._schema.empty_table()
 
+    def execute_on(self, way: str) -> None:
+        """Refused unless it is this process, where all of it runs."""
+        if way != "process":
+            raise ValueError(f"the executor is {way!r}; a run of tables has 'process' only")
+
     def results_stream(self) -> Any:
         """Refused: a stream of Spark needs Spark."""
         raise ValueError(

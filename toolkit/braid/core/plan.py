@@ -138,7 +138,7 @@ def after(blocks: Iterable[Block], plan: Plan) -> tuple[Block, ...]:
 
 
 def joined(kept: Plan, plan: Plan) -> Plan:
-    """Upkeep and the placement's plan as one."""
+    """Compaction and the placement's plan as one."""
     drops = dict(kept.drops)
     for id, hosts in plan.drops.items():
         drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))
