@@ -172,3 +172,11 @@ def interval_of(op: type, offset: Fraction, real: bool) -> tuple[float, float, t
     hi = (ceil(offset) - 1 if strict else floor(offset)) if below else inf
     lo = (floor(offset) + 1 if strict else ceil(offset)) if above else -inf
     return lo, hi, (False, False)
+
+
+def own(node: exp.Expression) -> str:
+    """Spark SQL over the stream's own columns, without the alias."""
+    bare = node.copy().transform(
+        lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n
+    )
+    return bare.sql(dialect="spark")

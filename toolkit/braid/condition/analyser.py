@@ -1,0 +1,29 @@
+"""What judges a condition and knows the types of its expressions: Spark, or rules for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from braid.condition.sqltypes import SqlType
+
+
+class Analyser(Protocol):
+    """Judges expressions over the streams; ``names`` are their columns by alias."""
+
+    names: Mapping[str, Sequence[str]]
+
+    def judge(self, tree: exp.Expression, on: str) -> None:
+        """Raises PredicateError for a condition that is not taken."""
+        ...
+
+    def type_of(self, alias: str, sql: str) -> SqlType | None:
+        """The type of Spark SQL over a stream's own columns; None where it means nothing."""
+        ...
+
+    def arrow_type(self, alias: str, sql: str) -> pa.DataType:
+        """The type of the column in Arrow."""
+        ...

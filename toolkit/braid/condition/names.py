@@ -1,0 +1,68 @@
+"""The text of a condition as a tree, and its columns by their exact names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import sqlglot
+from sqlglot import exp
+
+from braid.condition.predicate import PredicateError
+
+
+def read(on: str) -> exp.Expression:
+    """The tree of a condition. Raises PredicateError for what is not one condition in Spark SQL."""
+    try:
+        tree = sqlglot.parse_one(on, dialect="spark")
+    except sqlglot.errors.SqlglotError as error:
+        found = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
+        raise PredicateError(f"the join condition {on!r} is not valid Spark SQL: {found}") from None
+    if tree.find(exp.Query, exp.Subquery):
+        raise PredicateError(
+            f"the join condition {on!r} holds a query; it must be one condition over alias.column"
+        )
+    return tree
+
+
+def resolved(tree: exp.Expression, schemas: Mapping[str, Sequence[str]]) -> exp.Expression:
+    """Give every column its alias and both their exact spelling; refuse unknown ones."""
+    aliases = {a.lower(): a for a in schemas}
+    names = {a: {n.lower(): n for n in s} for a, s in schemas.items()}
+
+    def column(node: exp.Column) -> exp.Expression:
+        parts = [p.name for p in node.parts]
+        alias = aliases.get(parts[0].lower())
+        if alias is None or len(parts) == 1:
+            owners = [a for a, n in names.items() if parts[0].lower() in n]
+            if len(owners) != 1 or (
+                len(parts) > 1 and alias is None and parts[0].lower() not in names[owners[0]]
+            ):
+                what = f"alias {parts[0]!r}" if len(parts) > 1 else f"column {parts[0]!r}"
+                say = (
+                    "is in several streams, write alias.column" if len(owners) > 1 else "is unknown"
+                )
+                raise PredicateError(
+                    f"{what} in the join condition {say}; streams and columns are: {_list(names)}"
+                )
+            alias, parts = owners[0], ["", *parts]
+        found = names[alias].get(parts[1].lower())
+        if found is None:
+            raise PredicateError(
+                f"column '{alias}.{parts[1]}' in the join condition is unknown; {alias} has: "
+                f"{', '.join(names[alias].values())}"
+            )
+        head: exp.Expression = exp.column(found, table=alias, quoted=True)
+        for name in parts[2:]:
+            head = exp.Dot(this=head, expression=exp.to_identifier(name, quoted=True))
+        return head
+
+    return tree.transform(
+        lambda n: (
+            column(n) if isinstance(n, exp.Column) and n.find_ancestor(exp.Column) is None else n
+        )
+    )
+
+
+def _list(names: Mapping[str, Mapping[str, str]]) -> str:
+    return "; ".join(f"{a}({', '.join(n.values())})" for a, n in names.items())
