@@ -11,9 +11,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from braid.core import events
 from braid.core.cover import meets
-from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
+from braid.core.events import BatchCommitted, BatchPlanned, Event, RunEnded, RunStarted
 from braid.core.plan import Block, Derivation, Route
 from braid.core.recorded import Meeting, Recorded, meetings_of
 from braid.engine.store import Store
@@ -29,7 +31,16 @@ def load(path: str | Path) -> Recorded:
     store = Store(path)
     if store.query() is None:
         raise ValueError(f"{path} is empty; a run folder has a run.json")
-    return Recorded.of(store.history())
+    return Recorded.of(_told(store))
+
+
+def _told(store: Store) -> list[Event]:
+    """What the manifests hold, between the start and the end of the run, which they do not."""
+    file = store.path / "events.jsonl"
+    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []  # the last may be cut off
+    ends = [events.from_dict(msgspec.json.decode(line)) for line in (*lines[:1], *lines[-1:])]
+    started = [e for e in ends[:1] if isinstance(e, RunStarted)]
+    return [*started, *store.history(), *(e for e in ends[1:] if isinstance(e, RunEnded))]
 
 
 def summary(run: Recorded) -> str:
