@@ -16,7 +16,7 @@ class Analyser(Protocol):
 
     names: Mapping[str, Sequence[str]]
 
-    def judge(self, tree: exp.Expression, on: str) -> None:
+    def judge(self, tree: exp.Expr, on: str) -> None:
         """Raises PredicateError for a condition that is not taken."""
         ...
 

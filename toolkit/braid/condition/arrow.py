@@ -110,7 +110,7 @@ class ArrowAnalyser:
         self.schemas = {a: s if isinstance(s, pa.Schema) else s.schema for a, s in streams.items()}
         self.names: Mapping[str, Sequence[str]] = {a: s.names for a, s in self.schemas.items()}
 
-    def judge(self, tree: exp.Expression, on: str) -> None:
+    def judge(self, tree: exp.Expr, on: str) -> None:
         """Raises PredicateError for a condition that is not boolean, or not known to mean the same
         in DuckDB as in Spark.
         """
@@ -147,7 +147,7 @@ class Compiler:
     def __init__(self, columns: Mapping[tuple[str, str], SqlType], ours: bool = False) -> None:
         self.columns, self.ours = columns, ours
 
-    def compile(self, node: exp.Expression) -> Typed:
+    def compile(self, node: exp.Expr) -> Typed:
         """Raises PredicateError for what is not listed above."""
         for kinds, method in self._methods():
             if isinstance(node, kinds):
@@ -185,14 +185,14 @@ class Compiler:
             (exp.UnixMicros, lambda n: (f"epoch_us({self._as(n.this, TIMESTAMP)})", BIGINT)),
         ]
 
-    def _refuse(self, node: exp.Expression, why: str = "") -> NoReturn:
+    def _refuse(self, node: exp.Expr, why: str = "") -> NoReturn:
         text = node.sql(dialect="spark").replace("`", "")
         raise PredicateError(
             f"{text!r} in the join condition{why} is not known to mean the same without Spark; "
             "give the streams as Spark DataFrames, or write what it says into a column"
         )
 
-    def _as(self, node: exp.Expression, kind: SqlType) -> str:
+    def _as(self, node: exp.Expr, kind: SqlType) -> str:
         sql, found = self.compile(node)
         if found != kind:
             self._refuse(node, f" is of type {found} where {kind} is needed and")
@@ -224,7 +224,7 @@ class Compiler:
         left, right = (self._as(n, BOOLEAN) for n in (node.this, node.expression))
         return f"({left} {word} {right})", BOOLEAN
 
-    def _common(self, source: exp.Expression, *kinds: SqlType) -> SqlType:
+    def _common(self, source: exp.Expr, *kinds: SqlType) -> SqlType:
         """The type in which Spark compares and calculates."""
         names = {k.name for k in kinds} - {"void"}
         if len(set(kinds) - {VOID}) == 1:
@@ -246,7 +246,7 @@ class Compiler:
         sql, found = typed
         return sql if found == kind else f"CAST({sql} AS {duckdb_type(kind)})"
 
-    def _together(self, node: exp.Expression, *parts: exp.Expression) -> tuple[list[str], SqlType]:
+    def _together(self, node: exp.Expr, *parts: exp.Expr) -> tuple[list[str], SqlType]:
         typed = [self.compile(part) for part in parts]
         kind = self._common(node, *(k for _, k in typed))
         return [self._cast_to(t, kind) for t in typed], kind
@@ -357,7 +357,7 @@ class Compiler:
             return self._cast_to((sql, kind), wanted), wanted
         self._refuse(node)
 
-    def _to_date(self, node: exp.Expression) -> str:
+    def _to_date(self, node: exp.Expr) -> str:
         typed = self.compile(node)
         if typed[1] not in (DATE, TIMESTAMP):
             self._refuse(node)

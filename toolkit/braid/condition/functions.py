@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 Function = Literal["vector_l2_distance", "vector_inner_product", "vector_cosine_similarity"]
-FUNCTIONS: tuple[str, ...] = get_args(Function)
+FUNCTIONS: dict[str, Function] = {name: name for name in get_args(Function)}

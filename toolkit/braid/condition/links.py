@@ -36,7 +36,7 @@ def composite(equal: Equal, keys: Sequence[dict[str, str]]) -> list[Link]:
     pairs: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for (a, left), (b, right) in equal:
         pairs.setdefault((a, b), []).append((left, right))
-    links = []
+    links: list[Link] = []
     for (a, b), names in pairs.items():
         if len(names) > 1:
             left, right = (

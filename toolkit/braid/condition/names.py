@@ -11,7 +11,7 @@ from sqlglot import exp
 from braid.condition.predicate import PredicateError
 
 
-def read(on: str) -> exp.Expression:
+def read(on: str) -> exp.Expr:
     """The tree of a condition. Raises PredicateError for what is not one condition in Spark SQL."""
     try:
         tree = sqlglot.parse_one(on, dialect="spark")
@@ -25,12 +25,12 @@ def read(on: str) -> exp.Expression:
     return tree
 
 
-def resolved(tree: exp.Expression, schemas: Mapping[str, Sequence[str]]) -> exp.Expression:
+def resolved(tree: exp.Expr, schemas: Mapping[str, Sequence[str]]) -> exp.Expr:
     """Give every column its alias and both their exact spelling; refuse unknown ones."""
     aliases = {a.lower(): a for a in schemas}
     names = {a: {n.lower(): n for n in s} for a, s in schemas.items()}
 
-    def column(node: exp.Column) -> exp.Expression:
+    def column(node: exp.Column) -> exp.Expr:
         parts = [p.name for p in node.parts]
         alias = aliases.get(parts[0].lower())
         if alias is None or len(parts) == 1:
@@ -52,7 +52,7 @@ def resolved(tree: exp.Expression, schemas: Mapping[str, Sequence[str]]) -> exp.
                 f"column '{alias}.{parts[1]}' in the join condition is unknown; {alias} has: "
                 f"{', '.join(names[alias].values())}"
             )
-        head: exp.Expression = exp.column(found, table=alias, quoted=True)
+        head: exp.Expr = exp.column(found, table=alias, quoted=True)
         for name in parts[2:]:
             head = exp.Dot(this=head, expression=exp.to_identifier(name, quoted=True))
         return head

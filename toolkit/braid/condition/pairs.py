@@ -88,10 +88,10 @@ class Residuals:
         self.computed: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
         self.found: list[Residual] = []
 
-    def _streams(self, node: exp.Expression) -> set[int]:
+    def _streams(self, node: exp.Expr) -> set[int]:
         return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
 
-    def add(self, conjunct: exp.Expression) -> None:
+    def add(self, conjunct: exp.Expr) -> None:
         """Check candidate pairs by a conjunct. Raises PredicateError where that cannot be."""
         home = min(self._streams(conjunct))
         measures: list[Measure] = []
@@ -109,9 +109,7 @@ class Residuals:
             self._try(residual, conjunct)
             self.found.append(residual)
 
-    def _duckdb(
-        self, flat: exp.Expression, columns: Sequence[tuple[int, str]], measures: int
-    ) -> str:
+    def _duckdb(self, flat: exp.Expr, columns: Sequence[tuple[int, str]], measures: int) -> str:
         """DuckDB SQL, every operand cast to the type that Spark gives it where that is known:
         DuckDB's own choice is narrower, of a float and a decimal the float.
         """
@@ -129,8 +127,8 @@ class Residuals:
         return self.analyser.arrow_type(self.aliases[stream], sql)
 
     def _flat(
-        self, node: exp.Expression, home: int, conjunct: exp.Expression, measures: list[Measure]
-    ) -> exp.Expression:
+        self, node: exp.Expr, home: int, conjunct: exp.Expr, measures: list[Measure]
+    ) -> exp.Expr:
         """The expression over columns named "alias.column"; what one stream decides (or none:
         ``home``) is such a column.
 
@@ -149,14 +147,13 @@ class Residuals:
                 else named(self.computed[stream], "__v", own(node))
             )
             return exp.column(f"{self.aliases[stream]}.{name}", quoted=True)
-        if node.name.lower() in FUNCTIONS and all(
-            len(self._streams(side)) == 1 for side in node.expressions
-        ):
+        function = FUNCTIONS.get(node.name.lower())
+        if function and all(len(self._streams(side)) == 1 for side in node.expressions):
             sides = [
                 split_name(self._flat(side, home, conjunct, measures)) for side in node.expressions
             ]
             left, right = ((self.aliases.index(alias), name) for alias, name in sides)
-            measures.append(Measure(node.name.lower(), left, right))
+            measures.append(Measure(function, left, right))
             return exp.column(str(len(measures) - 1), quoted=True)
         if (len(streams) > 1 and not isinstance(node, SHARED)) or node.args.get("unit"):
             self._refuse(node, f"{type(node).__name__} is not among what they may share", conjunct)
@@ -164,7 +161,7 @@ class Residuals:
             child.replace(self._flat(child, home, conjunct, measures))
         return node
 
-    def _try(self, residual: Residual, conjunct: exp.Expression) -> None:
+    def _try(self, residual: Residual, conjunct: exp.Expr) -> None:
         """Run the residual on no rows, so that what DuckDB cannot evaluate is refused before
         anything starts.
         """
@@ -178,7 +175,7 @@ class Residuals:
         except (duckdb.Error, pa.ArrowException) as error:
             self._refuse(conjunct, str(error).splitlines()[0], conjunct)
 
-    def _refuse(self, node: exp.Expression, why: str, conjunct: exp.Expression) -> NoReturn:
+    def _refuse(self, node: exp.Expr, why: str, conjunct: exp.Expr) -> NoReturn:
         raise PredicateError(
             f"{node.sql(dialect='spark').replace('`', '')!r} in the join condition cannot be "
             "evaluated over two streams at once "

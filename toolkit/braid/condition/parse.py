@@ -63,7 +63,7 @@ class _Side:
     """The part of a comparison that belongs to one stream: a sum of signed terms."""
 
     stream: int
-    terms: list[tuple[int, exp.Expression]] = field(default_factory=list)
+    terms: list[tuple[int, exp.Expr]] = field(default_factory=list)
 
 
 class _Parser:
@@ -75,7 +75,7 @@ class _Parser:
         self.residuals = Residuals(analyser)
         self.equal: list[tuple[End, End]] = []
 
-    def parse(self, tree: exp.Expression) -> Predicate:
+    def parse(self, tree: exp.Expr) -> Predicate:
         filters: list[list[str]] = [[] for _ in self.aliases]
         for conjunct in conjuncts(tree):
             streams = self._streams(conjunct)
@@ -96,10 +96,10 @@ class _Parser:
             equality(self.equal, len(self.aliases)),
         )
 
-    def _streams(self, node: exp.Expression) -> set[int]:
+    def _streams(self, node: exp.Expr) -> set[int]:
         return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
 
-    def _distance(self, conjunct: exp.Expression) -> bool:
+    def _distance(self, conjunct: exp.Expr) -> bool:
         """``abs(left - right) < bound``: two comparisons."""
         if not isinstance(conjunct, (exp.LT, exp.LTE)) or not isinstance(conjunct.this, exp.Abs):
             return False
@@ -112,7 +112,7 @@ class _Parser:
             mirrored, inner, low, conjunct, capped=True
         )
 
-    def _bounding(self, conjunct: exp.Expression) -> bool:
+    def _bounding(self, conjunct: exp.Expr) -> bool:
         """``bound > abs(left - right)``: the same from the other side."""
         if not isinstance(conjunct, (exp.GT, exp.GTE)):
             return False
@@ -121,7 +121,7 @@ class _Parser:
         kind = exp.LT if isinstance(conjunct, exp.GT) else exp.LTE
         return self._distance(kind(this=conjunct.expression, expression=conjunct.this))
 
-    def _comparison(self, conjunct: exp.Expression) -> bool:
+    def _comparison(self, conjunct: exp.Expr) -> bool:
         """``left < right``, and the like, but for distances."""
         if not isinstance(conjunct, (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
             return False
@@ -135,9 +135,9 @@ class _Parser:
     def _compare(
         self,
         op: type,
-        left: exp.Expression,
-        right: exp.Expression,
-        source: exp.Expression,
+        left: exp.Expr,
+        right: exp.Expr,
+        source: exp.Expr,
         capped: bool = False,
     ) -> bool:
         """Note ``left op right`` as a link. ``capped`` says that another comparison bounds ``left``
@@ -148,7 +148,7 @@ class _Parser:
         if len(streams) != 2 or any(len(self._streams(t)) == 2 for _, t in terms):
             return False
         a, b = _Side(streams[0]), _Side(streams[1])
-        free = []
+        free: list[tuple[int, exp.Expr]] = []
         for sign, term in terms:
             owner = self._streams(term)
             (free if not owner else a.terms if owner == {a.stream} else b.terms).append(
@@ -162,15 +162,20 @@ class _Parser:
         op: type,
         a: _Side,
         b: _Side,
-        free: list[tuple[int, exp.Expression]],
-        source: exp.Expression,
+        free: list[tuple[int, exp.Expr]],
+        source: exp.Expr,
         nan: bool | None,
     ) -> bool:
         """Note ``A - B + free op 0`` as a link between keys, where A and B are sums over one stream
         each.
         """
         if a.terms[0][0] < 0 and b.terms[0][0] < 0:  # both sides negated: turn the comparison round
-            flip = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
+            flip: dict[type, type] = {
+                exp.LT: exp.GT,
+                exp.LTE: exp.GTE,
+                exp.GT: exp.LT,
+                exp.GTE: exp.LTE,
+            }
             op = flip.get(op, op)
             a, b = (_Side(s.stream, [(-g, t) for g, t in s.terms]) for s in (a, b))
             free = [(-g, t) for g, t in free]
@@ -217,7 +222,7 @@ class _Parser:
         a: _Side,
         b: _Side,
         free: list[Any],
-        source: exp.Expression,
+        source: exp.Expr,
     ) -> bool:
         """Equality of text, binary and wide decimals: by their hash, then by themselves."""
         if op is not exp.EQ or free or len(a.terms) != 1 or len(b.terms) != 1:
@@ -249,7 +254,7 @@ class _Parser:
         return named(self.keys[side.stream], "__k", sql)
 
 
-LINKING: tuple[Callable[[_Parser, exp.Expression], bool], ...] = (
+LINKING: tuple[Callable[[_Parser, exp.Expr], bool], ...] = (
     _Parser._distance,
     _Parser._bounding,
     _Parser._comparison,

@@ -154,11 +154,9 @@ def window_links(windows: Sequence[int | None]) -> tuple[Link, ...]:
     ``windows`` are W_i in microseconds by stream, None for full history.
     """
     links = []
+    longest = [inf if window is None else window - 1 for window in windows]
     for i, j in combinations(range(len(windows)), 2):
-        lo, hi = (
-            (-inf if windows[i] is None else 1 - windows[i]),
-            (inf if windows[j] is None else windows[j] - 1),
-        )
+        lo, hi = -longest[i], longest[j]
         if (lo, hi) != (-inf, inf):
             links.append(Link((i, TIME), (j, TIME), lo, hi))
     return tuple(links)

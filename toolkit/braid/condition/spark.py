@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
@@ -21,9 +21,9 @@ class SparkAnalyser:
     def __init__(self, frames: Mapping[str, DataFrame]) -> None:
         spark = next(iter(frames.values())).sparkSession
         self.empty = {a: spark.createDataFrame([], f.schema) for a, f in frames.items()}
-        self.names = {a: f.columns for a, f in frames.items()}
+        self.names: Mapping[str, Sequence[str]] = {a: f.columns for a, f in frames.items()}
 
-    def judge(self, tree: exp.Expression, on: str) -> None:
+    def judge(self, tree: exp.Expr, on: str) -> None:
         """Raises PredicateError for a condition that Spark does not take, or that is random."""
         joined: DataFrame | None = None
         for alias, frame in self.empty.items():

@@ -29,20 +29,20 @@ def nan_may_hold(op: type, left: int, right: int, capped: bool) -> bool | None:
     return left + right > 2 or (op not in safe and not capped)
 
 
-def split_name(column: exp.Column) -> tuple[str, str]:
+def split_name(column: exp.Expr) -> tuple[str, str]:
     """The alias and the name in "alias.column"; a name may hold dots."""
     alias, _, name = column.name.partition(".")
     return alias, name
 
 
-def conjuncts(tree: exp.Expression) -> list[exp.Expression]:
+def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
     """The conditions that AND and BETWEEN combine, each on its own."""
     tree = tree.unnest()
     if isinstance(tree, exp.And):
         return [*conjuncts(tree.this), *conjuncts(tree.expression)]
     if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
         low, high = tree.args["low"], tree.args["high"]
-        both = [
+        both: list[exp.Expr] = [
             exp.GTE(this=tree.this, expression=low),
             exp.LTE(this=tree.this.copy(), expression=high),
         ]
@@ -52,7 +52,7 @@ def conjuncts(tree: exp.Expression) -> list[exp.Expression]:
     return [tree]
 
 
-def summands(node: exp.Expression, sign: int) -> list[tuple[int, exp.Expression]]:
+def summands(node: exp.Expr, sign: int) -> list[tuple[int, exp.Expr]]:
     """The signed summands of an expression; a difference of days is one of day numbers."""
     node = node.unnest()
     if isinstance(node, (exp.Add, exp.Sub)):
@@ -69,11 +69,11 @@ def summands(node: exp.Expression, sign: int) -> list[tuple[int, exp.Expression]
     return [(sign, node)]
 
 
-def _date(node: exp.Expression) -> exp.Expression:
+def _date(node: exp.Expr) -> exp.Expr:
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
 
 
-def literal(node: exp.Expression) -> Fraction | None:
+def literal(node: exp.Expr) -> Fraction | None:
     """The number that an expression is without reading a column; None for any other expression."""
     node = simplify(node.copy())
     if isinstance(node, exp.Neg):
@@ -82,7 +82,7 @@ def literal(node: exp.Expression) -> Fraction | None:
     return Fraction(node.this) if isinstance(node, exp.Literal) and node.is_number else None
 
 
-def _span(node: exp.Expression) -> Fraction | None:
+def _span(node: exp.Expr) -> Fraction | None:
     """A literal interval in microseconds."""
     sign = 1
     while isinstance(node, (exp.Neg, exp.Paren)):
@@ -96,12 +96,12 @@ def _span(node: exp.Expression) -> Fraction | None:
         return None
 
 
-def micros_of(node: exp.Expression) -> Fraction | None:
+def micros_of(node: exp.Expr) -> Fraction | None:
     """The microseconds of an interval; None for what is none."""
     return _span(node)
 
 
-def days_of(node: exp.Expression) -> Fraction | None:
+def days_of(node: exp.Expr) -> Fraction | None:
     """The whole days of an interval or a number; None for what is no whole number of days."""
     span = _span(node)
     days = literal(node) if span is None else span / UNITS["day"]
@@ -174,7 +174,7 @@ def interval_of(op: type, offset: Fraction, real: bool) -> tuple[float, float, t
     return lo, hi, (False, False)
 
 
-def own(node: exp.Expression) -> str:
+def own(node: exp.Expr) -> str:
     """Spark SQL over the stream's own columns, without the alias."""
     bare = node.copy().transform(
         lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n

@@ -32,6 +32,7 @@ class BlockFiles:
         self.written: dict[int, int] = {}
 
     def write(self, stream: int, batch: pa.RecordBatch) -> Address:
+        """Append a block's rows to the file of their stream; returns where they are."""
         name = f"{self.stem}-{stream}.arrow"
         if stream not in self.writers:
             self.writers[stream] = pa.ipc.new_file(str(self.folder / name), batch.schema)
@@ -40,6 +41,7 @@ class BlockFiles:
         return Address(name, self.written[stream] - 1)
 
     def close(self) -> None:
+        """End all files, so that they can be read."""
         for writer in self.writers.values():
             writer.close()
 
@@ -54,9 +56,11 @@ class ResultFile:
     def __init__(self, spec: JoinSpec, folder: Path, stem: str) -> None:
         self.spec, self.folder, self.name = spec, folder, f"{stem}.parquet"
         self.pending: list[pa.RecordBatch] = []
-        self.rows, self.writer = 0, None
+        self.rows = 0
+        self.writer: pq.ParquetWriter | None = None
 
     def add(self, found: Partial) -> None:
+        """Keep results; they are written some ten thousand at a time."""
         columns = [self._struct(found, s) for s in range(len(self.spec.columns))]
         names = list(self.spec.predicate.aliases)
         if found.queries is not None:
@@ -88,6 +92,7 @@ class ResultFile:
         self.pending, self.rows = [], 0
 
     def close(self) -> list[str]:
+        """Write what is left; returns the file's name, or nothing when there was no result."""
         self._flush()
         if self.writer is None:
             return []

@@ -32,6 +32,7 @@ class Output:
         self.log = self.results / "_spark_metadata"
 
     def create(self) -> None:
+        """Make the folders of the output; those that are there stay."""
         for folder in (self.new, self.results, self.log):
             folder.mkdir(exist_ok=True)
 

@@ -32,6 +32,7 @@ class ProcessExecutor:
         self.pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, "braid-task")
 
     def execute(self, frame: Any, batch: Batch) -> list[Report]:
+        """Run a batch in this process, a thread for each task, stage by stage."""
         tuples = frame if isinstance(frame, dict) else _tuples(frame, batch)
         need = partitions_by_key(batch)
         tasks = [Task(batch, p) for p in range(batch.spec.partitions)]

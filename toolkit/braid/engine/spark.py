@@ -41,6 +41,7 @@ class SparkExecutor:
     """Runs the tasks of a batch as Spark's tasks, on any cluster."""
 
     def execute(self, frame: DataFrame, batch: Batch) -> list[Report]:
+        """Run a batch as one Spark job, with a shuffle before every stage."""
         rows = frame.mapInArrow(spread(batch), SHIPPED)
         for stage in (first_stage, *[next_stage] * shuffles(batch)):
             rows = rows.repartitionById(batch.spec.partitions, "partition").mapInArrow(

@@ -47,6 +47,7 @@ class Store:
 
     @property
     def query_file(self) -> Path:
+        """Where the settings of the run are."""
         return self.path / "run.json"
 
     def query(self) -> dict[str, Any] | None:
@@ -66,6 +67,7 @@ class Store:
         return None
 
     def create(self, query: dict[str, Any]) -> None:
+        """Make the folders of a run, and write its settings."""
         self.path.mkdir(parents=True, exist_ok=True)
         _write(self.query_file, {"v": VERSION, **query})
         for folder in (self.blocks, self.results, self.commits, self.input):
@@ -88,14 +90,17 @@ class Store:
         self._lock = lock
 
     def release(self) -> None:
+        """Let other processes have the run."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def committed(self) -> list[int]:
+        """The numbers of the batches that are committed, rising."""
         return sorted(int(f.stem) for f in self.commits.glob("[0-9]*.json"))
 
     def manifest(self, batch: int) -> dict[str, Any]:
+        """What the commit of a batch says. Raises ValueError for another version's."""
         found = dict(json.loads((self.commits / f"{batch:06d}.json").read_text()))
         check_version(found.get("v"), f"the manifest of batch {batch} in {self.path}")
         return found

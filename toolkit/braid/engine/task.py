@@ -61,6 +61,7 @@ class Task:
         self.fresh = {r.block.id for r in self.batch.routes if r.fresh}
 
     def mine(self, host: int) -> bool:
+        """Whether a host is packed on this task's partition."""
         return host % self.batch.spec.partitions == self.partition
 
     def rows(self, block: int, host: int) -> Rows | None:
@@ -322,7 +323,7 @@ def _is_dense(view: Rows) -> bool:
     and filters all of them.
     """
     chosen = view.chosen()
-    return chosen is None or 3 * np.count_nonzero(chosen) >= len(chosen)
+    return chosen is None or bool(3 * np.count_nonzero(chosen) >= len(chosen))
 
 
 def _narrow(a: Keys | None, b: Keys) -> Keys:

@@ -125,6 +125,7 @@ def partitions_by_key(batch: Batch) -> list[list[np.ndarray]]:
 
 
 def chosen_rows(rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
+    """The rows at these positions; the batch itself when that is all of them."""
     return rows if len(at) == rows.num_rows else rows.take(pa.array(at))
 
 
@@ -137,10 +138,11 @@ def key_mask(routes: list[Route], keys: int) -> np.ndarray:
 
 
 def arrow_stream(rows: pa.RecordBatch) -> bytes:
+    """A record batch as the bytes of an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_batch(rows)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 def pack(partial: Partial, place: tuple[int, int, int]) -> bytes:
@@ -159,6 +161,7 @@ def pack(partial: Partial, place: tuple[int, int, int]) -> bytes:
 
 
 def unpack(body: bytes) -> tuple[Partial, tuple[int, int, int]]:
+    """The partial results that ``pack`` wrote, and where they are in the plan."""
     reader = pa.ipc.open_stream(body)
     place = tuple(json.loads(reader.schema.metadata[b"place"]))
     batch = reader.read_next_batch()
@@ -170,6 +173,7 @@ def unpack(body: bytes) -> tuple[Partial, tuple[int, int, int]]:
 
 
 def shipment(rows: list[tuple[int, str, bytes]]) -> pa.RecordBatch:
+    """Rows of (partition, kind, body) as Spark moves them."""
     partitions, kinds, bodies = zip(*rows, strict=True)
     return pa.record_batch(
         [

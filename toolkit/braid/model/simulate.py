@@ -161,7 +161,7 @@ def _ends(seconds: float | Sequence[float], batches: int) -> Iterator[int]:
             f"seconds is {seconds!r}; it must be a number above 0, or one for each of the "
             f"{batches} batches"
         )
-    last = each[-1] if each else seconds
+    last = each[-1] if each else 0.0  # without batches none is looked at
     return (round(t * 1e6) for t in accumulate(chain([0.0], each, repeat(last))))
 
 
@@ -339,13 +339,10 @@ class _Model:
         """Modelled seconds of CPU by hop and host; a batch takes as long as the busiest host of
         each hop, one after the other.
         """
-        came = [received, *[np.zeros_like(received)] * (len(expected.stages) - 1)]
-        return (
-            np.array(
-                [
-                    self.costs.busy(Usage(n, *did), _REFERENCE)
-                    for n, did in zip(came, expected.stages, strict=True)
-                ]
-            )
-            * self.slowness
-        )
+        # Usage of all hosts at once: an array stands for each count.
+        came: list[Any] = [received, *[np.zeros_like(received)] * (len(expected.stages) - 1)]
+        seconds = [
+            self.costs.busy(Usage(n, *did), _REFERENCE)
+            for n, did in zip(came, expected.stages, strict=True)
+        ]
+        return np.asarray(np.array(seconds) * self.slowness)

@@ -76,7 +76,6 @@ def _conjuncts(on: str) -> set[str]:
     tree, found = sqlglot.parse_one(on, read="spark"), set()
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("this", identifier.name.lower())
-    assert isinstance(tree, exp.Expression)
     for c in conjuncts(tree):
         sides = (
             sorted(side.sql(dialect="spark") for side in c.iter_expressions())

@@ -9,11 +9,9 @@ in the product of its members' bitmaps. Where that product is 0 before the probe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from braid.core.query import Query
-from braid.local.bitmaps import QueryBitmaps
 from braid.papers.trace import NAMES, Group, Move, Step, Trace, Tuple, name
 
 WINDOWS: dict[str, tuple[int, ...]] = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
@@ -48,16 +46,13 @@ class _Routing:
     trace: Trace = field(init=False)
 
     def __post_init__(self) -> None:
-        queries = [
-            Query(q, w, (None,) * len(w), bit) for bit, (q, w) in enumerate(self.windows.items())
-        ]
-        self.bitmaps, self.all = QueryBitmaps.of(queries), (1 << len(queries)) - 1
+        self.all = (1 << len(self.windows)) - 1
+        self.ends = [sorted(set(of)) for of in zip(*self.windows.values(), strict=True)]
         self.trace = Trace(
-            "Bitmaps of results (Wang 2008, chapter 20)", len(queries[0].windows), len(queries)
+            "Bitmaps of results (Wang 2008, chapter 20)", len(self.ends), len(self.windows)
         )
         ages = [
-            [(a + b) // 2 for a, b in zip((0, *ends), ends, strict=False)]
-            for ends in self.bitmaps.windows
+            [(a + b) // 2 for a, b in zip((0, *ends), ends, strict=False)] for ends in self.ends
         ]
         self.held = [
             [Tuple(NOW - age, s, k) for k, age in enumerate(of, 1)] if s else []
@@ -65,8 +60,12 @@ class _Routing:
         ]
 
     def bitmap(self, t: Tuple) -> int:
-        """Whom a member serves, by its age (Lemma 9)."""
-        return int(self.bitmaps.serves(t.stream, NOW - t.time))
+        """Whom a member serves: the queries whose window is longer than its age (Lemma 9)."""
+        return self.those(w[t.stream] > NOW - t.time for w in self.windows.values())
+
+    def those(self, included: Iterable[bool]) -> int:
+        """The bitmap of the queries that are included, the first one in the lowest bit."""
+        return sum(1 << bit for bit, yes in enumerate(included) if yes)
 
     def product(self, group: Group) -> int:
         found = self.all
@@ -116,8 +115,10 @@ class _Routing:
         streams = range(len(self.held))
         rows = [("", *NAMES[: len(streams)], "product")]
         for k in range(len(self.windows)):
-            alone = (self.bitmaps.masks[s][k] & ~self.bitmaps.masks[s][k + 1] for s in streams)
-            rows.append((f"O, rank {k + 1}", *map(self.shown, alone), ""))
+            of_rank = (
+                self.those(w[s] == self.ends[s][k] for w in self.windows.values()) for s in streams
+            )
+            rows.append((f"O, rank {k + 1}", *map(self.shown, of_rank), ""))
         mine = {t.stream: self.shown(self.bitmap(t)) for t in group}
         return (
             *rows,
