@@ -210,7 +210,7 @@ def test_a_commit_is_whole_or_absent(store: Store, monkeypatch: pytest.MonkeyPat
     def dies(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("braid.engine.store.json.dump", dies)
+    monkeypatch.setattr("braid.engine.store.os.fsync", dies)
     with pytest.raises(OSError, match="no space left"):
         store.commit(1, "state-000001-x.json", [], [])
     assert (Store(store.path).state(), store.committed()) == (first, [0])
