@@ -21,7 +21,7 @@ lab: $(READY) java ## open the notebooks in JupyterLab
 report: $(READY) java ## run one notebook: make report NAME=01_adaptive_theta_join ARGS="-p skew=1.0 -o out.html"
 	@$(BIN)/braid report $(NAME) $(ARGS)
 
-test: $(READY) java chromium lint js-test ## lint, all tests two at a time, and the wheel in a bare environment
+test: $(READY) java chromium lint js-test docs ## lint, all tests two at a time, and the wheel in a bare environment
 	@$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
 
 test-unit: $(READY) ## the tests that need no Spark, in seconds

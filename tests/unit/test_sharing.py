@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from braid.condition.predicate import Link, Predicate
 from braid.core.columns import MARK, QUERIES, ROUTING, TIME
 from braid.core.compaction import watermarks_of
@@ -470,3 +471,9 @@ def test_a_ring_is_shared_out_by_what_selections_leave(tmp_path: Path) -> None:
         held[b.hosts[0]] += b.rows
     assert held.max() < 2 * held.mean()
     run.check()
+
+
+@pytest.mark.parametrize("overhead", [float("inf"), float("nan"), -1.0])
+def test_an_overhead_that_cannot_be_kept_is_refused(overhead: float) -> None:
+    with pytest.raises(ValueError, match="overhead is .*; it must be comparisons, 0 or more"):
+        Chain("cpu", overhead=overhead)

@@ -176,3 +176,13 @@ def test_the_state_of_tables_is_estimated_from_their_rows_and_windows() -> None:
     a, b = (how for kind, _, how in join.explain(count=True).rows if kind == "state")
     assert "estimated: 25 of 101 rows" in a and "estimated: 101 of 101 rows" in b
     assert ("executor", "process") in [row[:2] for row in join.explain().rows]
+
+
+def test_a_run_routed_by_another_duckdb_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams = tables("ab", 20, seed=84, batches=2)
+    ended(StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path / "run", batches=2))
+    monkeypatch.setattr("duckdb.__version__", "0.0.1")
+    with pytest.raises(ValueError, match=r"routed by DuckDB \d.*routed by DuckDB 0\.0\.1"):
+        StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path / "run", batches=2)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -38,8 +39,10 @@ class TableSetup(Setup):
 
     @property
     def schemas(self) -> dict[str, str]:
-        """What tells a run of tables from one of Spark's frames, whose routing hash is another."""
-        return {"": "tables"}
+        """What tells a run of tables from one of Spark's frames or of another DuckDB: the
+        routing hash is theirs, and state that is kept by it must be found by it.
+        """
+        return {"": f"tables, routed by DuckDB {duckdb.__version__}"}
 
     def check_batches(self, column: str) -> None:
         """Raises ValueError unless the column numbers the micro-batches."""

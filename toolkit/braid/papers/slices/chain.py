@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Literal, Self
 
 from braid.core.compaction import reached
@@ -90,6 +91,8 @@ class Chain(Placement):
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
+        if not 0 <= self.overhead < inf:
+            raise ValueError(f"overhead is {self.overhead}; it must be comparisons, 0 or more")
 
     @property
     def keys(self) -> int:
