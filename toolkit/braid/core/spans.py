@@ -83,14 +83,14 @@ def _of_text(span: str) -> int | None:
 
 def text(micros: float, exact: bool = False) -> str:
     """A span as a short text that ``micros`` reads back: below a minute in one unit, to four
-    digits; else in two units, to a second. ``exact``: in as many units and digits as it takes.
+    digits; else rounded to two units. ``exact``: in as many units and digits as it takes.
 
     >>> text(90e6), text(3600e6), text(1500), text(0)
     ('1 min 30 s', '1 h', '1.5 ms', '0 s')
     >>> text(3723.5e6), text(3723.5e6, exact=True)
     ('1 h 2 min', '1 h 2 min 3.5 s')
     """
-    rest = micros if exact else round(micros / UNITS["second"]) * UNITS["second"]
+    rest = micros if exact else _rounded(micros)
     if rest < UNITS["minute"]:
         return _one_unit(micros, _ALL_DIGITS if exact else _DIGITS)
     parts: list[str] = []
@@ -99,6 +99,14 @@ def text(micros: float, exact: bool = False) -> str:
         parts += [f"{count:.0f} {unit}"] if count or parts else []
     parts.append(f"{rest / SYMBOLS['s']:.{_ALL_DIGITS}g} s")
     return " ".join(part for part in parts[: None if exact else 2] if not part.startswith("0 "))
+
+
+def _rounded(micros: float) -> int:
+    """To the unit below the span's own, from a minute on."""
+    for unit, below in (("d", "h"), ("h", "min")):
+        if micros >= SYMBOLS[unit]:
+            return round(micros / SYMBOLS[below]) * SYMBOLS[below]
+    return round(micros / SYMBOLS["s"]) * SYMBOLS["s"]
 
 
 def _one_unit(micros: float, digits: int) -> str:
