@@ -50,13 +50,14 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Bare:
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", ROOT)
     run(sys.executable, "-m", "venv", "--without-pip", venv := folder / "venv")
     [packages] = venv.glob("lib/python*/site-packages")
-    (packages / "needed.pth").write_text(sysconfig.get_path("purelib"))
     templates = "share/jupyter/nbconvert"
     (venv / templates).parent.mkdir(parents=True)
     (venv / templates).symlink_to(Path(sys.prefix) / templates)
     [wheel] = (folder / "dist").glob("*.whl")
     pip = ("-m", "pip", "--disable-pip-version-check", "--python", venv / "bin" / "python")
     run(sys.executable, *pip, "install", "--no-deps", "--no-index", wheel)
+    # After pip, which would take what this Python has of the project for installed there too.
+    (packages / "needed.pth").write_text(sysconfig.get_path("purelib"))
     (here := folder / "here").mkdir()
     return Bare(venv, here)
 
