@@ -22,6 +22,10 @@ settings.load_profile("quick" if os.environ.get("BRAID_QUICK") else "braid")
 
 HERE = Path(__file__).parent
 FOLDERS = ("unit", "spark", "notebooks", "browser")
+SHARED = {"spark", "browser", "bare"}
+"""Fixtures that are slow to make: with ``--dist loadgroup`` one worker makes each, for all tests that
+take it.
+"""
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -30,14 +34,15 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if inside and not collection_path.name.startswith("test_") else None
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         inside = item.path.is_relative_to(HERE)  # else an example in a docstring
         folder = item.path.relative_to(HERE).parts[0] if inside else "unit"
         if folder in FOLDERS:
             item.add_marker(folder)
-        if folder in ("spark", "browser"):  # each of these shares what is slow to start
-            item.add_marker(pytest.mark.xdist_group(folder))
+        for shared in SHARED.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(shared))
         if folder == "browser" and os.environ.get("BRAID_NO_BROWSER"):
             item.add_marker(pytest.mark.skip(reason="BRAID_NO_BROWSER is set"))
 

@@ -28,7 +28,7 @@ def block(id: int, rows: int = 10, span: tuple[int, int] = (0, 0), **more: objec
     return Block(id, **(fields | more))  # type: ignore[arg-type]
 
 
-def test_the_horizon_is_what_the_other_streams_may_still_send() -> None:
+def test_the_watermark_is_what_the_other_streams_may_still_send() -> None:
     """Latest times 100, 70 and 90, with 5 of lateness: a waits for b (65), b for c (85), c for b
     (65).
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -157,8 +158,10 @@ WRONG: dict[str, tuple[tuple[Block, ...], Plan, str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_plan_is_caught_and_told(case: str) -> None:
     blocks, plan, message = WRONG[case]
-    with pytest.raises(CoverError, match=message):
+    with pytest.raises(CoverError, match=message) as refused:
         check(blocks, plan)
+    told = {int(n) for n in re.findall(r"block (\d+)", str(refused.value))}
+    assert told <= set(refused.value.blocks) != set(), "those whose story is told"
 
 
 def test_only_joins_of_two_streams_may_defer() -> None:

@@ -223,7 +223,7 @@ def of_batch(kind, run, batch):
     return [e for e in of(kind, run) if e.batch == batch]
 
 
-def test_only_the_dynamic_head_and_tail_save_the_upkeep_of_slices():
+def test_only_the_dynamic_head_and_tail_store_tuples_without_moving_them():
     """Section 12.5: basic moves each tuple N - 1 times, dynamic none; both store each once and
     compare as many pairs.
     """

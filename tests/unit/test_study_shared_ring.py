@@ -19,7 +19,7 @@ from braid.core.query import Query
 from braid.studies import shared_ring as study
 from braid.workloads.base import Workload
 from braid.workloads.dashboards import Shared
-from unit.test_audience import Counted, made, some_batches
+from unit.test_bitmaps import Counted, made, some_batches
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 QUERIES = (

@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from braid.condition.predicate import PredicateError
-from braid.engine import inspect
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from braid.run import JoinRun
@@ -92,14 +91,6 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     rest, end = run.results_since(batch)
     assert (batch, end) == (3, 6)
     assert differ(ids(first) + ids(rest), expected(streams, on)) == ""
-
-
-def test_the_folder_of_a_run_is_told_in_words(tmp_path: Path) -> None:
-    streams = tables("ab", 30, seed=85, batches=2)
-    ended(StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path, batches="batch"))
-    told = inspect.summary(inspect.load(tmp_path))
-    assert "a, b joined on a.k = b.k" in told
-    assert "batches 0 to 1 committed" in told and told.endswith("completed")
 
 
 def test_a_run_of_tables_may_be_stopped(tmp_path: Path) -> None:

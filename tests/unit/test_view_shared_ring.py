@@ -15,7 +15,7 @@ from braid_widgets.base.queries import Asked
 from braid_widgets.slices.shared_ring import SharedRing, frames
 from braid_widgets.slices.shared_ring_panel import SharedRingPanel
 from unit.scripted import rows
-from unit.test_audience import Counted, made, some_batches
+from unit.test_bitmaps import Counted, made, some_batches
 
 QUERIES = made((20, 8, 40), (40, 40, 8), where=((None,) * 3, ("v < 3", None, None)))
 HOSTS = 3

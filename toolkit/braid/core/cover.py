@@ -15,9 +15,14 @@ from braid.core.plan import Block, Coverage, Hop, Keying, Path, Plan, Route, aft
 
 
 class CoverError(AssertionError):
-    """A plan that would lose a result or make one twice; the message tells the story of the block
-    it concerns.
+    """A plan that would lose a result or make one twice. The message is a sentence; where a batch
+    is planned (``step.plan``), the error's notes tell the story of each of the ``blocks`` that it
+    concerns.
     """
+
+    def __init__(self, sentence: str, *blocks: int) -> None:
+        super().__init__(sentence)
+        self.blocks = blocks
 
 
 def meets(a: Block, b: Block, keying: Keying) -> bool:
@@ -97,7 +102,9 @@ class CoverLedger:
         older = [_Known(each) for each in streams]
         newer = [_Known([b for b in fresh.values() if b.stream == s]) for s in range(self.streams)]
         if clash := fresh.keys() & live.keys():
-            raise CoverError(f"fresh blocks {sorted(clash)} carry ids that are in use")
+            raise CoverError(
+                f"fresh blocks {sorted(clash)} carry ids that are in use", *sorted(clash)
+            )
         known = live | fresh
         for route in plan.routes:
             _check_presence(route, known, self.streams)
@@ -112,7 +119,8 @@ class CoverLedger:
             return
         pair = next(pair for pair in self.owed if gone.intersection(pair))
         raise CoverError(
-            f"pair {pair} is owed, but block {min(gone.intersection(pair))} is dropped or replaced"
+            f"pair {pair} is owed, but block {min(gone.intersection(pair))} is dropped or replaced",
+            *pair,
         )
 
     def _check_fresh(self, route: Route, older: Sequence[_Known], newer: Sequence[_Known]) -> None:
@@ -133,13 +141,13 @@ class CoverLedger:
     def _defer(self, route: Route, due: dict[int, set[int]]) -> None:
         if self.streams != 2:
             raise CoverError(
-                f"block {route.block.id} defers blocks, which only joins of two streams may"
+                f"block {route.block.id} defers blocks, which only joins of two streams may",
+                route.block.id,
             )
         (others,) = due.values()
-        if not others.issuperset(route.deferred):
+        if wrong := sorted(set(route.deferred) - others):
             raise CoverError(
-                f"block {route.block.id} defers {sorted(set(route.deferred) - others)}, which are "
-                "not due"
+                f"block {route.block.id} defers {wrong}, which are not due", route.block.id, *wrong
             )
         others.difference_update(route.deferred)
         self.owed |= {(route.block.id, b) for b in route.deferred}
@@ -150,7 +158,9 @@ class CoverLedger:
             for other in path[0].blocks():
                 pair = (other, b) if (other, b) in self.owed else (b, other)
                 if pair not in self.owed:
-                    raise CoverError(f"block {b} settles block {other}, but owes it nothing")
+                    raise CoverError(
+                        f"block {b} settles block {other}, but owes it nothing", b, other
+                    )
                 self.owed.remove(pair)
 
 
@@ -165,15 +175,21 @@ def _boxes(
         box = {hop.stream: frozenset(hop.blocks()) for hop in path}
         if twice := [hop.stream for hop in path if len(box[hop.stream]) < _probed(hop)]:
             raise CoverError(
-                f"block {f.id} meets a block of stream {twice[0]} on two hosts of one hop"
+                f"block {f.id} meets a block of stream {twice[0]} on two hosts of one hop", f.id
             )
         if extra := [b for s, ids in box.items() for b in ids - due[s]]:
-            raise CoverError(f"block {f.id} meets blocks {sorted(extra)}, which are not due")
+            raise CoverError(
+                f"block {f.id} meets blocks {sorted(extra)}, which are not due",
+                f.id,
+                *sorted(extra),
+            )
         boxes.append(box)
     for a, b in combinations(boxes, 2):
         if all(a[s] & b[s] for s in due):
             both = [sorted(a[s] & b[s]) for s in due]
-            raise CoverError(f"block {f.id} meets blocks {both} on two paths")
+            raise CoverError(
+                f"block {f.id} meets blocks {both} on two paths", f.id, *chain.from_iterable(both)
+            )
     return tuple(boxes)
 
 
@@ -189,7 +205,9 @@ def _missing(left: LeftOut) -> CoverError:
     }
     return CoverError(
         f"block {left.block} meets {wanted - left.combinations} of {wanted} due combinations; "
-        f"blocks never met, by stream: {never}"
+        f"blocks never met, by stream: {never}",
+        left.block,
+        *chain.from_iterable(never.values()),
     )
 
 
@@ -212,11 +230,13 @@ def _check_presence(route: Route, known: Mapping[int, Block], streams: int) -> N
     for path in route.paths:
         if sorted(hop.stream for hop in path) != [s for s in range(streams) if s != f.stream]:
             raise CoverError(
-                f"a path of block {f.id} visits streams {[hop.stream for hop in path]} of {streams}"
+                f"a path of block {f.id} visits streams {[h.stream for h in path]} of {streams}",
+                f.id,
             )
         if not route.fresh and not set(path[0].probes) <= set(f.hosts):
             raise CoverError(
-                f"block {f.id} is stored on {f.hosts} but probes from {sorted(path[0].probes)}"
+                f"block {f.id} is stored on {f.hosts} but probes from {sorted(path[0].probes)}",
+                f.id,
             )
         for hop in path:
             for host, ids in hop.probes.items():
@@ -228,7 +248,9 @@ def _check_presence(route: Route, known: Mapping[int, Block], streams: int) -> N
                     ):
                         raise CoverError(
                             f"block {f.id} probes block {b} of stream {hop.stream} on host {host}: "
-                            "not there"
+                            "not there",
+                            f.id,
+                            b,
                         )
 
 
@@ -241,11 +263,17 @@ def _check_derivations(blocks: tuple[Block, ...], plan: Plan) -> None:
             for s in d.sources:
                 if s not in where or src not in where[s].hosts:
                     raise CoverError(
-                        f"block {d.block.id} on host {dst} reads block {s} of host {src}: not there"
+                        f"block {d.block.id} on host {dst} reads block {s} of host {src}: not "
+                        "there",
+                        d.block.id,
+                        s,
                     )
         kept = set(known[d.block.id].hosts) if d.sources == (d.block.id,) else set()
         if set(d.block.hosts) != kept | set(d.reads):
             raise CoverError(
-                f"block {d.block.id} is said to be on {d.block.hosts} but made on {sorted(d.reads)}"
+                f"block {d.block.id} is said to be on {d.block.hosts} but made on "
+                f"{sorted(d.reads)}",
+                d.block.id,
+                *d.sources,
             )
         known[d.block.id] = d.block

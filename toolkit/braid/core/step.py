@@ -16,13 +16,17 @@ import msgspec
 
 from braid.core import codec, history
 from braid.core.compaction import compact, watermarks_of
-from braid.core.cover import CoverLedger, LeftOut, check_tiles
+from braid.core.cover import CoverError, CoverLedger, LeftOut, check_tiles
 from braid.core.events import BatchCommitted, BatchPlanned, Event, HostDid
 from braid.core.facts import Facts, age
 from braid.core.placement import Placement
 from braid.core.plan import Block, Plan, after, joined
 from braid.core.report import HostCounts, Outcome, Size
 from braid.core.state import Address, Place, State
+from braid.core.words import story
+
+_TOLD = 8
+"""Of the blocks that an error concerns, how many have their story told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,9 @@ class Step(NamedTuple):
 
 
 def plan(rules: Rules, state: State) -> Work:
-    """The work of the next batch. Raises CoverError when the plan breaks the cover rule."""
+    """The work of the next batch. Raises CoverError when the plan breaks the cover rule, with the
+    story of the blocks that it concerns.
+    """
     placement, batch = rules.placement, state.batch + 1
     blocks = tuple(state.blocks.values())
     watermarks = watermarks_of(state.latest, rules.lateness)
@@ -102,7 +108,13 @@ def _checked(rules: Rules, state: State, work: Work) -> Work:
     placement, streams = rules.placement, len(rules.streams)
     check_tiles(work.plan, streams, placement.keys)
     ledger = CoverLedger(streams, placement.keying, set(state.owed), placement.coverage)
-    ledger.check(state.blocks.values(), work.whole)
+    try:
+        ledger.check(state.blocks.values(), work.whole)
+    except CoverError as error:
+        error.add_note(f"The plan of batch {work.facts.batch}, block by block:")
+        for id in dict.fromkeys(error.blocks[:_TOLD]):
+            error.add_note(story(id, state.blocks.values(), work.whole, rules.streams, state.owed))
+        raise
     return replace(work, owed=frozenset(ledger.owed), left_out=ledger.left_out)
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from braid.core import events
+from braid.core import events, words
 from braid.core.cover import meets
 from braid.core.events import BatchCommitted, BatchPlanned, Event, RunEnded, RunStarted
-from braid.core.plan import Block, Derivation, Route
-from braid.core.recorded import Meeting, Recorded, meetings_of
+from braid.core.plan import Block
+from braid.core.recorded import Meeting, Recorded
 from braid.engine.store import Store
 
 
@@ -86,15 +86,15 @@ def plan(run: Recorded, batch: int) -> str:
         did = run.committed[batch]
         came = ", ".join(f"{n:,} of {a}" for a, n in zip(run.streams, did.received, strict=True))
         lines[0] += f": {came} in, {did.results:,} results"
-    lines += [f"  {_derived(run, d)}" for d in planned.derivations]
+    lines += [f"  {words.derived(d, run.streams)}" for d in planned.derivations]
     replaced = {s for d in planned.derivations for s in d.sources if s != d.block.id}
     lines += [
-        f"  block {id} is given up by {_hosts(hosts)}"
+        f"  block {id} is given up by {words.hosts(hosts)}"
         for id, hosts in planned.drops.items()
         if id not in replaced
     ]
     for route in planned.routes:
-        lines += [f"  {line}" for line in _routed(run, route)]
+        lines += [f"  {line}" for line in words.routed(route, run.streams)]
     lines += [f"  {_said(e)}" for e in run.happened if _of_paper(e, batch)]
     return "\n".join(lines)
 
@@ -116,77 +116,30 @@ def _short(value: Any, width: int = 60) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def _routed(run: Recorded, route: Route) -> Iterator[str]:
-    what = f"block {route.block.id} of {_of(run, route.block)}"
-    if route.fresh:
-        yield f"fresh {what}: stored on {_hosts(route.block.hosts)}"
-    else:
-        yield f"{what} settles what it owes"
-    several = len(route.paths) > 1
-    for n, path in enumerate(route.paths, 1):
-        hops = (
-            f"{run.streams[hop.stream]} "
-            + ("; ".join(f"{_blocks(ids)} on host {h}" for h, ids in hop.probes.items()) or "none")
-            for hop in path
-        )
-        yield f"  {f'path {n} ' if several else ''}probes {', then '.join(hops)}"
-    if route.deferred:
-        yield f"  puts off {_blocks(route.deferred)}"
-
-
-def _derived(run: Recorded, d: Derivation) -> str:
-    moved = [f"host {dst} reads host {src}" for dst, src in d.reads.items() if src != dst]
-    how = f": {', '.join(moved)}" if moved else ""
-    if d.sources == (d.block.id,):
-        return f"block {d.block.id} of {_of(run, d.block)} is copied{how}"
-    verb = "merged" if len(d.sources) > 1 else "cut"
-    return (
-        f"block {d.block.id} of {_of(run, d.block)} is {verb} from {_blocks(d.sources)} on "
-        f"{_hosts(d.block.hosts)}{how}"
-    )
-
-
 def story(run: Recorded, id: int) -> str:
     """What became of a block, batch by batch. Raises ValueError for an id that no batch had."""
     block = run.block(id)
     size = f", {block.rows:,} tuples" if block.rows else ""
-    lines = [f"block {id} of {_of(run, block)}{size}"]
+    lines = [f"block {id} of {words.of(block, run.streams)}{size}"]
     for batch in sorted(run.planned):
-        lines += [f"  batch {batch}: {line}" for line in _chapter(run, id, run.planned[batch])]
+        lines += [
+            f"  batch {batch}: {line}"
+            for line in words.chapter(
+                id, run.planned[batch], run.streams, run.gone.get(id) == batch
+            )
+        ]
         if run.gone.get(id) == batch:
-            lines.append(f"  batch {batch}: gone from {_hosts(block.hosts)}")
+            lines.append(f"  batch {batch}: gone from {words.hosts(block.hosts)}")
     if id not in run.gone:
-        held = f"held on {_hosts(block.hosts)}" if block.rows else "it got no tuple"
+        held = f"held on {words.hosts(block.hosts)}" if block.rows else "it got no tuple"
         lines.append(f"  after batch {run.last}: {held}")
     return "\n".join(lines)
-
-
-def _chapter(run: Recorded, id: int, planned: BatchPlanned) -> Iterator[str]:
-    """What a batch did with a block."""
-    for d in planned.derivations:
-        if d.block.id == id:
-            yield _derived(run, d)
-        elif id in d.sources:
-            verb = "merged into" if len(d.sources) > 1 else "cut into"
-            yield f"{verb} block {d.block.id}, keys {_keys(d.block)}"
-    if id in planned.drops and run.gone.get(id) != planned.batch:
-        yield f"given up by {_hosts(planned.drops[id])}"
-    for route in planned.routes:
-        if route.block.id == id:
-            yield from (line.strip() for line in _routed(run, route))
-    by: dict[int, list[int]] = {}
-    for route in planned.routes:
-        for m in meetings_of(planned.batch, route):
-            if m.other == id:
-                by.setdefault(m.host, []).append(m.block)
-    for host, ids in by.items():
-        yield f"probed by {_blocks(dict.fromkeys(ids))} on host {host}"
 
 
 def why(run: Recorded, a: int, b: int) -> str:
     """Why the tuples of two blocks met, or why not. Raises ValueError for an unknown id."""
     one, two = run.block(a), run.block(b)
-    head = f"block {a} of {_of(run, one)}, block {b} of {_of(run, two)}"
+    head = f"block {a} of {words.of(one, run.streams)}, block {b} of {words.of(two, run.streams)}"
     if one.stream == two.stream:
         return f"{head}\n  never met: they are of one stream, {run.streams[one.stream]}"
     found = list(_met(run, a, b))
@@ -240,16 +193,16 @@ def _apart(run: Recorded, a: Block, b: Block) -> str:
     """Why two blocks of different streams have not met."""
     if not meets(a, b, run.keying):
         return (
-            f"never met: the routing keys {_keys(a)} and {_keys(b)} have none in common, so no "
-            "tuples of theirs join"
+            f"never met: the routing keys {words.keys(a)} and {words.keys(b)} have none in common, "
+            "so no tuples of theirs join"
         )
     early, late = sorted((a, b), key=lambda x: run.born[x.id])
     born = run.born[late.id]
     if (left := run.gone.get(early.id)) is not None and left <= born:
         if heirs := run.heirs(early.id):
             return (
-                f"not met as such: block {early.id} became {_blocks(heirs)} in batch {left}; ask "
-                "about those"
+                f"not met as such: block {early.id} became {words.blocks(heirs)} in batch {left}; "
+                "ask about those"
             )
         came = "was made" if late.id in run.sources else "came"
         return f"never met: block {early.id} left in batch {left}, block {late.id} {came} in {born}"
@@ -264,26 +217,10 @@ def _apart(run: Recorded, a: Block, b: Block) -> str:
         return f"never met: block {empty.id} got no tuple"
     if made := [x.id for x in (a, b) if x.id in run.sources]:
         return (
-            f"not met as such: block {made[0]} was made from {_blocks(run.sources[made[0]])}; "
+            f"not met as such: block {made[0]} was made from {words.blocks(run.sources[made[0]])}; "
             "ask about those"
         )
     return "never met: no route of any batch probes one for the other; they were not due"
-
-
-def _of(run: Recorded, block: Block) -> str:
-    return f"{run.streams[block.stream]}, keys {_keys(block)}, of batch {block.batch}"
-
-
-def _keys(block: Block) -> str:
-    return f"[{block.keys[0]}, {block.keys[1]})"
-
-
-def _hosts(hosts: Collection[int]) -> str:
-    return f"host{'s' if len(hosts) > 1 else ''} {', '.join(map(str, hosts))}"
-
-
-def _blocks(ids: Collection[int]) -> str:
-    return f"block{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
 
 
 def inspect(
