@@ -1,0 +1,34 @@
+"""Claims can fail: a fault that is put into a policy breaks those that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from pkgutil import resolve_name
+
+import pytest
+from braid.studies.claim import Claim
+from mutations import Mutation, mutations
+
+
+def verdicts(claims: Iterable[Claim], starts: Iterable[str]) -> dict[str, set[str]]:
+    """By how a sentence begins, the verdicts on the claims that begin so."""
+    told = list(claims)
+    return {start: {c.holds for c in told if c.says.startswith(start)} for start in starts}
+
+
+@cache
+def sound(claims: Callable[[], Iterable[Claim]]) -> tuple[Claim, ...]:
+    """The claims without any fault, tried once."""
+    return tuple(claims())
+
+
+@pytest.mark.parametrize("m", mutations(), ids=lambda m: m.name)
+def test_a_fault_breaks_the_claims_that_it_names(
+    m: Mutation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = verdicts(sound(m.claims), m.breaks)
+    assert all(found and found <= {"yes", "under reading"} for found in before.values()), before
+    monkeypatch.setattr(m.at, m.fault(resolve_name(m.at)))
+    after = verdicts(m.claims(), m.breaks)
+    assert all(found == {"no"} for found in after.values()), after

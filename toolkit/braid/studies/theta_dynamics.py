@@ -1,0 +1,136 @@
+"""Data dynamics (Elseidy 2014, section 5.4; Fig. 5k): streams that outgrow each other by turns, in
+batches fine enough for the bound of Theorem 4.1, and what each migration costs (Lemmas 4.4, 4.5).
+
+Loads and costs in tuples are counted, on modelled runs of the real policy: no tuple is joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from braid.core.events import BatchCommitted, RunStarted
+from braid.model.simulate import simulate
+from braid.papers.theta.events import MappingChanged, MigrationEnded, MigrationStarted
+from braid.papers.theta.grid import AdaptiveGrid
+from braid.papers.theta.mapping import Mapping, ilf, optimal_ilf
+from braid.studies.claim import Claim, verdict
+from braid.studies.theta import PAPER, ratio_claim
+
+FINE = 0.04
+"""A batch is this share of the smaller stream: its bound is 1.28 then, for 1.25 tuple by tuple."""
+
+
+def swings(
+    k: float, turns: int, start: tuple[int, int] = (400, 400), fine: float = FINE
+) -> list[tuple[int, int]]:
+    """Batches (R, S): the streams ``start`` with so many tuples, then each grows by turns until it
+    is ``k`` times the other, R first (section 5.4). A batch is ``fine`` times the smaller stream.
+    """
+    live, batches = list(start), [start]
+    for turn in range(turns):
+        side = turn % 2
+        while live[side] < k * live[1 - side]:
+            new = [0, 0]
+            new[side] = max(1, round(fine * min(live)))
+            live[side] += new[side]
+            batches.append((new[0], new[1]))
+    return batches
+
+
+def fluctuate(
+    k: float, turns: int = 2, hosts: int = 16, seed: int = 0, start: tuple[int, int] = (400, 400)
+) -> list[Any]:
+    """Fig. 5k: the events of a modelled run of the adaptive grid under ``swings``."""
+    return simulate(AdaptiveGrid(hosts), swings(k, turns, start), seed=seed)
+
+
+def worst(seed: int = 0) -> list[Any]:
+    """A run that comes near the bound of Theorem 4.1: R begins at 1.9 times S, just below what the
+    first grid is the best for, and grows to eight times S.
+    """
+    return fluctuate(8, 1, seed=seed, start=(760, 400))
+
+
+def line(events: Iterable[Any]) -> pd.DataFrame:
+    """A run of one adaptive grid (J a power of two), a row for each batch: batch, received (tuples
+    that came), live (tuples by stream), ratio (ILF of the grid in force over ILF*, equal sizes of
+    tuples), migrating, sent and moved (tuples, over all hosts).
+    """
+    rows: list[tuple[Any, ...]] = []
+    hosts, mapping, migrating = 1, (1, 1), False
+    for e in events:
+        if isinstance(e, RunStarted):
+            hosts = e.hosts
+        elif isinstance(e, MappingChanged):
+            mapping = e.after
+        elif isinstance(e, MigrationStarted | MigrationEnded):
+            migrating = isinstance(e, MigrationStarted)
+        elif isinstance(e, BatchCommitted):
+            r, s = e.live[:2]
+            ratio = ilf(r, s, *mapping) / optimal_ilf(r, s, hosts)
+            did = e.all_hosts
+            rows.append(
+                (e.batch, sum(e.received), e.live, ratio, migrating, did.received, did.moved)
+            )
+    names = ["batch", "received", "live", "ratio", "migrating", "sent", "moved"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def migrations(events: Iterable[Any]) -> pd.DataFrame:
+    """Each migration of one adaptive grid: batch, before and after (mappings), ``copied`` tuples
+    that a host takes in, in the mean; ``lemma`` what Lemma 4.4 lets it take in; ``came`` the time
+    units max(|Delta R|/n, |Delta S|/m) of new tuples since the migration before (Lemma 4.5).
+    """
+    rows: list[tuple[Any, ...]] = []
+    live, last, hosts = (0, 0), (0, 0), 1
+    changed: MappingChanged | None = None
+    for e in events:
+        if isinstance(e, RunStarted):
+            hosts = e.hosts
+        elif isinstance(e, MappingChanged):
+            changed = e if e.before != e.after else None
+        elif isinstance(e, MigrationStarted) and changed:
+            (n, m), grown = changed.before, [a - b for a, b in zip(live, last, strict=True)]
+            came = max(grown[0] / n, grown[1] / m)
+            allowed = _exchanged(live, changed.before, changed.after)
+            rows.append((e.batch, changed.before, changed.after, e.tuples / hosts, allowed, came))
+            last = live
+        elif isinstance(e, BatchCommitted):
+            live = (e.total[0], e.total[1])
+    return pd.DataFrame(rows, columns=["batch", "before", "after", "copied", "lemma", "came"])
+
+
+def _exchanged(live: tuple[int, int], before: Mapping, after: Mapping) -> float:
+    """Tuples that each host must take in: those of the stream whose partitions grow, as many as its
+    partition gains.
+    """
+    pairs = zip(live, before, after, strict=True)
+    return sum(size / new - size / old for size, old, new in pairs if new < old)
+
+
+def exchange_claim(moves: pd.DataFrame) -> Claim:
+    """Lemma 4.4: a host takes in |R|/n tuples, from its partner, and nothing else."""
+    ratio = (moves["copied"] / moves["lemma"]).agg(["min", "max"])
+    found = f"{len(moves)} migrations took in {ratio['min']:.2f} to {ratio['max']:.2f} times that"
+    holds = len(moves) > 0 and ratio["max"] <= 1.05
+    says = "a migration brings each host |R|/n tuples of the stream whose partitions are joined"
+    return Claim(PAPER, "Lemma 4.4", says, found, verdict(holds), must=True)
+
+
+def paid_claim(moves: pd.DataFrame) -> Claim:
+    """Lemma 4.5: each migration is paid for by six units for each that brought new tuples."""
+    each = 2 * moves["copied"] / moves["came"]
+    found = f"at most {each.max():.2f} units a unit, {len(moves)} migrations"
+    holds = len(moves) > 0 and each.max() <= 6
+    says = "sending and receiving in a migration takes at most six units a unit of new tuples"
+    return Claim(PAPER, "Lemma 4.5", says, found, verdict(holds), must=True)
+
+
+def claims(events: Iterable[Any]) -> list[Claim]:
+    """Theorem 4.1, Lemmas 4.4 and 4.5 of one run under ``swings``."""
+    events = list(events)
+    moves = migrations(events)
+    return [ratio_claim(line(events)), exchange_claim(moves), paid_claim(moves)]
