@@ -1,0 +1,133 @@
+"""Random and given definitions, networks and rates, for the tests of stream reuse."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations, pairwise
+
+from braid.papers.reuse.cost import CostModel
+from braid.papers.reuse.definition import Definition, Join
+from braid.papers.reuse.deployment import Asked, Deployment
+from braid.papers.reuse.domains import Domain, among, interval
+from braid.papers.reuse.network import Network, Node
+from braid.papers.reuse.rates import Rates, StreamRate
+from braid.papers.reuse.selections import EVERYTHING, Box, Opaque, Selection
+
+MINUTE = 60_000_000
+
+
+def where(**domains: Domain) -> Selection:
+    return Selection.of([Box.of(domains)])
+
+
+def joined(a: str, x: str, b: str, y: str, implied: bool = False) -> Join:
+    left, right = sorted([f"{a}.{x}", f"{b}.{y}"])
+    return Join(f"{left} = {right}", frozenset([(a, x), (b, y)]), implied)
+
+
+def figure1_queries() -> tuple[Definition, Definition]:
+    """Q1 and Q2 of section 2.1."""
+    f, c, b, w = "flights", "checkins", "baggage", "weather"
+    q1 = Definition.of(
+        {f: 5 * MINUTE, w: 5 * MINUTE, c: MINUTE, b: MINUTE},
+        [
+            joined(f, "num", c, "flight"),
+            joined(f, "num", b, "flight"),
+            joined(c, "flight", b, "flight", implied=True),
+            joined(f, "dest", w, "city"),
+        ],
+        {f: where(terminal=among("TERMINAL A"), carrier_code=among("DL"))},
+        {f: ["num", "gate"], b: ["area"], c: ["status"], w: ["forecast"]},
+        [MINUTE],
+    )
+    q2 = Definition.of(
+        {f: 5 * MINUTE, c: 5 * MINUTE},
+        [joined(f, "num", c, "flight")],
+        {f: where(carrier_code=among("DL", "CO"))},
+        {f: ["num"], c: ["status", "vacant_seats"]},
+        [5 * MINUTE],
+    )
+    return q1, q2
+
+
+COLUMNS = ("k", "x", "y", "z")
+STREAMS = tuple("abcdefghij")
+OPAQUE = Opaque("f(z)", ("z",))
+
+
+def selection_of(rng: random.Random) -> Selection:
+    if rng.random() < 0.3:
+        return EVERYTHING
+    boxes = []
+    for _ in range(rng.choice([1, 1, 2])):
+        domains = {}
+        for column in rng.sample(("x", "y"), rng.choice([1, 1, 2])):
+            kind = rng.randrange(3)
+            low = rng.randrange(8)
+            domains[column] = (
+                among(*rng.sample(range(10), rng.randint(1, 3)))
+                if kind == 0
+                else interval((low, True), (low + rng.randint(1, 4), False))
+                if kind == 1
+                else interval((rng.randrange(5), True))
+            )
+        boxes.append(Box.of(domains, [OPAQUE] if rng.random() < 0.1 else []))
+    return Selection.of(boxes)
+
+
+def definition_of(
+    rng: random.Random, streams: tuple[str, ...] = STREAMS, most: int = 4
+) -> Definition:
+    """A query over 2 streams or more that are linked in a chain, by one key with all that follows."""
+    chosen = rng.sample(streams, rng.randint(2, min(most, len(streams))))
+    chain = {frozenset(p) for p in pairwise(chosen)}
+    joins = [
+        joined(a, "k", b, "k", frozenset((a, b)) not in chain) for a, b in combinations(chosen, 2)
+    ]
+    return Definition.of(
+        {s: rng.choice([1, 2, 5]) * MINUTE for s in chosen},
+        joins,
+        {s: selection_of(rng) for s in chosen},
+        {s: rng.sample(COLUMNS, rng.randint(1, 3)) for s in chosen},
+        [] if rng.random() < 0.7 else [rng.choice([1, 2, 3]) * MINUTE],
+    )
+
+
+def rates_of(seed: int = 0) -> Rates:
+    rng = random.Random(seed)
+    known = {
+        s: StreamRate(
+            rng.uniform(1, 50),
+            {c: rng.choice([4.0, 8.0, 20.0]) for c in COLUMNS},
+            [{c: rng.randrange(10) for c in COLUMNS} for _ in range(60)],
+        )
+        for s in STREAMS
+    }
+    pairs = {
+        joined(a, "k", b, "k").text: 10 ** rng.uniform(-4, -2) for a, b in combinations(STREAMS, 2)
+    }
+    return Rates(known, pairs)
+
+
+def small_network(rng: random.Random, nodes: int) -> Network:
+    """A connected network of sites."""
+    names = [f"n{i}" for i in range(nodes)]
+    links = [(names[rng.randrange(i)], names[i], rng.uniform(1, 20)) for i in range(1, nodes)]
+    links += [(a, b, rng.uniform(1, 20)) for a, b in combinations(names, 2) if rng.random() < 0.2]
+    return Network(tuple(Node(n, "site") for n in names), tuple(links))
+
+
+def setting(seed: int, nodes: int) -> tuple[random.Random, CostModel, Deployment]:
+    """A network with rates and nothing deployed."""
+    rng = random.Random(seed)
+    network = small_network(rng, nodes)
+    names = [n.name for n in network.nodes]
+    return (
+        rng,
+        CostModel(network, rates_of(seed)),
+        Deployment({s: rng.choice(names) for s in STREAMS}),
+    )
+
+
+def asked(rng: random.Random, name: str, network: Network, most: int = 4) -> Asked:
+    return Asked(name, definition_of(rng, most=most), rng.choice(network.nodes).name)

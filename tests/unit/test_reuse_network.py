@@ -1,0 +1,157 @@
+"""Stream reuse: networks, their regions, and what deployments cost (Seshadri 2008, 2.2 and 4.2)."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from braid.papers.reuse.cost import over_time
+from braid.papers.reuse.deployment import Asked, Deployment, New, Source, submitted
+from braid.papers.reuse.network import ONE_SITE, Network, Node
+from braid.papers.reuse.topologies import figure1, transit_stub
+from reuse_cases import asked, rates_of, setting, small_network
+
+pytestmark = pytest.mark.unit
+
+
+def test_paths_are_the_shortest_and_go_through_no_source_and_no_sink() -> None:
+    network = figure1()
+    assert network.path("FLIGHTS", "SINK3") == ("FLIGHTS", "N1", "N3", "SINK3")
+    assert network.path("CHECKINS", "N2") == ("CHECKINS", "N2")
+    assert network.path("N1", "N2") == ("N1", "N3", "N4", "N5", "N2")  # not by way of FLIGHTS
+    length = dict(((a, b), ms) for a, b, ms in network.links) | {
+        (b, a): ms for a, b, ms in network.links
+    }
+    for a in network.index:
+        for b in network.index:
+            steps = list(pairwise(network.path(a, b)))
+            assert (
+                sum(length[s] for s in steps) == network.latency[network.place(a), network.place(b)]
+            )
+            assert all(network.nodes[network.place(s)].works for s, _ in steps[1:])
+
+
+def test_a_small_network_s_latencies_are_those_of_all_simple_paths() -> None:
+    for seed in range(5):
+        network = small_network(random.Random(seed), 6)
+        both = [(pair, ms) for a, b, ms in network.links for pair in ((a, b), (b, a))]
+        near = {pair: ms for pair, ms in sorted(both, key=lambda k: -k[1])}
+
+        def least(a: str, b: str, seen: frozenset[str], near=near) -> float:
+            if a == b:
+                return 0.0
+            return min(
+                (
+                    near[s] + least(s[1], b, seen | {s[1]})
+                    for s in near
+                    if s[0] == a and s[1] not in seen
+                ),
+                default=np.inf,
+            )
+
+        names = list(network.index)
+        want = [[least(a, b, frozenset([a])) for b in names] for a in names]
+        np.testing.assert_allclose(network.latency, want)
+
+
+def test_regions_have_a_bit_each_and_operators_the_bits_of_theirs() -> None:
+    network = figure1()
+    assert [network.rid(r) for r in range(3)] == [1, 2, 4]
+    assert network.nid(["N1", "N3"]) == 0b011 and network.nid(["N5"]) == 0b100
+    assert Network(network.nodes, network.links).nid(["N1"]) == 1
+
+
+def test_k_means_on_delays_finds_nodes_that_are_near_each_other() -> None:
+    network = transit_stub(regions=4, seed=3)
+    assert len(network.nodes) == 124
+    assert sorted(n for region in network.regions for n in region) == sorted(network.index)
+    far = network.latency
+    inner = [
+        far[np.ix_(ids, ids)].mean()
+        for r in network.regions
+        if (ids := [network.index[n] for n in r])
+    ]
+    assert max(inner) < far.mean()
+    assert transit_stub(regions=4, seed=3) == network
+
+
+def test_a_node_that_is_down_passes_nothing_on() -> None:
+    network = figure1().without("N3")
+    assert not np.isfinite(network.latency[network.place("WEATHER"), network.place("SINK4")])
+    with pytest.raises(ValueError, match="there is no path from WEATHER to SINK3"):
+        network.path("WEATHER", "SINK3")
+
+
+def test_networks_that_cannot_be_are_refused() -> None:
+    a, b = Node("a"), Node("b")
+    for nodes, links, said in (
+        ((a, a), (), "several nodes named a"),
+        ((a, b), (("a", "c", 1.0),), "a link goes to 'c'; the nodes are a, b"),
+        ((a, b), (("a", "b", -1.0),), "latency of -1.0 ms; it must be 0 or more"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Network(nodes, links)
+    with pytest.raises(ValueError, match="no node is named 'x'; there are here"):
+        ONE_SITE.place("x")
+
+
+def test_a_network_goes_through_plain_data() -> None:
+    assert Network.from_dict(figure1().to_dict()) == figure1()
+    links = [("a", "b", 3.0), ("b", "c", 4.0)]
+    assert Network.from_links(links, sources=["a"], sinks=["c"]).path("a", "c") == ("a", "b", "c")
+
+
+def test_network_usage_is_the_sum_over_links_of_what_is_on_them() -> None:
+    rng, model, deployment = setting(4, 6)
+    for i in range(4):
+        query = asked(rng, f"q{i}", model.network)
+        nodes = [n.name for n in model.network.nodes]
+        streams = query.definition.streams
+        deployment = submitted(
+            deployment, query, New(streams, rng.choice(nodes), tuple(map(Source, streams)))
+        )
+    on_link: dict[frozenset[str], float] = {}
+    for flow in deployment.flows():
+        for step in pairwise(model.network.path(flow.source, flow.target)):
+            link = frozenset(step)
+            on_link[link] = on_link.get(link, 0.0) + model.rates.bytes(flow.definition)
+    length: dict[frozenset[str], float] = {}
+    for a, b, ms in model.network.links:
+        link = frozenset((a, b))
+        length[link] = min(length.get(link, ms), ms)
+    usage = sum(rate * length[link] / 1e3 for link, rate in on_link.items())
+    assert model.network_usage(deployment) == pytest.approx(usage)
+    assert model.total(deployment) == pytest.approx(usage + model.kappa * model.work(deployment))
+
+
+def test_costs_add_up_over_time() -> None:
+    costs = [(0.0, 10.0), (5.0, 20.0), (7.0, 0.0)]
+    assert over_time(costs, 9) == over_time(costs[:1], 5) + over_time(costs[1:], 9) == 90
+
+
+def test_rates_follow_windows_selections_and_slides() -> None:
+    rates = rates_of(1)
+    _, model, deployment = setting(1, 3)
+    from braid.papers.reuse.definition import Definition
+    from braid.papers.reuse.domains import among
+    from reuse_cases import MINUTE, joined, where
+
+    def asked_of(window: int, slides: tuple[int, ...] = (), **on) -> Definition:
+        return Definition.of(
+            {"a": window, "b": window}, [joined("a", "k", "b", "k")], on, {"a": ["k"]}, slides
+        )
+
+    plain = asked_of(MINUTE)
+    a, b = rates.of("a").tuples, rates.of("b").tuples
+    pairs = rates.selectivity["a.k = b.k"]
+    assert rates.tuples(plain) == pytest.approx(2 * a * b * 60 * pairs)
+    assert rates.tuples(asked_of(2 * MINUTE)) == pytest.approx(2 * rates.tuples(plain))
+    assert rates.tuples(asked_of(MINUTE, a=where(x=among(1)))) < rates.tuples(plain)
+    assert rates.tuples(asked_of(MINUTE, (5 * MINUTE,))) == pytest.approx(
+        rates.tuples(plain) / 2 / 5
+    )
+    assert rates.bytes(plain) == rates.tuples(plain) * (16 + rates.of("a").bytes["k"])
+    assert Deployment({"a": "here"}).source("a#2") == "here"
+    assert Asked("q", plain, "here").until is None and model.work(deployment) == 0

@@ -1,0 +1,259 @@
+"""Stream reuse: the planner is exact, and what it says a query costs is what it costs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from braid.papers.reuse.cost import CostModel
+from braid.papers.reuse.definition import Definition
+from braid.papers.reuse.deployment import (
+    Asked,
+    Deployment,
+    New,
+    Reused,
+    Source,
+    Tree,
+    moved,
+    submitted,
+    withdrawn,
+)
+from braid.papers.reuse.hierarchy import Hierarchical, hierarchy, plan_count
+from braid.papers.reuse.network import Network
+from braid.papers.reuse.planner import REUSES, PlanError, Planner, Service
+from braid.papers.reuse.rates import Rates
+from braid.papers.reuse.rivals import (
+    all_to_sink,
+    cost_of,
+    every_plan,
+    exact,
+    leaves_of,
+    plan_then_deploy,
+)
+from braid.papers.reuse.topologies import figure1, transit_stub
+from reuse_cases import STREAMS, asked, definition_of, figure1_queries, rates_of, setting
+
+pytestmark = pytest.mark.unit
+
+
+def everything(
+    model: CostModel, deployment: Deployment, wanted: Definition, streams: tuple[str, ...]
+) -> Iterator[Tree]:
+    """Every plan of a part: bushy trees, all places, all operators that could be reused."""
+    part = wanted.part(streams)
+    if len(streams) == 1:
+        yield Source(streams[0])
+        return
+    if not part.connected:
+        return
+    for o in deployment.operators.values():
+        if o.definition.streams == part.streams and o.definition.joins <= part.joins:
+            yield Reused(o.id, o.node)
+    first, *rest = streams
+    for bits in range(2 ** len(rest) - 1):
+        left = (first, *(s for i, s in enumerate(rest) if bits >> i & 1))
+        right = tuple(s for s in streams if s not in left)
+        for a, b in product(
+            everything(model, deployment, wanted, left),
+            list(everything(model, deployment, wanted, right)),
+        ):
+            for node in model.network.nodes:
+                if node.works:
+                    yield New(part.streams, node.name, (a, b))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_planner_is_as_good_as_trying_everything(seed: int) -> None:
+    rng, model, deployment = setting(seed, 3)
+    streams = STREAMS[:4]
+    planner = Planner(model)
+    names = [n.name for n in model.network.nodes]
+    for i in range(6):
+        query = Asked(f"q{i}", definition_of(rng, streams, 3), rng.choice(names))
+        before = model.total(deployment)
+        tried = [
+            model.total(submitted(deployment, query, tree)) - before
+            for tree in everything(model, deployment, query.definition, query.definition.streams)
+        ]
+        decision = planner.plan(deployment, query)
+        deployment = submitted(deployment, query, decision.tree)
+        assert decision.cost == pytest.approx(min(tried))
+        assert model.total(deployment) - before == pytest.approx(decision.cost)
+
+
+@pytest.mark.parametrize("streams", [3, 4])
+def test_without_anything_to_reuse_it_equals_all_trees_and_places(streams: int) -> None:
+    for seed in range(3):
+        rng, model, deployment = setting(seed, 6 if streams == 3 else 3)
+        query = asked(rng, "q", model.network, streams)
+        names = [n.name for n in model.network.nodes]
+        leaves = leaves_of(model, deployment, query.definition)
+        costs = [
+            cost_of(model, deployment, query, tree)
+            for tree in every_plan(query.definition, [k.tree for k in leaves], names)
+        ]
+        chosen = exact(model, query.definition, leaves, model.network.place(query.sink))
+        assert cost_of(model, deployment, query, chosen) == pytest.approx(min(costs))
+        assert len(costs) <= plan_count(len(leaves), len(names))
+
+
+def test_an_operator_more_makes_no_plan_dearer_and_relaxed_is_the_best() -> None:
+    for seed in range(6):
+        rng, model, deployment = setting(seed, 8)
+        planners = {r: Planner(model, r) for r in REUSES}
+        for i in range(25):
+            query = asked(rng, f"q{i}", model.network)
+            costs = {r: p.plan(deployment, query).cost for r, p in planners.items()}
+            assert costs["relaxed"] <= costs["contained"] + 1e-9
+            assert costs["contained"] <= costs["exact"] + 1e-9
+            assert costs["exact"] <= costs["separate"] + 1e-9
+            deployment = submitted(
+                deployment, query, planners["relaxed"].plan(deployment, query).tree
+            )
+
+
+def test_names_of_nodes_change_nothing() -> None:
+    rng, model, deployment = setting(3, 7)
+    query = asked(rng, "q", model.network)
+    names = [n.name for n in model.network.nodes]
+    new = dict(zip(names, random.Random(1).sample(names, len(names)), strict=True))
+    turned = Network(
+        tuple(
+            sorted(
+                (replace(n, name=new[n.name]) for n in model.network.nodes), key=lambda n: n.name
+            )
+        ),
+        tuple((new[a], new[b], ms) for a, b, ms in model.network.links),
+    )
+    other = Planner(CostModel(turned, model.rates)).plan(
+        Deployment({s: new[n] for s, n in deployment.at.items()}),
+        replace(query, sink=new[query.sink]),
+    )
+    assert other.cost == pytest.approx(Planner(model).plan(deployment, query).cost)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_queries_leave_behind_is_nothing(seed: int) -> None:
+    rng, model, deployment = setting(seed, 6)
+    service = Service(Planner(model), deployment)
+    here: list[Asked] = []
+    for i in range(40):
+        if here and rng.random() < 0.4:
+            gone = here.pop(rng.randrange(len(here)))
+            service.withdraw(gone.name)
+        else:
+            here.append(asked(rng, f"q{i}", model.network))
+            service.submit(here[-1])
+        consistent(service.deployment)
+        names = {q.name for q in here}
+        assert set(service.deployment.queries) == names
+    for query in here:
+        service.withdraw(query.name)
+    assert service.deployment.operators == {} and service.cost == 0
+
+
+def consistent(deployment: Deployment) -> None:
+    """Every demand is made: what it uses is held upstream, and somebody asks for it."""
+    asked_for: dict[tuple[int, int], int] = {}
+    for o in deployment.upstream():
+        for d in o.demands:
+            for read, use in zip(o.inputs, d.uses, strict=True):
+                if isinstance(read, int):
+                    assert use is not None
+                    upstream = deployment.operators[read]
+                    one = replace(upstream, demands=(upstream.demand(use),))
+                    assert one.serving(d.definition.part(upstream.definition.streams)) is not None
+                    asked_for[read, use] = asked_for.get((read, use), 0) + 1
+    for q in deployment.queries.values():
+        operator = deployment.operators[q.operator]
+        one = replace(operator, demands=(operator.demand(q.bit),))
+        assert one.serving(q.definition) is not None
+        asked_for[q.operator, q.bit] = asked_for.get((q.operator, q.bit), 0) + 1
+    counted = {(o.id, d.bit): d.asked for o in deployment.operators.values() for d in o.demands}
+    assert asked_for == counted
+
+
+def test_q1_is_deployed_as_the_paper_has_it_and_q2_by_where_it_is_asked() -> None:
+    from braid.papers.reuse.example import example
+
+    network, rates, at = example()
+    q1, q2 = figure1_queries()
+    service = Service(Planner(CostModel(network, rates)), Deployment(at))
+    service.submit(Asked("Q1", q1, "SINK3"))
+    nodes = {o.definition.streams: o.node for o in service.deployment.operators.values()}
+    assert nodes[("checkins", "flights")] == "N1"
+    assert nodes[q1.streams] == "N3"
+    for sink, reuses, node in (("SINK4", True, "N1"), ("SINK1", False, "N2")):
+        decision = service.planner.plan(service.deployment, Asked("Q2", q2, sink))
+        assert isinstance(decision.tree, Reused if reuses else New)
+        assert decision.tree.node == node
+        assert len(decision.considered) == 2
+
+
+def test_hierarchies_have_clusters_of_at_most_so_many_and_one_top() -> None:
+    network = transit_stub()
+    for most in (4, 16, 32):
+        levels = hierarchy(network, most)
+        assert all(len(c) <= most for level in levels for c in level.clusters.values())
+        assert len(levels[-1].clusters) == 1
+        assert sorted(n for c in levels[0].clusters.values() for n in c) == list(range(124))
+    with pytest.raises(ValueError, match="at most 1 nodes; it must be 2 or more"):
+        hierarchy(network, 1)
+
+
+def test_the_rivals_make_valid_plans_that_are_no_better_than_the_exact_one() -> None:
+    network = transit_stub(seed=2)
+    model, rng = CostModel(network, rates_of(2)), random.Random(2)
+    names = [n.name for n in network.nodes]
+    deployment = Deployment({s: rng.choice(names) for s in STREAMS})
+    for i in range(12):
+        query = Asked(f"q{i}", definition_of(rng, most=5), rng.choice(names))
+        leaves, sink = leaves_of(model, deployment, query.definition), network.place(query.sink)
+        best = cost_of(model, deployment, query, exact(model, query.definition, leaves, sink))
+        plans = {
+            "top down": Hierarchical(model, 16).top_down(query.definition, leaves, sink),
+            "bottom up": Hierarchical(model, 16).bottom_up(query.definition, leaves, sink),
+            "plan then deploy": plan_then_deploy(model, query.definition, leaves, sink),
+            "all to the sink": all_to_sink(model, query.definition, leaves, sink),
+        }
+        for name, tree in plans.items():
+            found = submitted(deployment, query, tree)
+            consistent(found)
+            assert (
+                found.operators[found.queries[query.name].operator].definition == query.definition
+            ), name
+            assert cost_of(model, deployment, query, tree) >= best - 1e-9, name
+        assert best == pytest.approx(Planner(model).plan(deployment, query).cost)
+
+
+def test_lifetimes_that_are_known_count_what_an_operator_must_live_longer() -> None:
+    rng, model, deployment = setting(1, 4)
+    query = asked(rng, "q", model.network)
+    planner = Planner(model)
+    first = replace(query, until=100)
+    deployment = submitted(deployment, first, planner.plan(deployment, first).tree)
+    whole = model.total(deployment)
+    same = planner.plan(deployment, replace(query, name="r", until=100))
+    longer = planner.plan(deployment, replace(query, name="s", until=200), now=0)
+    unknown = planner.plan(deployment, replace(query, name="t"))
+    assert same.cost == unknown.cost < longer.cost <= whole
+    assert moved(deployment, 0, "n0").operators[0].node == "n0"
+    assert withdrawn(deployment, "q").queries == {}
+
+
+def test_what_cannot_be_planned_is_refused_in_a_sentence() -> None:
+    network = figure1().without("N3")
+    q1, q2 = figure1_queries()
+    at = {s: s.upper() for s in q1.streams}
+    planner = Planner(CostModel(network, Rates({s: rates_of().of("a") for s in at})))
+    with pytest.raises(
+        PlanError, match="there is no path from BAGGAGE, where baggage comes from, to SINK3"
+    ):
+        planner.plan(Deployment(at), Asked("Q1", q1, "SINK3"))
+    assert planner.plan(Deployment(at), Asked("Q2", q2, "SINK4")).tree.node == "N1"
+    many = Definition.of({f"s{i}": 1 for i in range(9)})
+    with pytest.raises(PlanError, match="joins 9 streams; at most 8 can be planned"):
+        planner.plan(Deployment(at), Asked("Q", many, "SINK4"))

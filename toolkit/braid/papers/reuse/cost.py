@@ -1,0 +1,258 @@
+"""What a deployment costs: data in transit on the network, and a little for work. Modelled.
+
+Source: Seshadri 2008, section 2.2: network usage, C(G, Σ(t)), its sum over time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from braid.papers.reuse.definition import Definition, columns_of, ored
+from braid.papers.reuse.deployment import Deployment, Operator
+from braid.papers.reuse.network import Network
+from braid.papers.reuse.rates import Rates
+from braid.papers.reuse.relaxation import Lifetime
+from braid.papers.reuse.selections import implies
+
+KAPPA = 1e-3
+"""Bytes in transit that one tuple of work a second counts as: it decides between plans of one
+network usage, and is the whole cost on one site.
+"""
+
+
+@dataclass
+class CostModel:
+    """Costs on one network with these rates, in bytes: bytes a second times latency in seconds, and
+    ``kappa`` for each tuple that an operator takes in or gives out a second.
+    """
+
+    network: Network
+    rates: Rates
+    kappa: float = KAPPA
+
+    def __post_init__(self) -> None:
+        self._kept: dict[int, Kept] = {}
+
+    def latency(self, source: str, target: str) -> float:
+        """Seconds of the shortest path."""
+        index = self.network.index
+        return float(self.network.latency[index[source], index[target]]) / 1e3
+
+    def network_usage(self, deployment: Deployment) -> float:
+        """Bytes in transit at an instant (section 2.2; Pietzuch et al.)."""
+        return sum(
+            self.rates.bytes(f.definition) * self.latency(f.source, f.target)
+            for f in deployment.flows()
+        )
+
+    def work(self, deployment: Deployment) -> float:
+        """Tuples that operators take in and give out a second."""
+        return sum(
+            sum(
+                self.rates.tuples(f.definition)
+                for f in deployment.inflows(operator, operator.definition)
+            )
+            + self.rates.tuples(operator.definition)
+            for operator in deployment.operators.values()
+        )
+
+    def total(self, deployment: Deployment) -> float:
+        """C(G, Σ(t)) with the cost of work."""
+        return self.network_usage(deployment) + self.kappa * self.work(deployment)
+
+    def kept(self, deployment: Deployment, operator: Operator) -> float:
+        """What an operator costs by itself: its inputs and its work."""
+        known = self._known(deployment, operator)
+        return known.cost
+
+    def relaxing(self, deployment: Deployment, operator: Operator, wanted: Definition) -> float:
+        """What it costs more to have what is wanted of an operator, those that it reads included:
+        nothing if one of its demands holds it.
+        """
+        if operator.serving(wanted) is not None:
+            return 0.0
+        return self.relaxed(deployment, operator, wanted, self.rates.masks(wanted))
+
+    def relaxed(
+        self,
+        deployment: Deployment,
+        operator: Operator,
+        wanted: Definition,
+        masks: Sequence[int],
+        most: float = math.inf,
+    ) -> float:
+        """The same of an operator that must be relaxed; ``masks`` are those of what is wanted. Inf
+        if it is soon seen that it costs ``most`` or more.
+        """
+        known = self._known(deployment, operator)
+        if known.at_least(masks) >= most:
+            return math.inf
+        more = known.relaxed(wanted, masks) - known.cost
+        for read in operator.inputs:
+            if isinstance(read, int):
+                upstream = deployment.operators[read]
+                part = wanted.part(upstream.definition.streams)
+                more += self.relaxing(deployment, upstream, part)
+        return more
+
+    def _known(self, deployment: Deployment, operator: Operator) -> Kept:
+        """The cost of an operator, kept until the operator or where it reads from is another."""
+        sources = [
+            deployment.operators[i].node if isinstance(i, int) else deployment.source(i)
+            for i in operator.inputs
+        ]
+        found = self._kept.get(operator.id)
+        if found is None or found.operator is not operator or found.sources != sources:
+            inputs = [
+                deployment.operators[i].definition.streams if isinstance(i, int) else (i,)
+                for i in operator.inputs
+            ]
+            far = [self.latency(source, operator.node) for source in sources]
+            found = Kept(operator, self.rates, sources, inputs, far, self.kappa)
+            self._kept[operator.id] = found
+        return found
+
+    def prolonging(
+        self, deployment: Deployment, operator: Operator, now: int, until: Lifetime
+    ) -> float:
+        """What it costs on average, to the end of a query, that an operator and those that it
+        reads must live longer than they would. Nothing if a lifetime is unknown.
+        """
+        if until is None or operator.until is None or operator.until >= until:
+            return 0.0
+        share = (until - max(operator.until, now)) / (until - now)
+        more = share * self.kept(deployment, operator)
+        for read in operator.inputs:
+            if isinstance(read, int):
+                more += self.prolonging(deployment, deployment.operators[read], now, until)
+        return more
+
+
+_NONE = frozenset[str]()
+
+
+class Kept:
+    """What an operator costs by itself, and what it would cost relaxed, without making the relaxed
+    definition: a planner asks that of many operators for each query.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        rates: Rates,
+        sources: list[str],
+        inputs: Sequence[tuple[str, ...]],
+        far: Sequence[float],
+        kappa: float,
+    ) -> None:
+        self.operator, self.rates, self.sources, self.kappa = operator, rates, sources, kappa
+        definition = operator.definition
+        self.masks = rates.masks(definition)
+        self.each = list(map(rates.each, definition.streams))
+        self.inputs = [
+            _Inflow(
+                [definition.place(s) for s in streams],
+                definition.crossing(frozenset(streams)),
+                rates.joint(streams, definition.part(streams).joins),
+                seconds,
+            )
+            for streams, seconds in zip(inputs, far, strict=True)
+        ]
+        self.each_in = [
+            (i, self.each[i] * self._wide(inflow, i, definition.columns) * inflow.seconds)
+            for inflow in self.inputs
+            if len(inflow.places) == 1
+            for i in inflow.places
+        ]
+        self.joint = rates.joint(definition.streams, definition.joins)
+        self.cost = self._cost(
+            self.masks, definition.windows, definition.columns, definition.slides
+        )
+
+    def at_least(self, wanted_masks: Sequence[int]) -> float:
+        """What it costs more at least to be relaxed: more tuples of the streams that it reads."""
+        more = 0.0
+        for place, rate in self.each_in:
+            mask = self.masks[place]
+            before = mask.bit_count() or 0.5
+            more += rate * max((mask | wanted_masks[place]).bit_count() - before, 0.0)
+        return more
+
+    def relaxed(self, wanted: Definition, wanted_masks: Sequence[int]) -> float:
+        """What the operator would cost relaxed for what is wanted."""
+        own = self.operator.definition
+        more = wanted.joins - own.joins
+        extra = columns_of(j for j in more if not j.implied) if more else {}
+        masks, columns = [], []
+        for i, stream in enumerate(own.streams):
+            p, q = own.where[i], wanted.where[i]
+            all_of = own.columns[i] | wanted.columns[i]
+            if stream in extra:
+                all_of |= extra[stream]
+            if p != q:
+                if not implies(p, q):
+                    all_of |= q.columns
+                if not implies(q, p):
+                    all_of |= p.columns
+            columns.append(all_of)
+            masks.append(self.masks[i] | wanted_masks[i])
+        windows = tuple(map(max, own.windows, wanted.windows))
+        slides = ored(own.slides | wanted.slides) if own.slides and wanted.slides else frozenset()
+        return self._cost(masks, windows, columns, slides)
+
+    def _cost(
+        self,
+        masks: Sequence[int],
+        windows: Sequence[int],
+        columns: Sequence[frozenset[str]],
+        slides: frozenset[int],
+    ) -> float:
+        rates = self.rates
+        arriving = [
+            each * max(mask.bit_count(), 0.5) for each, mask in zip(self.each, masks, strict=True)
+        ]
+        usage, worked = 0.0, rates.joined(arriving, windows, self.joint, slides)
+        for inflow in self.inputs:
+            at = inflow.places
+            tuples = rates.joined([arriving[i] for i in at], [windows[i] for i in at], inflow.joint)
+            width = sum(self._wide(inflow, i, columns) for i in at)
+            usage += tuples * width * inflow.seconds
+            worked += tuples
+        return usage + self.kappa * worked
+
+    def _wide(self, inflow: _Inflow, place: int, columns: Sequence[frozenset[str]]) -> float:
+        """Bytes of what comes in of one stream, with the columns that results have of it."""
+        stream = self.operator.definition.streams[place]
+        read = columns[place] | inflow.crossing.get(stream, _NONE)
+        return self.rates.wide(stream, read)
+
+
+@dataclass(frozen=True)
+class _Inflow:
+    """What an operator reads of one input: which of its streams, with what columns besides, how
+    many of their combinations, from how far.
+    """
+
+    places: list[int]
+    crossing: Mapping[str, frozenset[str]]
+    joint: float
+    seconds: float
+
+
+def over_time(costs: Iterable[tuple[float, float]], end: float) -> float:
+    """The cost of a system: the sum over time of C(G, Σ(t)), which changes when queries come and go
+    (section 2.2). ``costs`` are (seconds, cost from then on), in order.
+
+    >>> over_time([(0, 10.0), (5, 20.0)], end=10)
+    150.0
+    """
+    return sum(cost * (later - since) for (since, cost), later in _spans(costs, end))
+
+
+def _spans(
+    costs: Iterable[tuple[float, float]], end: float
+) -> Iterator[tuple[tuple[float, float], float]]:
+    known = list(costs)
+    return zip(known, [since for since, _ in known[1:]] + [end], strict=True)

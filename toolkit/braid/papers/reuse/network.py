@@ -1,0 +1,235 @@
+"""A network of sites: nodes, links with latencies, shortest paths, regions.
+
+Source: Seshadri 2008, sections 2.1 (figure 1) and 4.2 (regions, RID, NID).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Kind = Literal["source", "node", "sink", "site"]
+"""Streams come from a source, answers go to a sink; a node works and passes on; a site is all
+three."""
+
+Floats = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A place of the network. ``at`` is where it is drawn."""
+
+    name: str
+    kind: Kind = "node"
+    at: tuple[float, float] = field(default=(0.0, 0.0), compare=False)
+
+    @property
+    def works(self) -> bool:
+        """Whether operators may be put here."""
+        return self.kind in ("node", "site")
+
+
+@dataclass(frozen=True)
+class Network:
+    """Nodes and ``links``: two names and a latency in milliseconds. ``regions`` are lists of names;
+    none: all nodes are one region.
+
+    Raises ValueError for a link to a node that is not there, a latency below zero and a name that
+    comes twice.
+    """
+
+    nodes: tuple[Node, ...]
+    links: tuple[tuple[str, str, float], ...] = ()
+    regions: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [n.name for n in self.nodes]
+        if twice := sorted({n for n in names if names.count(n) > 1}):
+            raise ValueError(f"the network has several nodes named {', '.join(twice)}")
+        for a, b, latency in self.links:
+            if unknown := {a, b} - set(names):
+                raise ValueError(
+                    f"a link goes to {min(unknown)!r}; the nodes are {', '.join(names)}"
+                )
+            if not latency >= 0:
+                raise ValueError(
+                    f"the link from {a} to {b} has a latency of {latency} ms; it must be 0 or more"
+                )
+
+    @classmethod
+    def from_links(
+        cls,
+        links: Iterable[tuple[str, str, float]],
+        sources: Iterable[str] = (),
+        sinks: Iterable[str] = (),
+    ) -> Network:
+        """A network of the nodes that links name; or, for a graph of networkx, ``graph.edges.data(
+        "latency")``.
+        """
+        known = tuple((str(a), str(b), float(latency)) for a, b, latency in links)
+        kinds: dict[str, Kind] = {n: "node" for a, b, _ in known for n in (a, b)}
+        kinds.update({n: "source" for n in sources})
+        kinds.update({n: "sink" for n in sinks})
+        return cls(tuple(Node(n, kind) for n, kind in kinds.items()), known)
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """Where a node stands among ``nodes``, by name."""
+        return {n.name: i for i, n in enumerate(self.nodes)}
+
+    @cached_property
+    def _paths(self) -> tuple[Floats, npt.NDArray[np.int64]]:
+        """Latencies between all nodes, and the next node on the way. Sources and sinks pass nothing
+        on (Floyd and Warshall, over those that do).
+        """
+        size = len(self.nodes)
+        far = np.full((size, size), np.inf)
+        np.fill_diagonal(far, 0.0)
+        for a, b, latency in self.links:
+            i, j = self.index[a], self.index[b]
+            far[i, j] = far[j, i] = min(far[i, j], latency)
+        step = np.where(np.isfinite(far), np.arange(size)[None, :], -1)
+        for k, node in enumerate(self.nodes):
+            if node.works:
+                through = far[:, k : k + 1] + far[k : k + 1, :]
+                nearer = through < far
+                far = np.where(nearer, through, far)
+                step = np.where(nearer, step[:, k : k + 1], step)
+        return far, step
+
+    @property
+    def latency(self) -> Floats:
+        """Milliseconds of the shortest path between all nodes, (nodes, nodes); inf: there is
+        none.
+        """
+        return self._paths[0]
+
+    def path(self, a: str, b: str) -> tuple[str, ...]:
+        """The nodes of the shortest path, both ends included. Raises ValueError if there is
+        none.
+        """
+        i, j = self.place(a), self.place(b)
+        far, step = self._paths
+        if not np.isfinite(far[i, j]):
+            raise ValueError(f"there is no path from {a} to {b}")
+        names = [a]
+        while i != j:
+            i = int(step[i, j])
+            names.append(self.nodes[i].name)
+        return tuple(names)
+
+    def place(self, name: str) -> int:
+        """The index of a node. Raises ValueError for an unknown name."""
+        if name not in self.index:
+            raise ValueError(f"no node is named {name!r}; there are {', '.join(self.index)}")
+        return self.index[name]
+
+    @cached_property
+    def working(self) -> Truths:
+        """By node, whether operators may be put there."""
+        return np.array([n.works for n in self.nodes])
+
+    def rid(self, region: int) -> int:
+        """The Region ID of the region with this number: its bit."""
+        return 1 << region
+
+    def nid(self, names: Iterable[str]) -> int:
+        """The network location indicator of an operator at these nodes: the bits of their
+        regions.
+        """
+        found = 0
+        for name in names:
+            found |= self._nids[name]
+        return found
+
+    @cached_property
+    def _nids(self) -> dict[str, int]:
+        if not self.regions:
+            return dict.fromkeys(self.index, 1)
+        return {name: 1 << i for i, region in enumerate(self.regions) for name in region}
+
+    def by_delay(self, regions: int, seed: int = 0) -> Network:
+        """The same in regions of nodes that are near each other: K-means on coordinates whose
+        distances are the latencies as nearly as can be (section 4.2).
+        """
+        labels = _k_means(coordinates(self.latency), regions, np.random.default_rng(seed))
+        groups = (tuple(n.name for n, own in zip(self.nodes, labels, strict=True) if own == r)
+                  for r in range(regions))  # fmt: skip
+        return replace(self, regions=tuple(g for g in groups if g))
+
+    def without(self, *names: str) -> Network:
+        """The network when these nodes are down: they stay, without links and without work."""
+        down = {self.nodes[self.place(n)].name for n in names}
+        nodes = tuple(replace(n, kind="sink") if n.name in down else n for n in self.nodes)
+        links = tuple(k for k in self.links if not {k[0], k[1]} & down)
+        return replace(self, nodes=nodes, links=links)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "nodes": [[n.name, n.kind, list(n.at)] for n in self.nodes],
+            "links": [list(link) for link in self.links],
+            "regions": [list(r) for r in self.regions],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Network:
+        """From plain data."""
+        return cls(
+            tuple(Node(n, kind, (at[0], at[1])) for n, kind, at in data["nodes"]),
+            tuple((a, b, float(ms)) for a, b, ms in data["links"]),
+            tuple(map(tuple, data["regions"])),
+        )
+
+
+ONE_SITE = Network((Node("here", "site"),))
+"""No network: all streams, operators and answers are in one place."""
+
+
+def coordinates(latency: Floats, dimensions: int = 3) -> Floats:
+    """Points whose distances are the latencies as nearly as can be, (nodes, dimensions): classical
+    multidimensional scaling. What cannot be reached is twice as far as the farthest.
+    """
+    finite = latency[np.isfinite(latency)].max(initial=0.0)
+    squares = np.where(np.isfinite(latency), latency, 2 * finite) ** 2
+    mean = squares.mean(0)
+    centred = -0.5 * (squares - mean - mean[:, None] + squares.mean())
+    values, vectors = np.linalg.eigh(centred)
+    kept = slice(-1, -dimensions - 1, -1)
+    points: Floats = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0))
+    return points
+
+
+def _k_means(points: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """The cluster of each point (Lloyd's algorithm, k-means++ starts)."""
+    centres = points[[int(rng.integers(len(points)))]]
+    while len(centres) < min(k, len(points)):
+        near = _squares(points, centres).min(1)
+        chance = near / near.sum() if near.sum() > 0 else None
+        centres = np.vstack([centres, points[rng.choice(len(points), p=chance)]])
+    labels = np.zeros(len(points), np.int64)
+    for _ in range(100):
+        new = _squares(points, centres).argmin(1)
+        if (new == labels).all() and _ > 0:
+            break
+        labels = new
+        for c in range(len(centres)):
+            if (labels == c).any():
+                centres[c] = points[labels == c].mean(0)
+    return labels
+
+
+def _squares(points: Floats, centres: Floats) -> Floats:
+    found: Floats = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(2)
+    return found
+
+
+def nearest(latency: Floats, node: int, among: Sequence[int]) -> int:
+    """Of some nodes the one that is nearest to a node."""
+    return min(among, key=lambda n: (float(latency[node, n]), n))

@@ -1,0 +1,183 @@
+"""How fast the results of a definition come, in tuples and bytes a second of event time: modelled.
+
+Source: Seshadri 2008, section 2.1, takes rates and selectivities for known; the formula for a join
+of windows is ours: each new tuple meets what the windows of the others hold.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from braid.papers.reuse.definition import Definition, Join
+from braid.papers.reuse.selections import Box, Selection
+
+TIME_BYTES = 8
+"""What an event time takes in a tuple; every tuple has one."""
+
+_WITHOUT_SAMPLE = 256
+"""Tuples that a stream without a sample is taken to have in one."""
+
+
+@dataclass(frozen=True)
+class StreamRate:
+    """A stream: tuples a second, bytes of each column, and a sample of its tuples."""
+
+    tuples: float
+    bytes: Mapping[str, float]
+    sample: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass
+class Rates:
+    """What is known of the streams, and what follows for definitions over them.
+
+    Parameters
+    ----------
+    streams
+        By name. A stream that is read twice in one query, ``flights#2``, has the rate of the one
+        before the "#".
+    selectivity
+        By the text of a join condition the part of all pairs that fulfil it; ``unknown`` for
+        others.
+    opaque
+        The part of tuples that a condition is taken to let pass of which only the text is known, or
+        whose column is not in the sample.
+    most
+        The longest window that is reckoned with, in seconds.
+    """
+
+    streams: Mapping[str, StreamRate]
+    selectivity: Mapping[str, float] = field(default_factory=dict)
+    unknown: float = 0.01
+    opaque: float = 0.3
+    most: float = 86400.0
+
+    def __post_init__(self) -> None:
+        self._masks: dict[tuple[str, Selection], int] = {}
+        self._boxes: dict[tuple[str, Box], int] = {}
+        self._joint: dict[tuple[tuple[str, ...], frozenset[Join]], float] = {}
+        self._widths: dict[tuple[str, frozenset[str]], float] = {}
+
+    def of(self, stream: str) -> StreamRate:
+        """What is known of a stream."""
+        return self.streams[stream.partition("#")[0]]
+
+    def mask(self, stream: str, where: Selection) -> int:
+        """The tuples of the stream's sample that pass, a bit each."""
+        key = stream.partition("#")[0], where
+        if key not in self._masks:
+            found = 0
+            for box in where.boxes:
+                found |= self._box(key[0], box)
+            self._masks[key] = found
+        return self._masks[key]
+
+    def arriving(self, stream: str, mask: int) -> float:
+        """Tuples a second that pass, by the mask of those in the sample that do. One that passes
+        so rarely that none is in the sample counts as half of one.
+        """
+        return self.each(stream) * max(mask.bit_count(), 0.5)
+
+    def each(self, stream: str) -> float:
+        """Tuples a second that one of the sample stands for."""
+        known = self.of(stream)
+        return known.tuples / (len(known.sample) or _WITHOUT_SAMPLE)
+
+    def masks(self, definition: Definition) -> list[int]:
+        """By stream, the tuples of its sample that pass."""
+        return list(map(self.mask, definition.streams, definition.where))
+
+    def passing(self, stream: str, where: Selection) -> float:
+        """The part of a stream's tuples that pass."""
+        rate = self.of(stream).tuples
+        return self.arriving(stream, self.mask(stream, where)) / rate if rate else 0.0
+
+    def _box(self, stream: str, box: Box) -> int:
+        key = stream, box
+        if key not in self._boxes:
+            sample = self.streams[stream].sample
+            found = (1 << (len(sample) or _WITHOUT_SAMPLE)) - 1
+            for column, domain in box.domains:
+                if sample and column in sample[0]:
+                    found &= _bits(domain.holds(row[column]) for row in sample)
+                else:
+                    found &= self._guess(stream, domain.text(column))
+            for opaque in box.opaque:
+                found &= self._guess(stream, opaque.text)
+            self._boxes[key] = found
+        return self._boxes[key]
+
+    def _guess(self, stream: str, text: str) -> int:
+        """Tuples that a condition may let pass, the same ones for the same text."""
+        rng = random.Random(text)
+        size = len(self.streams[stream].sample) or _WITHOUT_SAMPLE
+        return _bits(rng.random() < self.opaque for _ in range(size))
+
+    def tuples(self, definition: Definition) -> float:
+        """Results a second. With a slide they are told at its times only, and again while they
+        hold; the smaller of both counts.
+        """
+        arriving = list(map(self.arriving, definition.streams, self.masks(definition)))
+        joint = self.joint(definition.streams, definition.joins)
+        return self.joined(arriving, definition.windows, joint, definition.slides)
+
+    def joined(
+        self,
+        arriving: Sequence[float],
+        windows: Sequence[int],
+        joint: float,
+        slides: frozenset[int] = frozenset(),
+    ) -> float:
+        """Results a second of streams from which so many tuples come a second, in such windows, if
+        the part ``joint`` of all combinations are results.
+        """
+        if len(arriving) == 1:
+            return arriving[0]
+        spans = [min(w / 1e6, self.most) for w in windows]
+        held = [rate * span for rate, span in zip(arriving, spans, strict=True)]
+        whole = prod(held) * joint
+        found = whole * sum(1 / span for span in spans)
+        return min(found, whole / (min(slides) / 1e6)) if slides else found
+
+    def joint(self, streams: tuple[str, ...], joins: frozenset[Join]) -> float:
+        """The part of all combinations of tuples that fulfil the join conditions: stated ones
+        count each for itself, implied ones where they alone link streams.
+        """
+        key = streams, joins
+        if key not in self._joint:
+            self._joint[key] = self._jointly(streams, joins)
+        return self._joint[key]
+
+    def _jointly(self, streams: tuple[str, ...], joins: frozenset[Join]) -> float:
+        found, group = 1.0, {s: frozenset([s]) for s in streams}
+        for join in sorted(joins, key=lambda j: (j.implied, j.text)):
+            together = frozenset().union(*(group[s] for s in join.streams))
+            if join.implied and together == group[min(join.streams)]:
+                continue
+            found *= self.selectivity.get(join.text, self.unknown)
+            group |= dict.fromkeys(together, together)
+        return found
+
+    def wide(self, stream: str, columns: frozenset[str]) -> float:
+        """Bytes of these columns of a tuple, with its event time."""
+        key = stream, columns
+        if key not in self._widths:
+            known = self.of(stream).bytes
+            self._widths[key] = TIME_BYTES + sum(known.get(c, 8.0) for c in columns)
+        return self._widths[key]
+
+    def width(self, definition: Definition) -> float:
+        """Bytes of a result."""
+        return sum(map(self.wide, definition.streams, definition.columns))
+
+    def bytes(self, definition: Definition) -> float:
+        """Bytes a second."""
+        return self.tuples(definition) * self.width(definition)
+
+
+def _bits(passed: Iterable[bool]) -> int:
+    return int("0" + "".join("1" if p else "0" for p in passed), 2)
