@@ -35,8 +35,8 @@ def main() -> None:
                     run = launch(spark, folder, join, placement(kind, args.hosts, join=join))
                     run.awaitTermination()
                     commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
-                    plan = sum(e.seconds["plan"] for e in commits) / sum(
-                        e.seconds["execute"] for e in commits
+                    plan = sum(e.seconds["planning"] for e in commits) / sum(
+                        e.seconds["total"] for e in commits
                     )
                     rows.append(
                         {
@@ -48,7 +48,7 @@ def main() -> None:
                             "MB sent": sum(e.all_hosts.received_bytes for e in commits) / 1e6,
                             "MB moved": sum(e.all_hosts.moved_bytes for e in commits) / 1e6,
                             "median s/batch": steady(seconds(run)),
-                            "plan/execute %": 100 * plan,
+                            "planning %": 100 * plan,
                         }
                     )
         show(

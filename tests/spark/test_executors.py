@@ -13,7 +13,7 @@ import driver
 import msgspec
 import pytest
 from braid import AdaptiveGrid, Coordinated, Ring
-from braid.core.events import BatchCommitted
+from braid.core.events import PARTS, BatchCommitted
 from braid.core.placement import Placement
 from braid.engine.executor import Executor, executor
 from braid.engine.store import Store
@@ -86,6 +86,9 @@ def test_the_way_of_a_batch_changes_nothing(
     for run in runs.values():
         assert differ(found(run), expected(streams, ON, windows)) == ""
         assert seen(run) == seen(runs["spark"])
+        spent = run.metrics(by="batch")
+        assert (spent[["source", "planning", "carriage", "kernels", "commit"]] > 0).all(axis=None)
+        assert spent[list(PARTS)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
 
 
 def test_three_streams_meet_on_threads(spark: SparkSession, tmp_path: Path) -> None:

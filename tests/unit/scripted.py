@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from braid.core.events import BatchCommitted, BatchPlanned, Copy, HostDid, RunEnded, RunStarted
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    Copy,
+    HostDid,
+    RunEnded,
+    RunStarted,
+    split,
+)
 from braid.core.plan import Block, Derivation, Hop, Route
 from braid.papers.theta.events import (
     Cell,
@@ -50,7 +58,7 @@ def committed(
         tuple(total),
         tuple(total),
         7,
-        {"plan": 0.01, "execute": 0.4, "commit": 0.09, "total": 0.5},
+        split(0.5, source=0.1, planning=0.01, kernels=0.2, commit=0.09),
         tuple(blocks),
         tuple(dropped),
         tuple(did),

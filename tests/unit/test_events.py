@@ -133,3 +133,9 @@ def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -
 
 def test_what_all_hosts_did_is_the_sum_of_each() -> None:
     assert ALL[2].all_hosts == events.HostDid(1, 3, 5, *range(3, 13), 0.625)
+
+
+def test_carriage_is_what_the_other_parts_of_a_batch_leave() -> None:
+    seconds = events.split(1.0, source=0.25, planning=0.125, kernels=0.25, commit=0.125)
+    assert list(seconds) == [*events.PARTS, "total"] and seconds["carriage"] == 0.25
+    assert sum(seconds[part] for part in events.PARTS) == seconds["total"] == 1.0

@@ -11,12 +11,12 @@ import pytest
 from braid import Aligned, Centralized, Chain, SemanticsUnaware
 from braid.core import facts, step
 from braid.core.cover import CoverError
-from braid.core.events import BatchCommitted, BatchPlanned, Event
+from braid.core.events import BatchCommitted, BatchPlanned, Event, HostDid
 from braid.core.facts import AGES, Facts
 from braid.core.placement import Placement
 from braid.core.plan import Block, Hop, Plan, Route
 from braid.core.query import Query
-from braid.core.report import HostCounts, KeyCount, Matched, Replica, Report, Size, decode, merged
+from braid.core.report import KeyCount, Matched, Replica, Report, Size, decode, merged
 from braid.core.state import Address
 from braid.model.simulate import simulate
 from unit.test_bitmaps import Counted, made
@@ -237,23 +237,29 @@ def test_a_placement_that_leaves_out_is_refused_unless_it_says_so() -> None:
 def test_reports_of_tasks_are_merged() -> None:
     where, size = Address("f", 0, (0, 4)), Size(3, 24, (5, 9), 1)
     one = Report(
-        {0: HostCounts(received=2, seconds=0.5)},
+        {0: HostDid(received=2, seconds=0.5)},
         [Replica(7, 0, where, size)],
         ["r0"],
         [Matched((0,), 1, 3, 10, 2)],
         [KeyCount(1, 4, 2)],
+        source=0.25,
+        kernels=2.0,
     )
     two = Report(
-        {0: HostCounts(received=1), 1: HostCounts(results=4)},
+        {0: HostDid(received=1), 1: HostDid(results=4)},
         [Replica(7, 1, where, size)],
         ["r1"],
         [Matched((0,), 1, 3, 5, 1), Matched((0,), 1, 0, 1, 1)],
         [KeyCount(1, 4, 1), KeyCount(0, 0, 5)],
+        source=0.5,
+        kernels=1.0,
     )
+    later = [Report({}, stage=1, kernels=0.25), Report({}, stage=1, kernels=0.5)]
     assert [decode(r.encode()) for r in (one, two)] == [one, two]
-    outcome = merged([one, two], 2)
+    outcome = merged([one, two, *later], 2)
+    assert outcome.source == 0.5 and outcome.kernels == 2.5  # the slowest task of each stage
     assert outcome.sizes == {7: size} and outcome.places == {(7, 0): where, (7, 1): where}
-    assert outcome.hosts == {0: HostCounts(received=3, seconds=0.5), 1: HostCounts(results=4)}
+    assert outcome.hosts == {0: HostDid(received=3, seconds=0.5), 1: HostDid(results=4)}
     assert outcome.results == ["r0", "r1"]
     assert outcome.matches == {(((0,), 1), 3): (15, 3), (((0,), 1), 0): (1, 1)}
     assert outcome.key_counts == ({0: 5}, {4: 3})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from braid.condition.predicate import PredicateError
+from braid.core import step
+from braid.core.events import PARTS
+from braid.engine import process
 from braid.engine.store import Store
+from braid.engine.tables import Feed
+from braid.engine.task import Task
 from braid.join import StreamJoin
 from braid.run import JoinRun
 from oracle import PLACEMENTS, Ids, differ, expected, files, tables
@@ -177,3 +183,41 @@ def test_a_run_routed_by_another_duckdb_is_refused(
     monkeypatch.setattr("duckdb.__version__", "0.0.1")
     with pytest.raises(ValueError, match=r"routed by DuckDB \d.*routed by DuckDB 0\.0\.1"):
         StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path / "run", batches=2)
+
+
+def test_the_seconds_of_a_batch_are_split_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is slow shows in its own part, and the parts make up the batch."""
+    slow: dict[str, tuple[Any, str]] = {
+        "source": (Feed, "tuples"),
+        "planning": (step, "plan"),
+        "carriage": (process, "hand_over"),
+        "kernels": (Task, "derive"),
+        "commit": (Store, "snapshot"),
+    }
+    for part, (owner, name) in slow.items():
+        whole = getattr(owner, name)
+
+        def later(*given: Any, whole: Any = whole) -> Any:
+            time.sleep(0.2)
+            return whole(*given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, later)
+            join = StreamJoin(tables("ab", 40, seed=83), "a.k = b.k", Scatter(), partitions=2)
+            run = ended(join.start(tmp_path / part, batches=2))
+        spent = run.metrics(by="batch")
+        assert list(spent["batch"]) == [0, 1] and (spent[part] >= 0.2).all()
+        assert (spent[list(PARTS)].drop(columns=part) < 0.2).all(axis=None), part
+        assert spent[list(PARTS)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
+
+
+def test_metrics_are_by_host_or_by_batch(tmp_path: Path) -> None:
+    join = StreamJoin(tables("ab", 40, seed=84), "a.k = b.k", Scatter(pieces=3))
+    run = ended(join.start(tmp_path / "run", batches=2))
+    hosts, batches = run.metrics(), run.metrics(by="batch")
+    assert list(batches["results"]) == list(hosts.groupby("batch")["results"].sum())
+    assert batches["received"].sum() == 80
+    with pytest.raises(ValueError, match="metrics are by 'query'; it must be one of host, batch"):
+        run.metrics(by="query")

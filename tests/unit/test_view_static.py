@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from braid.core.events import PARTS
 from braid_widgets.base import colours, compare, progress, totals
 from braid_widgets.base.fold import fold
 from braid_widgets.base.recording import Recording
@@ -90,6 +91,18 @@ def test_the_totals_add_up():
         table["stored now, with replicas", "tuples"] == 18
         and table["median batch", "seconds"] == 0.5
     )
+    parts = {part: table[f"seconds, {part}", "seconds"] for part in PARTS}
+    assert parts["kernels"] == 0.6 and sum(parts.values()) == pytest.approx(1.5)
+
+
+def test_the_time_line_stacks_the_seconds_of_a_batch_by_part():
+    chart = timeline.figure(MIGRATION)
+    bars = {bar.name: list(bar.y) for bar in chart.figure.data if bar.type == "bar"}
+    assert list(bars) == list(PARTS) and chart.figure.layout.barmode == "stack"
+    assert [sum(batch) for batch in zip(*bars.values(), strict=True)] == pytest.approx([0.5] * 3)
+    assert list(chart.data["carriage"]) == pytest.approx([0.2 - 0.1] * 3)
+    known = [replace(e, seconds={"total": 0.5}) if hasattr(e, "seconds") else e for e in MIGRATION]
+    assert not [bar for bar in timeline.figure(known).figure.data if bar.type == "bar"]
 
 
 def test_runs_are_compared_side_by_side():

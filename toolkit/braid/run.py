@@ -313,17 +313,32 @@ class JoinRun:
         """What happened, typed and in order, from event number ``since`` on."""
         return self._events[since:]
 
-    def metrics(self) -> pd.DataFrame:
+    def metrics(self, by: str = "host") -> pd.DataFrame:
         """One row per batch and host: tuples received, stored, moved, discarded, compared, results,
-        bytes and seconds.
+        bytes and seconds. By "batch": one row per batch, with the tuples that came, the results,
+        what all hosts stored and compared, and where its seconds went (see ``events.PARTS``).
+
+        Raises ValueError for another ``by``.
         """
+        if by not in _ROWS:
+            raise ValueError(f"metrics are by {by!r}; it must be one of {', '.join(_ROWS)}")
         commits = [e for e in self._events if isinstance(e, events.BatchCommitted)]
-        rows = [
-            {"batch": e.batch, "host": h, **msgspec.structs.asdict(did)}
-            for e in commits
-            for h, did in enumerate(e.hosts)
-        ]
-        return pd.DataFrame(rows or {"batch": [], "host": []})
+        rows = [row for e in commits for row in _ROWS[by](e)]
+        return pd.DataFrame(rows or {"batch": [], **({"host": []} if by == "host" else {})})
+
+
+def _by_host(e: events.BatchCommitted) -> list[dict[str, Any]]:
+    dids = map(msgspec.structs.asdict, e.hosts)
+    return [{"batch": e.batch, "host": h, **did} for h, did in enumerate(dids)]
+
+
+def _by_batch(e: events.BatchCommitted) -> list[dict[str, Any]]:
+    did = e.all_hosts
+    counts = {"received": sum(e.received), "results": e.results, "stored": did.stored}
+    return [{"batch": e.batch, **counts, "compared": did.compared, **e.seconds}]
+
+
+_ROWS = {"host": _by_host, "batch": _by_batch}
 
 
 def _sentence(error: BaseException) -> str:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ class TableRun(JoinRun):
         feed, folder = frame, self.store.input
 
         def turn(number: int) -> None:
-            self._turn_batch(feed.tuples(folder, number), number)
+            self._turn_batch(partial(feed.tuples, folder, number), number)
 
         return _Turns(turn, todo, self._stopping.is_set)
 

@@ -87,10 +87,11 @@ class BatchPlanned(Event):
     drops: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
-class HostDid(msgspec.Struct, frozen=True, omit_defaults=True):
+class HostDid(msgspec.Struct, omit_defaults=True):
     """What one host did in a batch, and what it holds after it. Bytes are of Arrow buffers.
 
-    A line of JSON leaves zeros out.
+    Tasks count in it what they do, and leave what is held to the commit; in an event it stays as it
+    is. A line of JSON leaves zeros out.
     """
 
     received: int = 0
@@ -115,6 +116,28 @@ class HostDid(msgspec.Struct, frozen=True, omit_defaults=True):
     arrived_bytes: int = 0
     results: int = 0
     seconds: float = 0.0
+    """Of derivations, builds and probes, at the host at which a path enters a task."""
+
+    def add(self, other: HostDid) -> None:
+        """Count what another task did for this host as well."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+PARTS = ("source", "planning", "carriage", "kernels", "commit")
+"""Where the seconds of a batch go: until its tuples have come from the source; compaction and plan;
+what carries tuples, partial results and reports to and from the hosts, Spark's own jobs included;
+the slowest task of each stage, while its hosts derive, build, probe and write; the next state.
+"""
+
+
+def split(
+    total: float, source: float, planning: float, kernels: float, commit: float
+) -> dict[str, float]:
+    """The seconds of a batch by part, and in all: carriage is what the other parts leave."""
+    carriage = max(0.0, total - source - planning - kernels - commit)
+    parts = dict(zip(PARTS, (source, planning, carriage, kernels, commit), strict=True))
+    return parts | {"total": total}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +155,8 @@ class BatchCommitted(Event):
     """By stream, tuples held after the batch."""
     results: int
     seconds: Mapping[str, float]
-    """Wall-clock of the steps: "plan", "execute", "commit", "total"."""
+    """Wall-clock of the parts (see PARTS), and of the batch: "total". Of a simulated one, what is
+    "modelled"."""
     blocks: tuple[Block, ...]
     """Every block that is new or has changed."""
     dropped: tuple[int, ...]

@@ -8,31 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from braid.core.events import HostDid
 from braid.core.facts import AgedMatches, Visit
 from braid.core.state import Address, Place
-
-
-class HostCounts(msgspec.Struct, omit_defaults=True):
-    """What one host did in a batch; HostDid says what each number counts. ``seconds`` go to the
-    host at which a path enters the task.
-    """
-
-    received: int = 0
-    received_bytes: int = 0
-    moved: int = 0
-    moved_bytes: int = 0
-    compared: int = 0
-    probed: int = 0
-    sent: int = 0
-    arrived: int = 0
-    arrived_bytes: int = 0
-    results: int = 0
-    seconds: float = 0.0
-
-    def add(self, other: HostCounts) -> None:
-        """Count what another task did for this host as well."""
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class Size(NamedTuple):
@@ -75,14 +53,18 @@ class KeyCount(NamedTuple):
 
 class Report(msgspec.Struct):
     """What one task reports of its hosts: their counts, the replicas that they made, result files,
-    matches, and fresh tuples by routing key.
+    matches, and fresh tuples by routing key. And its seconds: how long it waited for tuples of the
+    source, and how long its hosts worked in this stage of the batch.
     """
 
-    hosts: dict[int, HostCounts]
+    hosts: dict[int, HostDid]
     replicas: list[Replica] = []
     results: list[str] = []
     matches: list[Matched] = []
     key_counts: list[KeyCount] = []
+    stage: int = 0
+    source: float = 0.0
+    kernels: float = 0.0
 
     def encode(self) -> bytes:
         """The report as JSON."""
@@ -98,31 +80,38 @@ def decode(body: bytes) -> Report:
 class Outcome:
     """What all hosts report of a batch, merged: sizes of the blocks that were made, where their
     replicas lie, counts by host, result files, matches, and fresh tuples by stream and routing key.
+    And the seconds of the task that waited longest for the source, and of the one that worked
+    longest in each stage, summed.
     """
 
     sizes: dict[int, Size] = field(default_factory=dict)
     places: dict[Place, Address] = field(default_factory=dict)
-    hosts: dict[int, HostCounts] = field(default_factory=dict)
+    hosts: dict[int, HostDid] = field(default_factory=dict)
     results: list[str] = field(default_factory=list)
     matches: AgedMatches = field(default_factory=dict)
     key_counts: tuple[Mapping[int, int], ...] = ()
+    source: float = 0.0
+    kernels: float = 0.0
 
 
 def merged(reports: Iterable[Report], streams: int) -> Outcome:
     """The reports of all tasks as one. Raises RuntimeError when replicas of a block differ."""
     outcome, keys = Outcome(), tuple[dict[int, int], ...]({} for _ in range(streams))
+    stages: dict[int, float] = {}
     for report in reports:
+        outcome.source = max(outcome.source, report.source)
+        stages[report.stage] = max(stages.get(report.stage, 0.0), report.kernels)
         outcome.results += report.results
         _replicas(outcome, report.replicas)
         for host, counts in report.hosts.items():
-            outcome.hosts.setdefault(host, HostCounts()).add(counts)
+            outcome.hosts.setdefault(host, HostDid()).add(counts)
         for m in report.matches:
             at: tuple[Visit, int] = ((m.visited, m.stream), m.age)
             pairs, found = outcome.matches.get(at, (0, 0))
             outcome.matches[at] = (pairs + m.pairs, found + m.found)
         for stream, key, tuples in report.key_counts:
             keys[stream][key] = keys[stream].get(key, 0) + tuples
-    outcome.key_counts = keys
+    outcome.key_counts, outcome.kernels = keys, sum(stages.values())
     return outcome
 
 

@@ -21,7 +21,7 @@ from braid.core.events import BatchCommitted, BatchPlanned, Event, HostDid
 from braid.core.facts import Facts, age
 from braid.core.placement import Placement
 from braid.core.plan import Block, Plan, after, joined
-from braid.core.report import HostCounts, Outcome, Size
+from braid.core.report import Outcome, Size
 from braid.core.state import Address, Place, State
 from braid.core.words import story
 
@@ -281,13 +281,12 @@ def _hosts(
             stored[h] += b.rows
             size[h] += b.bytes
     gone = history.discarded(work.facts.blocks, work.plan, now)
-    idle = HostCounts()
     return tuple(
-        HostDid(
+        msgspec.structs.replace(
+            outcome.hosts.get(h, HostDid()),
             stored=stored[h],
             stored_bytes=size[h],
             discarded=gone.get(h, 0),
-            **msgspec.structs.asdict(outcome.hosts.get(h, idle)),
         )
         for h in range(width)
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 from braid.condition.predicate import windowed
 from braid.core import step
-from braid.core.events import BatchCommitted, Event
+from braid.core.events import BatchCommitted, Event, split
 from braid.core.placement import Placement
 from braid.core.query import Query, longest
 from braid.core.report import Replica, made, merged
@@ -95,13 +95,10 @@ class Engine:
         executed = time.perf_counter()
         after = step.commit(self.rules, self.state, work, outcome, epoch, seen())
         snapshot = self.store.snapshot(after.state)
-        committed = time.perf_counter()
-        seconds = {
-            "plan": planned - began,
-            "execute": executed - planned,
-            "commit": committed - executed,
-            "total": committed - began,
-        }
+        ended = time.perf_counter()
+        seconds = split(
+            ended - began, outcome.source, planned - began, outcome.kernels, ended - executed
+        )
         self._commit(after, snapshot, outcome.results, seconds)
 
     def _batch(self, work: Work) -> Batch:
@@ -163,6 +160,6 @@ class Engine:
             state = replace(state, blocks=blocks, places=places)
         after = step.amended(self.rules, old, state, outcome)
         snapshot, total = self.store.snapshot(state), time.perf_counter() - began
-        seconds = {"plan": 0.0, "execute": total, "commit": 0.0, "total": total}
+        seconds = split(total, source=0.0, planning=0.0, kernels=0.0, commit=0.0)
         self._commit(Step(state, (*happened, *after.events)), snapshot, [], seconds)
         self.serve(queries)

@@ -7,6 +7,7 @@ batch, partial results and reports are objects.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,7 +26,7 @@ class ProcessExecutor:
     """Runs the tasks of a batch on ``threads`` threads of this process (by default one a core).
 
     ``frame`` is an Arrow table, or has ``toArrow()`` as Spark's DataFrame has, or is the tuples by
-    stream (see tables.py).
+    stream (see tables.py), or a function that makes one of these.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -33,7 +34,9 @@ class ProcessExecutor:
 
     def execute(self, frame: Any, batch: Batch) -> list[Report]:
         """Run a batch in this process, a thread for each task, stage by stage."""
-        tuples = frame if isinstance(frame, dict) else _tuples(frame, batch)
+        began = time.perf_counter()
+        tuples = _tuples(frame() if callable(frame) else frame, batch)
+        source = time.perf_counter() - began
         need = partitions_by_key(batch)
         tasks = [Task(batch, p) for p in range(batch.spec.partitions)]
 
@@ -46,20 +49,26 @@ class ProcessExecutor:
             task.derive()
             task.probe(task.take_in(arrived))
 
+        self.worked = 0.0
         self._each(first, tasks)
         while hand_over(tasks):
             self._each(Task.go_on, [task for task in tasks if task.pending])
-        return self._each(Task.report, tasks)
+        reports = self._each(Task.report, tasks)
+        return [*reports, Report({}, source=source, kernels=self.worked)]
 
     def _each(self, work: Callable[[Task], Any], tasks: Iterable[Task]) -> list[Any]:
         """Do a piece of work for every task. All have ended when one's error is raised."""
+        began = time.perf_counter()
         waiting = [self.pool.submit(work, task) for task in tasks]
         for future in waiting:
             future.exception()
+        self.worked += time.perf_counter() - began
         return [future.result() for future in waiting]
 
 
 def _tuples(frame: Any, batch: Batch) -> Arrived:
+    if isinstance(frame, dict):
+        return frame
     table = frame if isinstance(frame, pa.Table) else frame.toArrow()
     found: Arrived = {}
     for rows in table.to_batches():

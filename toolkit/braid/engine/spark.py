@@ -5,6 +5,7 @@ for each further time that partial results change partition.
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
@@ -43,9 +44,10 @@ class SparkExecutor:
     def execute(self, frame: DataFrame, batch: Batch) -> list[Report]:
         """Run a batch as one Spark job, with a shuffle before every stage."""
         rows = frame.mapInArrow(spread(batch), SHIPPED)
-        for stage in (first_stage, *[next_stage] * shuffles(batch)):
+        for number in range(1 + shuffles(batch)):
+            stage = next_stage(batch, number) if number else first_stage(batch)
             rows = rows.repartitionById(batch.spec.partitions, "partition").mapInArrow(
-                stage(batch), SHIPPED
+                stage, SHIPPED
             )
         return [decode(row.body) for row in rows.collect()]
 
@@ -57,12 +59,13 @@ def spread(batch: Batch) -> Stage:
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _quiet_collector()
-        need = partitions_by_key(batch)
-        for rows in batches:
+        need, source = partitions_by_key(batch), Awaited(batches)
+        for rows in source:
             for s, flat in by_stream(rows, batch):
                 for p, mask in enumerate(need[s]):
                     if (part := needed(flat, mask)).num_rows:
                         yield shipment([(p, f"tuples {s}", arrow_stream(part))])
+        yield _told(Report({}, source=source.seconds), 0)
 
     return run
 
@@ -77,17 +80,21 @@ def first_stage(batch: Batch) -> Stage:
             for kind, body in zip(
                 rows.column("kind").to_pylist(), rows.column("body"), strict=True
             ):
-                arrived.setdefault(int(kind.split()[1]), []).extend(
-                    pa.ipc.open_stream(body.as_buffer())
-                )
+                if kind == "report":
+                    yield shipment([(task.partition, kind, body.as_py())])
+                else:
+                    arrived.setdefault(int(kind.split()[1]), []).extend(
+                        pa.ipc.open_stream(body.as_buffer())
+                    )
+        began = time.perf_counter()
         task.derive()
         task.probe(task.take_in(arrived))
-        yield from _finish(task)
+        yield from _finish(task, 0, began)
 
     return run
 
 
-def next_stage(batch: Batch) -> Stage:
+def next_stage(batch: Batch, number: int) -> Stage:
     """The function over what an earlier stage shipped: reports pass through, partial results go
     on.
     """
@@ -101,15 +108,41 @@ def next_stage(batch: Batch) -> Stage:
             else:
                 partial, place = unpack(row["body"])
                 task.pending.setdefault(place, []).append(partial)
+        began = time.perf_counter()
         task.go_on()
-        yield from _finish(task)
+        yield from _finish(task, number, began)
 
     return run
 
 
-def _finish(task: Task) -> Iterator[pa.RecordBatch]:
-    """The rows that leave a task: its report, then its partial results."""
-    yield shipment([(task.partition, "report", task.report().encode())])
+class Awaited:
+    """What another iterable gives, and the seconds that it was waited for."""
+
+    def __init__(self, items: Iterable[pa.RecordBatch]) -> None:
+        self.items, self.seconds = iter(items), 0.0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        began = time.perf_counter()
+        try:
+            return next(self.items)
+        finally:
+            self.seconds += time.perf_counter() - began
+
+
+def _told(report: Report, partition: int) -> pa.RecordBatch:
+    return shipment([(partition, "report", report.encode())])
+
+
+def _finish(task: Task, stage: int, began: float) -> Iterator[pa.RecordBatch]:
+    """The rows that leave a task: its report, then its partial results. Its hosts began to work at
+    ``began``.
+    """
+    report = task.report()
+    report.stage, report.kernels = stage, time.perf_counter() - began
+    yield _told(report, task.partition)
     for partitions, place, partial in task.ship():
         body = pack(partial, place)
         for p in partitions:

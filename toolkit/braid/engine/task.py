@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from braid.core.columns import ROUTING, TIME
+from braid.core.events import HostDid
 from braid.core.facts import AgedMatches, Visit
 from braid.core.plan import Derivation, Hop, Keys, Route
-from braid.core.report import HostCounts, KeyCount, Matched, Replica, Report, Size
+from braid.core.report import KeyCount, Matched, Replica, Report, Size
 from braid.core.state import Address
 from braid.core.state import Place as StoredAt
 from braid.engine.files import BlockFiles, ResultFile, replica
@@ -41,7 +42,7 @@ class Task:
 
     batch: Batch
     partition: int
-    counts: dict[int, HostCounts] = field(default_factory=dict)
+    counts: dict[int, HostDid] = field(default_factory=dict)
     made: dict[StoredAt, tuple[Address, Rows]] = field(default_factory=dict)
     replicas: list[Replica] = field(default_factory=list)
     matches: AgedMatches = field(default_factory=dict)
@@ -278,8 +279,8 @@ class Task:
             partitions = {h % self.batch.spec.partitions for h in hosts} - {self.partition}
             yield sorted(partitions), place, Partial.concat(found)
 
-    def _count(self, host: int) -> HostCounts:
-        return self.counts.setdefault(host, HostCounts())
+    def _count(self, host: int) -> HostDid:
+        return self.counts.setdefault(host, HostDid())
 
     def report(self) -> Report:
         """What the driver has to know, when all is done: the files are whole then."""
@@ -308,7 +309,7 @@ class Task:
 class _clock:
     """Adds the wall-clock seconds of a with-block to a host's count."""
 
-    def __init__(self, counts: HostCounts) -> None:
+    def __init__(self, counts: HostDid) -> None:
         self.counts = counts
 
     def __enter__(self) -> None:

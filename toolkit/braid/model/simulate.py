@@ -19,12 +19,12 @@ from braid.core import step
 from braid.core.cluster import GU, REFERENCE_MIPS, Costs, Host, check_cluster
 from braid.core.codec import plain
 from braid.core.cover import CoverError
-from braid.core.events import BatchCommitted, Event, RunEnded, RunStarted
+from braid.core.events import BatchCommitted, Event, HostDid, RunEnded, RunStarted
 from braid.core.facts import Usage
 from braid.core.placement import Placement
 from braid.core.plan import Block, Plan, after
 from braid.core.query import Query, longest
-from braid.core.report import HostCounts, Outcome, Size
+from braid.core.report import Outcome, Size
 from braid.core.state import State
 from braid.core.step import Rules, Work
 from braid.model.expected import Expected, Journeys
@@ -312,7 +312,7 @@ class _Model:
         }
         did = zip(*(each.tolist() for each in columns.values()), strict=True)
         outcome.hosts = {
-            h: HostCounts(**dict(zip(columns, n, strict=True))) for h, n in enumerate(did)
+            h: HostDid(**dict(zip(columns, n, strict=True))) for h, n in enumerate(did)
         }
 
     def _expected(self, work: Work, live: dict[int, Block], received: np.ndarray) -> Expected:

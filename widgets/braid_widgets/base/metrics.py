@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from braid.core.events import BatchCommitted
+from braid.core.events import PARTS, BatchCommitted
 from braid.papers.theta.grid import ilf, optimal_ilf
 
 
@@ -31,7 +31,8 @@ class Point:
     ``ilf_optimal``: ILF*, the least that any mapping of as many hosts has for the same |R| and |S|,
     computed by an oracle. ``ratio``: ILF of the mapping over ILF*, as the paper's figure 5k, with
     tuples weighed by their size (section 3.3); NaN without a grid and before any tuple is live.
-    ``seconds`` is wall-clock, NaN when the clock is modelled.
+    ``seconds`` is wall-clock, NaN when the clock is modelled; ``parts`` are those of it, where they
+    were measured (see ``events.PARTS``).
     """
 
     batch: int
@@ -50,6 +51,7 @@ class Point:
     moved: int
     discarded: int
     seconds: float
+    parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def comparable(self) -> bool:
@@ -105,6 +107,7 @@ def point(
         moved=event.all_hosts.moved,
         discarded=event.all_hosts.discarded,
         seconds=float("nan") if modelled else event.seconds.get("total", float("nan")),
+        parts={p: event.seconds[p] for p in PARTS} if set(PARTS) <= event.seconds.keys() else {},
     )
 
 

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 import pandas as pd
+from braid.core.events import PARTS
 
 from braid_widgets.base.fold import Scene, fold
 from braid_widgets.base.words import MODELLED
@@ -48,6 +49,9 @@ def rows(scene: Scene) -> list[tuple[str, float | int, str]]:
         )
     if seconds := [p.seconds for p in scene.points if p.seconds == p.seconds]:
         found.append(("median batch", round(median(seconds), 3), "seconds"))
+    if timed := [p.parts for p in scene.points if p.parts]:
+        spent = {part: sum(parts[part] for parts in timed) for part in PARTS}
+        found += [(f"seconds, {part}", round(n, 3), "seconds") for part, n in spent.items()]
     return found
 
 

@@ -1,18 +1,17 @@
-"""The time line: ILF over ILF* with its bound, migrations, |R|/|S| (Elseidy 2014, figure 5k), and
-measured rates.
+"""The time line: ILF over ILF* with its bound, migrations, |R|/|S| (Elseidy 2014, figure 5k),
+measured rates, and where the measured seconds went.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from itertools import product
 from math import isfinite
 from typing import Any, NotRequired, TypedDict
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.events import BatchCommitted, RunStarted
+from braid.core.events import PARTS, BatchCommitted, RunStarted
 from plotly.subplots import make_subplots
 
 from braid_widgets.base import colours
@@ -152,19 +151,22 @@ def _round(values: Iterable[float]) -> list[float | None]:
 
 
 def table(events: Iterable[Any]) -> pd.DataFrame:
-    """One row per batch: everything in Point, with the ratios and rates."""
+    """One row per batch: everything in Point, its parts as columns, with the ratios and rates."""
     columns = ("ratio_stored", "rows_per_second", "results_per_second")
-    rows = [asdict(p) | {c: getattr(p, c) for c in columns} for p in history(events)]
-    return pd.DataFrame(rows, columns=[*Point.__dataclass_fields__, *columns])
+    fields = [name for name in Point.__dataclass_fields__ if name != "parts"]
+    rows = [{c: getattr(p, c) for c in (*fields, *columns)} | p.parts for p in history(events)]
+    return pd.DataFrame(rows, columns=[*fields, *columns, *PARTS])
 
 
 def figure(events: Iterable[Any]) -> Chart:
-    """The time line of a whole run; the lower panel (measured rates) is absent when the run is
-    modelled.
+    """The time line of a whole run; the lower panels (measured rates, and seconds by part where
+    they are known) are absent when the run is modelled.
     """
     events = list(events)
     scene, points = _outline(events), history(events)
     gridded, rows = any(p.ilf_mapping is not None for p in points), 1 if scene.modelled else 2
+    timed = not scene.modelled and any(p.parts for p in points)
+    rows += timed
     plot = make_subplots(
         rows, 1, shared_xaxes=True, vertical_spacing=0.1, specs=[[{"secondary_y": True}]] * rows
     )
@@ -196,6 +198,8 @@ def figure(events: Iterable[Any]) -> Chart:
             2,
             True,
         )
+    if timed:
+        _parts(plot, points, rows)
     shade = dict(fillcolor=colours.MIGRATION, opacity=0.25, line_width=0)
     for (first, last), row in product(spans(points), range(1, rows + 1)):
         plot.add_vrect(first - 0.5, last + 0.5, row=row, col=1, **shade)
@@ -205,6 +209,21 @@ def figure(events: Iterable[Any]) -> Chart:
     )
     plot.update_layout(showlegend=False, height=140 + 180 * rows, margin=dict(t=60, b=50))
     return Chart("time line", plot, table(events))
+
+
+def _parts(plot: go.Figure, points: Sequence[Point], row: int) -> None:
+    """The seconds of every batch, stacked by part; the sum is the batch."""
+    x = [p.batch for p in points if p.parts]
+    for part, colour in colours.PARTS.items():
+        seconds = [p.parts[part] for p in points if p.parts]
+        plot.add_trace(go.Bar(x=x, y=seconds, name=part, marker_color=colour), row=row, col=1)
+    title = " + ".join(
+        f'<span style="color:{c}">{part}</span>' for part, c in colours.PARTS.items()
+    )
+    plot.update_layout(barmode="stack", bargap=0.15)
+    plot.update_yaxes(title="seconds", row=row, col=1, secondary_y=False)
+    place = dict(x=0, y=1.02, xref="x domain", yref="y domain", yanchor="bottom", showarrow=False)
+    plot.add_annotation(text=f"seconds a batch: {title}", row=row, col=1, **place)
 
 
 def _bound(plot: go.Figure, top: float) -> None:
