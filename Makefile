@@ -34,8 +34,10 @@ recordings: $(READY) java chromium ## make data/recordings anew, and the picture
 	@$(BIN)/python -m braid.studies.recordings
 	@$(BIN)/python docs/picture.py
 
-bench: $(READY) java ## all benchmarks, one after the other
-	@for file in $(sort $(wildcard benchmarks/[!_]*.py)); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+bench: $(READY) java ## all benchmarks, one after the other, and docs/performance.md from them; ARGS=--quick to try
+	@rm -f runs/bench/*.json
+	@for file in $(sort $(wildcard benchmarks/[!_]*.py)); do echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
+	@$(BIN)/python benchmarks/_page.py
 
 docs: $(READY) ## build the documentation into site/; a broken link or reference fails
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict $(ARGS)

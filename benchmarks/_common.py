@@ -1,17 +1,25 @@
 """What the side-by-side programs share: input, a scratch folder, the time of each micro-batch, a
-table.
+table, and the file of figures that ``_page.py`` makes docs/performance.md of.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import platform
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from itertools import accumulate
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pandas as pd
 from braid.join import JoinRun
@@ -19,12 +27,37 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+FIGURES = Path(__file__).parents[1] / "runs" / "bench"
+"""Where the programs leave their figures."""
+_BEGAN = time.perf_counter()
 
-def arguments(about: str, **defaults: int) -> argparse.Namespace:
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of a program: ``value`` is a ratio, better the larger unless ``most``; then
+    ``required`` and ``aim`` are the most that it may be. None: nothing is asked.
+    """
+
+    name: str
+    value: float
+    required: float | None = None
+    aim: float | None = None
+    most: bool = False
+
+
+def arguments(
+    about: str, quick: Mapping[str, int] | None = None, **defaults: int
+) -> argparse.Namespace:
+    """Whole numbers by name; with --quick the others of ``quick``, to see that a program runs."""
     parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--quick", action="store_true", help="small, to see that it runs")
     for name, value in defaults.items():
-        parser.add_argument(f"--{name}", type=int, default=value, help=f"default {value}")
-    return parser.parse_args()
+        parser.add_argument(f"--{name}", type=int, help=f"default {value}")
+    found = parser.parse_args()
+    for name, value in (defaults | (dict(quick or {}) if found.quick else {})).items():
+        if getattr(found, name) is None:
+            setattr(found, name, value)
+    return found
 
 
 @contextmanager
@@ -49,19 +82,23 @@ def events(spark: SparkSession, rows: int, seed: int, keys: int, seconds: float)
     )
 
 
-def files(frame: DataFrame, folder: Path, batches: int, rows: int) -> None:
-    """One Parquet file per micro-batch, in the order in which Spark's file source will read
-    them.
+def files(frame: DataFrame, folder: Path, rows: Sequence[int]) -> None:
+    """One Parquet file per micro-batch, of so many rows each, in the order in which Spark's file
+    source will read them.
     """
     folder.mkdir(parents=True)
-    for k in range(batches):
-        part = frame.filter(
-            F.col("v").between(k * rows // batches, (k + 1) * rows // batches - 1)
-        ).coalesce(1)
+    ends = [*accumulate(rows)]
+    for k, (n, end) in enumerate(zip(rows, ends, strict=True)):
+        part = frame.filter(F.col("v").between(end - n, end - 1)).coalesce(1)
         part.write.parquet(str(folder / ".part"), mode="overwrite")
         file = next((folder / ".part").glob("*.parquet")).rename(folder / f"{k:04d}.parquet")
         os.utime(file, (1e9 + k, 1e9 + k))
     shutil.rmtree(folder / ".part")
+
+
+def even(rows: int, batches: int) -> list[int]:
+    """So many rows in so many batches of one size."""
+    return [(k + 1) * rows // batches - k * rows // batches for k in range(batches)]
 
 
 def both(spark: SparkSession, folder: Path, args: argparse.Namespace) -> None:
@@ -72,8 +109,7 @@ def both(spark: SparkSession, folder: Path, args: argparse.Namespace) -> None:
         files(
             events(spark, args.rows, seed, args.rows * 3 // 10, 600),
             folder / name,
-            args.batches,
-            args.rows,
+            even(args.rows, args.batches),
         )
 
 
@@ -124,3 +160,54 @@ def steady(times: list[float]) -> float:
 
 def show(title: str, table: pd.DataFrame) -> None:
     print(f"\n{title}\n{table.to_string(index=False)}", flush=True)
+
+
+def leave(
+    args: argparse.Namespace,
+    tables: Mapping[str, pd.DataFrame],
+    measures: list[Measure],
+    notes: tuple[str, ...] = (),
+) -> None:
+    """Show the tables, by title, and write them, the measures and the settings to the file of
+    figures that has the program's name.
+    """
+    name = Path(sys.argv[0]).stem
+    for title, table in tables.items():
+        show(title, table)
+    for m in measures:
+        print(f"{m.name}: {m.value:.3g} (required {m.required}, aim {m.aim})", flush=True)
+    for note in notes:
+        print(note, flush=True)
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    figures: dict[str, Any] = {
+        "name": name,
+        "about": " ".join((sys.modules["__main__"].__doc__ or "").split()),
+        "quick": args.quick,
+        "settings": {k: v for k, v in vars(args).items() if k != "quick"},
+        "measures": [asdict(m) for m in measures],
+        "tables": {title: table.to_dict("split", index=False) for title, table in tables.items()},
+        "notes": list(notes),
+        "minutes": (time.perf_counter() - _BEGAN) / 60,
+        "machine": machine(),
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+    }
+    (FIGURES / f"{name}.json").write_text(json.dumps(figures, indent=1, default=float))
+
+
+def machine() -> dict[str, str]:
+    """What the figures were measured on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    packages = {name: version(name) for name in ("pyspark", "pyarrow", "numpy", "duckdb")}
+    return {
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "memory": f"{memory:.0f} GB",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
+        "Python": platform.python_version(),
+        **packages,
+    }
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.machine()

@@ -1,0 +1,178 @@
+"""Writes docs/performance.md and its chart from the figures that the programs left in runs/bench.
+
+Usage: _page.py [FOLDER]. Figures of a run with --quick go to a page in runs/bench, which is not
+that of the documentation.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from html import escape
+from math import log10
+from pathlib import Path
+from typing import Any
+
+from _common import FIGURES
+
+DOCS = Path(__file__).parents[1] / "docs"
+ORDER = (
+    "spark_builtin",
+    "large",
+    "small",
+    "floor",
+    "multiway",
+    "sharing",
+    "growth",
+    "theta",
+    "peers",
+    "placements",
+)
+HEAD = """# Performance
+
+Written by `make bench`, and only by that: each figure is of one run of the programs in
+`benchmarks/`, one after the other on a machine that did nothing else. All engines of a program take
+the same rows in turns, in one run; results are compared before times are. A figure is the median of
+the micro-batches after the warm-up, so that everything is compiled, and counts the whole
+micro-batch: Spark's own logs and planning too.
+"""
+
+
+def figures(folder: Path) -> list[dict[str, Any]]:
+    """What the programs left, in the order of the page."""
+    found = {file.stem: json.loads(file.read_text()) for file in folder.glob("*.json")}
+    return [found[name] for name in ORDER if name in found]
+
+
+def page(found: Sequence[dict[str, Any]]) -> str:
+    """The page, in Markdown."""
+    lines = [HEAD, *_machine(found), "## Measures", "", *_measures(found), ""]
+    lines += ["![Measured, required and aimed-at ratios](performance.svg)", ""]
+    for each in found:
+        lines += [f"## {each['name']}", "", each["about"], ""]
+        for title, table in each["tables"].items():
+            lines += [f"**{escape(title)}**", "", *_table(table["columns"], table["data"]), ""]
+        lines += [f"{note}\n" for note in each["notes"]]
+        settings = ", ".join(f"{k} {v}" for k, v in each["settings"].items())
+        lines += [f"*{settings}; {each['date']}, {each['minutes']:.1f} minutes.*", ""]
+    return "\n".join(lines)
+
+
+def _machine(found: Sequence[dict[str, Any]]) -> Iterator[str]:
+    machine = found[-1]["machine"]
+    yield from _table(("", ""), [*machine.items(), ("date", found[-1]["date"])])
+    yield ""
+
+
+def _measures(found: Sequence[dict[str, Any]]) -> Iterator[str]:
+    rows = [
+        (m["name"], m["value"], _asked(m, "required"), _asked(m, "aim"), _verdict(m))
+        for each in found
+        for m in each["measures"]
+    ]
+    yield from _table(("measure", "measured", "required", "aim", ""), rows)
+
+
+def _asked(measure: dict[str, Any], what: str) -> str:
+    if measure[what] is None:
+        return "-"
+    return f"{'at most ' if measure['most'] else ''}{measure[what]:g}"
+
+
+def _verdict(measure: dict[str, Any]) -> str:
+    """What a measure reaches: the aim, what is required, or neither."""
+
+    def reached(bound: float | None) -> bool:
+        if bound is None:
+            return False
+        value = measure["value"]
+        return bool(value <= bound if measure["most"] else value >= bound)
+
+    if measure["required"] is None and measure["aim"] is None:
+        return "reported"
+    if reached(measure["aim"]):
+        return "aim reached"
+    if measure["required"] is None:
+        return "aim missed"
+    return "holds" if reached(measure["required"]) else "**missed**"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    yield f"| {' | '.join(map(escape, columns))} |"
+    yield f"|{'---|' * len(columns)}"
+    for row in rows:
+        yield f"| {' | '.join(map(_cell, row))} |"
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value).replace("|", "\\|")
+
+
+WIDE, ROW, LEFT, RIGHT = 900, 26, 430, 60
+
+
+def chart(found: Sequence[dict[str, Any]]) -> str:
+    """The measures as bars on one logarithmic axis of ratios, with what is required (a line) and
+    aimed at (a dashed one); as SVG.
+    """
+    shown = [m for each in found for m in each["measures"]]
+    values = [v for m in shown for v in (m["value"], m["required"], m["aim"], 1) if v]
+    low, high = log10(min(values)) - 0.05, log10(max(values)) + 0.05
+    tall = ROW * len(shown) + 60
+
+    def x(value: float) -> float:
+        return LEFT + (log10(value) - low) / (high - low) * (WIDE - LEFT - RIGHT)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {tall}" role="img" '
+        'aria-label="Ratios, as in the table above" font-family="system-ui, sans-serif" '
+        f'font-size="12"><rect width="{WIDE}" height="{tall}" fill="#ffffff"/>'
+    ]
+    for tick in (n * 10**e for e in range(-2, 4) for n in (1, 2, 5)):
+        if low <= log10(tick) <= high:
+            at = f'x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="20" y2="{tall - 34}"'
+            parts.append(f'<line {at} stroke="#dee2e6"/>')
+            parts.append(_text(x(tick), tall - 18, f"{tick:g}", "middle", "#495057"))
+    for n, m in enumerate(shown):
+        parts += _bar(m, 24 + n * ROW, x)
+    key = "bar: measured · line: required · dashed: aim · blue: the more the better · orange: the less"
+    parts.append(_text(WIDE / 2, tall - 4, f"ratio, logarithmic · {key}", "middle", "#495057"))
+    return "".join([*parts, "</svg>\n"])
+
+
+def _bar(m: dict[str, Any], y: float, x: Any) -> Iterator[str]:
+    left, right = sorted((x(1), x(m["value"])))
+    colour = "#f08c00" if m["most"] else "#2f6fde"
+    yield _text(LEFT - 8, y + 13, m["name"], "end", "#212529")
+    yield f'<rect x="{left:.1f}" y="{y + 3}" width="{max(1, right - left):.1f}" height="14" '
+    yield f'fill="{colour}"/>'
+    yield _text(max(right, x(1)) + 5, y + 14, f"{m['value']:.3g}", "start", "#212529")
+    for what, dash in (("required", ""), ("aim", ' stroke-dasharray="3 2"')):
+        if m[what]:
+            at = f'x1="{x(m[what]):.1f}" x2="{x(m[what]):.1f}" y1="{y}" y2="{y + 20}"'
+            yield f'<line {at} stroke="#c92a2a" stroke-width="2"{dash}/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str, colour: str) -> str:
+    place = f'x="{x:.1f}" y="{y}" text-anchor="{anchor}" fill="{colour}"'
+    return f"<text {place}>{escape(text)}</text>"
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FIGURES
+    found = figures(folder)
+    if not found:
+        sys.exit(f"there are no figures in {folder}; run the programs in benchmarks/ first")
+    target = folder if any(each["quick"] for each in found) else DOCS
+    (target / "performance.md").write_text(page(found), encoding="utf-8")
+    (target / "performance.svg").write_text(chart(found), encoding="utf-8")
+    print(f"wrote {target / 'performance.md'}: {sum(e['minutes'] for e in found):.0f} minutes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""A theta join without an equality, 2 x 200,000 rows in all: DuckDB on the whole input at once, and
+all our batches.
+
+DuckDB reads the same Parquet files, joins once and writes one file of results. Ours joins them as
+they come, in ten batches, and is ready for the next: as Spark streams, and as tables without Spark.
+Each runs some rounds, in turns, and the median round counts but for the first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import duckdb
+import pandas as pd
+import pyarrow.parquet as pq
+from _common import Measure, arguments, both, leave, scratch, seconds, stream
+from braid import AdaptiveGrid
+from braid.join import JoinRun, StreamJoin
+from braid.spark_session import session
+from pyspark.sql import SparkSession
+
+ON = "abs(a.k - b.k) <= 2 AND a.x < b.x"
+Round = Callable[[int], tuple[float, int]]
+
+
+def at_once(folder: Path, number: int) -> tuple[float, int]:
+    """Seconds and results of DuckDB."""
+    out, began = folder / f"duckdb {number}.parquet", time.perf_counter()
+    with duckdb.connect() as db:
+        found = f"SELECT a, b FROM '{folder}/a/*' AS a JOIN '{folder}/b/*' AS b ON {ON}"
+        db.execute(f"COPY ({found}) TO '{out}'")
+    return time.perf_counter() - began, pq.read_metadata(out).num_rows
+
+
+def ended(run: JoinRun) -> tuple[pd.DataFrame, int]:
+    run.awaitTermination()
+    told = run.metrics(by="batch")
+    return told, int(told["results"].sum())
+
+
+def as_streams(spark: SparkSession, folder: Path, hosts: int, number: int) -> tuple[float, int]:
+    """Seconds of all batches, Spark's micro-batches included, and results."""
+    join = StreamJoin({s: stream(spark, folder / s) for s in "ab"}, ON, AdaptiveGrid(hosts))
+    run = join.start(folder / f"streams {number}", availableNow=True)
+    _, results = ended(run)
+    return sum(seconds(run)), results
+
+
+def as_tables(folder: Path, hosts: int, batches: int, number: int) -> tuple[float, int]:
+    """Seconds of all batches, and results, of tables: no Spark."""
+    tables = {s: pq.read_table(folder / s) for s in "ab"}
+    join = StreamJoin(tables, ON, AdaptiveGrid(hosts), time="ts")
+    told, results = ended(join.start(folder / f"tables {number}", batches=batches))
+    return float(told["total"].sum()), results
+
+
+def main() -> None:
+    args = arguments(__doc__ or "", {"rows": 20_000}, rows=200_000, batches=10, hosts=4, rounds=3)
+    spark = session("benchmark")
+    with scratch() as folder:
+        both(spark, folder, args)
+        ways: dict[str, Round] = {
+            "DuckDB, the whole input at once": lambda n: at_once(folder, n),
+            "Braid, Spark streams": lambda n: as_streams(spark, folder, args.hosts, n),
+            "Braid, tables": lambda n: as_tables(folder, args.hosts, args.batches, n),
+        }
+        found = {name: [way(0)] for name, way in ways.items()}
+        for number in range(1, args.rounds):
+            for name, way in ways.items():
+                found[name].append(way(number))
+    counts = {name: rounds[-1][1] for name, rounds in found.items()}
+    assert len(set(counts.values())) == 1, f"results differ: {counts}"
+    took = {name: median(s for s, _ in rounds[1:]) for name, rounds in found.items()}
+    least = next(iter(took.values()))
+    rows = [(name, s, counts[name], least / s) for name, s in took.items()]
+    table = pd.DataFrame(rows, columns=["program", "seconds in all", "results", "DuckDB: times"])
+    leave(
+        args,
+        {f"2 x {args.rows:,} rows, {ON}, {args.batches} batches": table.round(3)},
+        [
+            Measure(f"theta join, DuckDB at once / {name}", ratio, None, 1)
+            for name, _, _, ratio in rows[1:]
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()
