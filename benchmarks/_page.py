@@ -140,7 +140,7 @@ def chart(found: Sequence[dict[str, Any]]) -> str:
             parts.append(_text(x(tick), tall - 18, f"{tick:g}", "middle", "#495057"))
     for n, m in enumerate(shown):
         parts += _bar(m, 24 + n * ROW, x)
-    key = "bar: measured · line: required · dashed: aim · blue: the more the better · orange: the less"
+    key = "bar: measured · line: required · dashed: aim · orange: the less the better"
     parts.append(_text(WIDE / 2, tall - 4, f"ratio, logarithmic · {key}", "middle", "#495057"))
     return "".join([*parts, "</svg>\n"])
 

@@ -256,3 +256,27 @@ def test_a_selection_that_is_not_the_same_each_time_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match="another answer each time"):
         shared(frames(spark, STREAMS), {}).add("new", "1 minute", {"a": where})
+
+
+@pytest.mark.parametrize("way", ["spark", "process"])
+def test_many_queries_read_their_source_once(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    """Spark counts the rows that its scans read: those of a batch that is read twice count twice."""
+    rows = sum(t.num_rows for t in STREAMS.values())
+
+    def read(query: Any) -> int:
+        return sum(p.numInputRows for p in query.recentProgress)
+
+    many = {f"q{n}": ({"a": n, "b": n}, {"a": f"a.n > {n}"}) for n in range(10, 90, 10)}
+    run = shared(frames(spark, STREAMS), many).start(tmp_path / "run", batches="batch")
+    run.execute_on(way)
+    run.awaitTermination()
+    assert read(run.query) == rows
+
+    twice = spark.readStream.schema(frames(spark, STREAMS)["a"].drop("batch").schema)
+    writer = twice.parquet(str(tmp_path / "run" / "input" / "a")).writeStream.foreachBatch(
+        lambda frame, _: [frame.toArrow(), frame.toArrow()]
+    )
+    query = writer.option("checkpointLocation", str(tmp_path / "twice"))
+    again = query.trigger(availableNow=True).start()
+    again.awaitTermination()
+    assert read(again) == 2 * STREAMS["a"].num_rows

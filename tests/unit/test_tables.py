@@ -218,6 +218,6 @@ def test_metrics_are_by_host_or_by_batch(tmp_path: Path) -> None:
     run = ended(join.start(tmp_path / "run", batches=2))
     hosts, batches = run.metrics(), run.metrics(by="batch")
     assert list(batches["results"]) == list(hosts.groupby("batch")["results"].sum())
-    assert batches["received"].sum() == 80
+    assert batches["received"].sum() == run.status["tuples"] > 0
     with pytest.raises(ValueError, match="metrics are by 'query'; it must be one of host, batch"):
         run.metrics(by="query")

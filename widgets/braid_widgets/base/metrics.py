@@ -107,8 +107,13 @@ def point(
         moved=event.all_hosts.moved,
         discarded=event.all_hosts.discarded,
         seconds=float("nan") if modelled else event.seconds.get("total", float("nan")),
-        parts={p: event.seconds[p] for p in PARTS} if set(PARTS) <= event.seconds.keys() else {},
+        parts={} if modelled else _parts(event.seconds),
     )
+
+
+def _parts(seconds: Mapping[str, float]) -> dict[str, float]:
+    """The parts of a batch's seconds; a recording made before there were any has none."""
+    return {p: seconds[p] for p in PARTS} if seconds.keys() >= set(PARTS) else {}
 
 
 def mapping_ilf(grids: Mapping[int, Grid], r: float, s: float) -> float | None:
