@@ -113,7 +113,7 @@ class JoinRun:
         """Set what the query's own session needs: two plain stages."""
         frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
 
-    def _turn_batch(self, frame: DataFrame, number: int) -> None:
+    def _turn_batch(self, frame: Any, number: int) -> None:
         """Spark calls this for every micro-batch. An exception must reach Spark, or it would take
         the batch for done.
         """

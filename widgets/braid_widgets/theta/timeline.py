@@ -154,7 +154,9 @@ def table(events: Iterable[Any]) -> pd.DataFrame:
     """One row per batch: everything in Point, its parts as columns, with the ratios and rates."""
     columns = ("ratio_stored", "rows_per_second", "results_per_second")
     fields = [name for name in Point.__dataclass_fields__ if name != "parts"]
-    rows = [{c: getattr(p, c) for c in (*fields, *columns)} | p.parts for p in history(events)]
+    rows = [
+        {c: getattr(p, c) for c in (*fields, *columns)} | dict(p.parts) for p in history(events)
+    ]
     return pd.DataFrame(rows, columns=[*fields, *columns, *PARTS])
 
 
