@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from braid.core import events
+from braid.core.harvest import Yield
 from braid.core.plan import Block, Derivation, Hop, Route
 from braid.papers.diffusion import events as diffusion
 from braid.papers.psp import events as psp
+from braid.papers.shedding import events as shedding
 from braid.papers.slices import events as slices
 from braid.papers.theta import events as theta
 
@@ -67,6 +69,23 @@ ALL: list[Any] = [
         2, "trend", 1, {"a": 60, "b": 30}, {"a": "v > 3", "b": None}, {"a": 17, "b": None}
     ),
     events.QueryRemoved(5, "trend"),
+    shedding.HarvestPlanned(
+        3,
+        "selective",
+        "seconds",
+        1.5,
+        0.25,
+        1.5,
+        True,
+        (1000, None),
+        (shedding.Reaped(0, 1, 2, 400.0, 0.001, (0.5, 1.0)),),
+        {7: 2},
+        ((0, 23), ()),
+        {9: 120.5},
+    ),
+    events.BatchHarvested(
+        3, 100.0, 300.0, 17.5, None, 3.0, 4.5, (Yield(0, 1, 2, (1.0,), (2.0,), (3.0,), 4.0),)
+    ),
     slices.ChainSet(2, 0, "memory", (30, 60), (slices.Stretch(45, 1), slices.Stretch(60, 0))),
     slices.ChainFilled(3, 0, ((4, 5), ())),
     events.RunEnded(3, "failed", "ValueError: no"),

@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from braid.local.mixing import mix
 from braid.workloads.tpch import fluctuation
-from braid.workloads.zipf import mix, remap, zipf
+from braid.workloads.zipf import remap, zipf
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from braid.papers.diffusion.coordinated import Coordinated as Coordinated
     from braid.papers.diffusion.unaware import SemanticsUnaware as SemanticsUnaware
     from braid.papers.psp.ring import Ring as Ring
+    from braid.papers.shedding.shed import Shed as Shed
     from braid.papers.slices.chain import Chain as Chain
     from braid.papers.theta.grid import AdaptiveGrid as AdaptiveGrid
     from braid.papers.theta.grid import StaticGrid as StaticGrid
@@ -38,6 +39,7 @@ _HOME = {
     "Coordinated": "papers.diffusion.coordinated",
     "SemanticsUnaware": "papers.diffusion.unaware",
     "Ring": "papers.psp.ring",
+    "Shed": "papers.shedding.shed",
     "Chain": "papers.slices.chain",
     "HashPartition": "papers.baselines.hashing",
     "JoinBiclique": "papers.baselines.biclique",

@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from braid.condition.predicate import Predicate
-from braid.core.codec import plain
+from braid.condition.worth import utilities
+from braid.core.codec import plain, typed
 from braid.core.placement import Placement
 from braid.core.spans import Span, micros, written
 from braid.engine.executor import checked
 from braid.engine.store import Store
 from braid.engine.tables import table
 from braid.explain import Explanation, explain
+from braid.papers.shedding.shed import Shed
 from braid.run import JoinRun
 from braid.setup import Setup, check_placement, condition, is_spark, packed
+from braid.shedding import check as check_shed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +60,10 @@ class StreamJoin:
         What runs a batch's tasks: "spark" (unless the streams are tables), or "process", the
         threads of this process, which takes the batch as Arrow. State and files are the same, so it
         may change from batch to batch (``JoinRun.execute_on``) and when a run is resumed.
+    shed
+        What to leave out when the join cannot keep up, for instance ``Shed(seconds=1)``. Results
+        then have a column ``weight``, one over the chance that each had to be found: sums of it
+        estimate what the full join has.
 
     Raises ValueError, with one sentence, for whatever cannot work; nothing has been started or
     written then.
@@ -77,10 +84,16 @@ class StreamJoin:
         seed: int = 0,
         check: bool = False,
         executor: str | None = None,
+        shed: Shed | None = None,
     ) -> None:
         streams, setups, self.runs, way = self._kinds(streams, executor)
         limits, predicate = condition(streams, on, windows or {}, time)
         check_placement(placement, predicate, on, self.setups.shared)
+        worth: tuple[str | None, ...] = ()
+        if shed is not None:
+            endless = any(getattr(s, "isStreaming", False) for s in streams.values())
+            check_shed(shed, streams, on, limits, time, endless, predicate)
+            worth = utilities(shed.utility, streams)
         self.setup = setups(
             dict(streams),
             on,
@@ -95,7 +108,10 @@ class StreamJoin:
             micros(lateness, "lateness", zero=True),
             predicate,
             executor=way,
+            shed=shed,
+            utilities=worth,
         )
+        self.setup.check_drawn()
 
     def _kinds(
         self, streams: Mapping[str, Any], executor: str | None
@@ -222,7 +238,7 @@ class StreamJoin:
             raise ValueError(f"{path} holds no run that could be resumed")
         placement = Placement.by_name(query["placement"]).of(query["settings"])
         names = ("on", "windows", "time", "lateness", "partitions", "seed", "check")
-        settings = {n: query[n] for n in names}
+        settings = {n: query[n] for n in names} | {"shed": shed_of(query)}
         join = StreamJoin(streams, placement=placement, executor=executor, **settings)
         return join.start(path, **trigger)
 
@@ -240,6 +256,7 @@ class StreamJoin:
             "partitions": s.partitions,
             "seed": s.seed,
             "check": s.check,
+            "shed": s.shed,
         }
         return dict(plain(query))
 
@@ -248,3 +265,9 @@ class StreamJoin:
             raise ValueError(f"batches is {batches}; it must be 1 or more, or the name of a column")
         if isinstance(batches, str):
             self.setup.check_batches(batches)
+
+
+def shed_of(query: Mapping[str, Any]) -> Shed | None:
+    """How the run of a folder sheds load, by its settings; None when it does not."""
+    known = query.get("shed")
+    return None if known is None else typed(known, Shed, "the stored shed")

@@ -11,13 +11,17 @@ import msgspec
 import pandas as pd
 
 from braid.core import events
+from braid.core.columns import WEIGHT
 from braid.core.log import log
 from braid.core.markup import table
 from braid.engine.engine import Engine
 from braid.engine.executor import executor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
+from braid.papers.shedding.rate import Budget
 from braid.setup import Setup
+from braid.shedding import estimates
+from braid.shedding import status as shed_status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,6 +66,7 @@ class JoinRun:
             self._publish,
             executor(setup.executor),
             setup.queries,
+            setup.shed,
         )
         self._done_before = self._engine.state.epoch + 1
         self._spark_query = self._launch(frame, trigger)
@@ -78,9 +83,23 @@ class JoinRun:
         frame, where = setup.union(sources)
         self._schema: Any = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
         spec = JoinSpec(
-            setup.predicate, columns, where, setup.limits, str(self.store.path), setup.partitions
+            setup.predicate,
+            columns,
+            where,
+            setup.limits,
+            str(self.store.path),
+            setup.partitions,
+            setup.worth,
         )
         return spec, frame
+
+    @property
+    def _result_schema(self) -> Any:
+        """A struct for each alias, and the weight in a run that sheds load."""
+        from pyspark.sql import types as T
+
+        more = [] if self.setup.shed is None else [T.StructField(WEIGHT, T.DoubleType())]
+        return T.StructType([*self._schema.fields, *more])
 
     def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
         writer = frame.writeStream.foreachBatch(self._turn_batch).option(
@@ -140,6 +159,43 @@ class JoinRun:
         chosen = executor(way)
         with self._turn:
             self._engine.executor = chosen
+
+    def adjust(
+        self,
+        fraction: float | None = None,
+        pairs: float | None = None,
+        seconds: float | None = None,
+        speed: float | None = None,
+    ) -> None:
+        """Shed load to another budget from the next batch on; one of the four as for Shed. It is
+        committed with that batch, and stays when the run is resumed.
+
+        Raises ValueError for a run that sheds no load, for amounts out of range, and when none or
+        several are given; RuntimeError once the run has ended.
+        """
+        if (shed := self.setup.shed) is None:
+            raise ValueError("the run sheds no load; start it with shed=, as Shed(seconds=1)")
+        if fraction is pairs is seconds is speed is None:
+            raise ValueError("no budget is given; it is one of fraction, pairs, seconds, speed")
+        budget = Budget.of(fraction, pairs, seconds, speed)
+        if budget.kind == "speed" and self.setup.time is None:
+            raise ValueError("speed needs event time, and this run has none")
+        with self._turn:
+            if self._over:
+                raise RuntimeError("the run has ended; its budget cannot be adjusted")
+            self._engine.adjust(lambda state: shed.adjusted(state, budget))
+
+    def estimate(self) -> pd.DataFrame:
+        """What the full join would have, by batch and in all, in a run that sheds load:
+        ``fraction`` r of the pairs, results ``found``, ``estimated`` results with the 95 %
+        ``error`` to either side (NaN: unknown), the share of pairs ``considered``, pairs
+        ``left_out``, and the utility of what was found and of what is estimated.
+
+        Raises ValueError for a run that sheds no load.
+        """
+        if self.setup.shed is None:
+            raise ValueError("the run sheds no load, so that its results are all there are")
+        return estimates(self._events)
 
     def _nothing(self) -> DataFrame:
         spark = self.setup.spark
@@ -258,18 +314,20 @@ class JoinRun:
             "seconds_left": seconds / here * (total - done)
             if total is not None and here > 0
             else None,
-        }
+        } | ({} if self.setup.shed is None else {"shedding": shed_status(self._events)})
 
     def results(self) -> DataFrame:
-        """The committed results: one struct column per alias, so that "l.l_orderkey" selects."""
+        """The committed results: one struct column per alias, so that "l.l_orderkey" selects; and
+        in a run that sheds load the ``weight`` of each.
+        """
         return self._read(self.store.result_files())
 
     def _read(self, files: list[str]) -> DataFrame:
         spark = self.setup.spark
         return (
-            spark.read.schema(self._schema).parquet(*files)
+            spark.read.schema(self._result_schema).parquet(*files)
             if files
-            else spark.createDataFrame([], self._schema)
+            else spark.createDataFrame([], self._result_schema)
         )
 
     def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:
@@ -295,18 +353,21 @@ class JoinRun:
         columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}
         flat = {(a, c): f"{a}_{c}" for a, names in columns.items() for c in names}
         names = [*flat.values(), *([] if self.setup.time is None else [self.setup.time])]
+        names += [] if self.setup.shed is None else [WEIGHT]
         if twice := sorted({n for n in names if [m.lower() for m in names].count(n.lower()) > 1}):
             raise ValueError(
                 f"the results would have several columns {twice}; rename columns of the streams so "
                 "that alias_column differs"
             )
-        whole = self.setup.spark.readStream.schema(self._schema).parquet(
+        whole = self.setup.spark.readStream.schema(self._result_schema).parquet(
             self.store.output.results.as_uri()
         )
         wanted = [F.col(f"`{a}`.`{c}`").alias(name) for (a, c), name in flat.items()]
         if (time := self.setup.time) is not None:
             members = [F.col(f"`{a}`.`{time}`").cast("timestamp") for a in self._schema.names]
             wanted.append(F.greatest(*members).alias(time))
+        if self.setup.shed is not None:
+            wanted.append(F.col(WEIGHT))
         return whole.select(*wanted)
 
     def events(self, since: int = 0) -> list[Any]:

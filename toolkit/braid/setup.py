@@ -15,11 +15,14 @@ from braid.condition.arrow import type_of
 from braid.condition.parse import parse
 from braid.condition.predicate import Predicate
 from braid.core.columns import TIME
+from braid.core.harvest import Worth
 from braid.core.placement import Placement
 from braid.core.query import Query
 from braid.core.spans import Span, micros
 from braid.engine.store import Store
 from braid.engine.wire import Layout
+from braid.papers.shedding.shed import Shed
+from braid.shedding import drawn, worth
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -32,7 +35,8 @@ class Setup:
     """The settings of a StreamJoin (see there), and what they mean.
 
     ``limits`` (by stream, None for full history) and ``slack`` are the windows and the lateness in
-    microseconds, ``predicate`` is the condition in pieces, ``queries`` are those of a shared join.
+    microseconds, ``predicate`` is the condition in pieces, ``queries`` are those of a shared join,
+    ``utilities`` are, by stream, Spark SQL of what a tuple is worth, for ``shed``.
     """
 
     shared: ClassVar[bool] = False
@@ -51,6 +55,13 @@ class Setup:
     predicate: Predicate
     queries: tuple[Query, ...] = ()
     executor: str = "spark"
+    shed: Shed | None = None
+    utilities: tuple[str | None, ...] = ()
+
+    @property
+    def worth(self) -> Worth | None:
+        """What results are worth; None where no load is shed."""
+        return worth(self.shed)
 
     @property
     def spark(self) -> SparkSession:
@@ -119,7 +130,8 @@ class Setup:
 
         p, frames = self.predicate, list(sources.values())
         wanted = [
-            {TIME: self._event_time(f)} | p.keys[i] | p.computed[i] for i, f in enumerate(frames)
+            {TIME: self._event_time(f)} | p.keys[i] | p.computed[i] | self._drawn(i, f)
+            for i, f in enumerate(frames)
         ]
         where = layouts(frames, wanted)
         parts = []
@@ -130,6 +142,26 @@ class Setup:
                 part = part.filter(F.col(where[i].slot(name)).isNotNull())
             parts.append(part)
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), where
+
+    def _drawn(self, i: int, frame: DataFrame) -> dict[str, str]:
+        """What shedding load needs of a stream."""
+        from braid.engine import static
+
+        if self.shed is None:
+            return {}
+        hashed = static.hashable_names(frame)
+        return drawn(self.shed, self.seed, i, hashed, self.utilities, self.predicate)
+
+    def check_drawn(self) -> None:
+        """Raises ValueError where load is shed and no column of a stream can be hashed."""
+        from braid.engine import static
+
+        for alias, frame in self.streams.items():
+            if self.shed is not None and not static.hashable_names(frame):
+                raise ValueError(
+                    f"no column of stream {alias} can be hashed, so its tuples cannot be drawn; "
+                    "add one that is no map"
+                )
 
     def _routing_key(self, i: int, frame: DataFrame) -> Column:
         """A seeded hash in [0, keys): of the whole tuple, or of the value that the equality joins

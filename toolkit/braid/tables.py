@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from braid.core.columns import WEIGHT
 from braid.engine import tables
 from braid.engine.wire import JoinSpec
 from braid.run import JoinRun
@@ -28,6 +29,9 @@ class TableSetup(Setup):
     def static(self) -> dict[str, Any]:
         """All streams: a table is replayed."""
         return dict(self.streams)
+
+    def check_drawn(self) -> None:
+        """DuckDB hashes whatever there is."""
 
     def extent(self, alias: str) -> tuple[int, int]:
         """How many rows a stream has, and how long they last (microseconds)."""
@@ -58,7 +62,11 @@ class TableSetup(Setup):
         """What makes tuples of the run's copy."""
         times = {alias: self._micros(schema) for alias, schema in schemas.items()}
         p = self.placement
-        return tables.Feed(schemas, self.predicate, times, p.keying, p.keys, self.seed)
+        worth = None if self.shed is None else self.utilities
+        by_value = self.shed is not None and self.shed.method == "keys"
+        return tables.Feed(
+            schemas, self.predicate, times, p.keying, p.keys, self.seed, worth, by_value
+        )
 
     def _micros(self, schema: pa.Schema) -> str:
         """Spark SQL of the event time."""
@@ -79,7 +87,13 @@ class TableRun(JoinRun):
         columns = tuple(tuple(s.names) for s in schemas.values())
         self._schema = pa.schema([pa.field(a, pa.struct(list(s))) for a, s in schemas.items()])
         spec = JoinSpec(
-            setup.predicate, columns, (), setup.limits, str(self.store.path), setup.partitions
+            setup.predicate,
+            columns,
+            (),
+            setup.limits,
+            str(self.store.path),
+            setup.partitions,
+            setup.worth,
         )
         return spec, setup.feed(schemas)
 
@@ -101,8 +115,17 @@ class TableRun(JoinRun):
         return {}
 
     def _read(self, files: list[str]) -> Any:
-        found = [pq.read_table(f, schema=self._schema) for f in files]
-        return pa.concat_tables(found) if found else self._schema.empty_table()
+        schema = self._result_schema
+        found = [pq.read_table(f, schema=schema) for f in files]
+        return pa.concat_tables(found) if found else schema.empty_table()
+
+    @property
+    def _result_schema(self) -> pa.Schema:
+        return (
+            self._schema
+            if self.setup.shed is None
+            else self._schema.append(pa.field(WEIGHT, pa.float64()))
+        )
 
     def execute_on(self, way: str) -> None:
         """Refused unless it is this process, where all of it runs."""

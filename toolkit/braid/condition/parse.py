@@ -43,14 +43,15 @@ def parse(on: str, frames: Mapping[str, Any], windows: Sequence[int | None]) -> 
         raise PredicateError(
             f"the join condition is {on!r}; it must be Spark SQL text such as 'a.x = b.x'"
         )
-    analyser = _analyser(frames)
+    analyser = analyser_of(frames)
     tree = resolved(read(on), analyser.names)
     analyser.judge(tree, on)
     predicate = _Parser(analyser).parse(tree)
     return windowed(predicate, windows)
 
 
-def _analyser(streams: Mapping[str, Any]) -> Analyser:
+def analyser_of(streams: Mapping[str, Any]) -> Analyser:
+    """What judges expressions over these streams: Spark, or rules for tables."""
     if all(isinstance(s, (pa.Table, pa.Schema)) for s in streams.values()):
         return ArrowAnalyser(streams)
     from braid.condition.spark import SparkAnalyser

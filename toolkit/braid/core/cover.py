@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain, combinations
 from math import prod
 
+from braid.core.harvest import Harvest
 from braid.core.plan import Block, Coverage, Hop, Keying, Path, Plan, Route, after
 
 
@@ -112,6 +113,8 @@ class CoverLedger:
                 self._check_fresh(route, older, newer)
             else:
                 self._settle(route)
+        if plan.harvest is not None:
+            _check_harvest(plan, plan.harvest, known)
 
     def _check_replaced(self, blocks: tuple[Block, ...], live: Mapping[int, Block]) -> None:
         gone = {b.id for b in blocks} - live.keys()
@@ -223,6 +226,36 @@ def check_tiles(plan: Plan, streams: int, keys: int) -> None:
                 f"the fresh blocks of stream {s} hold routing keys {ranges}; together they must "
                 f"hold [0, {keys}) once"
             )
+
+
+def _check_harvest(plan: Plan, harvest: Harvest, known: Mapping[int, Block]) -> None:
+    """Raise CoverError unless the harvest has a share in (0, 1] for every tuple that sets out."""
+    if unknown := sorted(harvest.basic.keys() - known.keys()):
+        raise CoverError(
+            f"the harvest puts blocks {unknown} in basic windows; they are not there", *unknown
+        )
+    for item, shares in harvest.shares.items():
+        if len(shares) != harvest.kinds(item[0]) or not all(0 < share <= 1 for share in shares):
+            raise CoverError(
+                f"the harvest has shares {shares} for item {item}; it must have "
+                f"{harvest.kinds(item[0])}, each greater than 0 and at most 1"
+            )
+    if not all(0 < share <= 1 for share in harvest.keep):
+        raise CoverError(
+            f"the harvest lets shares {harvest.keep} of the streams in; each must be greater than "
+            "0 and at most 1"
+        )
+    for route in (r for r in plan.routes if r.fresh):
+        for path in route.paths:
+            for b in path[0].blocks():
+                item = (route.block.stream, path[0].stream, harvest.basic.get(b, -1))
+                if item not in harvest.shares:
+                    raise CoverError(
+                        f"block {route.block.id} is to meet block {b}, but the harvest has no "
+                        f"share for item {item}",
+                        route.block.id,
+                        b,
+                    )
 
 
 def _check_presence(route: Route, known: Mapping[int, Block], streams: int) -> None:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from braid.core.harvest import Yield
 from braid.core.plan import Block, Derivation, Route
 
 VERSION = 2
@@ -174,6 +175,27 @@ class BatchCommitted(Event):
         return HostDid(
             *(sum(values) for values in zip(*map(msgspec.structs.astuple, self.hosts), strict=True))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHarvested(Event):
+    """What came of a batch in which not all tuples met all that they were due to meet. It comes
+    before the batch's commit, in runs that shed load only.
+
+    ``considered`` and ``left_out`` are pairs (tuple that set out, row of a block) of the first hop.
+    ``estimated`` are the results of the full join, by the weights of those that were found, and
+    ``variance`` that of this estimate; None: unknown. ``utility`` is what the results are worth,
+    ``estimated_utility`` what those of the full join are.
+    """
+
+    batch: int
+    considered: float
+    left_out: float
+    estimated: float
+    variance: float | None
+    utility: float
+    estimated_utility: float
+    items: tuple[Yield, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

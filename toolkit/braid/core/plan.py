@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
 
+from braid.core.harvest import Harvest
+
 Keys = tuple[int, int]
 """Half-open range [lo, hi) of routing keys."""
 
@@ -113,7 +115,8 @@ class Plan:
 
     ``drops`` maps a block to the hosts that give up their replica. ``pinned`` blocks must not be
     merged by compaction before the next plan. ``state`` is the placement's own state, a JSON value,
-    committed with the batch. ``events`` are what the placement has to tell.
+    committed with the batch. ``events`` are what the placement has to tell. ``harvest`` says what
+    share of the tuples that set out takes part; None: all do.
     """
 
     routes: tuple[Route, ...] = ()
@@ -122,6 +125,7 @@ class Plan:
     pinned: frozenset[int] = frozenset()
     state: Any = None
     events: tuple[Any, ...] = ()
+    harvest: Harvest | None = None
 
 
 def after(blocks: Iterable[Block], plan: Plan) -> tuple[Block, ...]:

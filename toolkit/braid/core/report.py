@@ -10,6 +10,7 @@ import msgspec
 
 from braid.core.events import HostDid
 from braid.core.facts import AgedMatches, Visit
+from braid.core.harvest import Harvested, together
 from braid.core.state import Address, Place
 
 
@@ -53,8 +54,8 @@ class KeyCount(NamedTuple):
 
 class Report(msgspec.Struct):
     """What one task reports of its hosts: their counts, the replicas that they made, result files,
-    matches, and fresh tuples by routing key. And its seconds: how long it waited for tuples of the
-    source, and how long its hosts worked in this stage of the batch.
+    matches, fresh tuples by routing key, and what came of the harvest. And its seconds: how long it
+    waited for tuples of the source, and how long its hosts worked in this stage of the batch.
     """
 
     hosts: dict[int, HostDid]
@@ -65,6 +66,7 @@ class Report(msgspec.Struct):
     stage: int = 0
     source: float = 0.0
     kernels: float = 0.0
+    harvested: Harvested | None = None
 
     def encode(self) -> bytes:
         """The report as JSON."""
@@ -79,9 +81,9 @@ def decode(body: bytes) -> Report:
 @dataclass
 class Outcome:
     """What all hosts report of a batch, merged: sizes of the blocks that were made, where their
-    replicas lie, counts by host, result files, matches, and fresh tuples by stream and routing key.
-    And the seconds of the task that waited longest for the source, and of the one that worked
-    longest in each stage, summed.
+    replicas lie, counts by host, result files, matches, fresh tuples by stream and routing key, and
+    what came of the harvest, if there was one. And the seconds of the task that waited longest for
+    the source, and of the one that worked longest in each stage, summed.
     """
 
     sizes: dict[int, Size] = field(default_factory=dict)
@@ -92,13 +94,16 @@ class Outcome:
     key_counts: tuple[Mapping[int, int], ...] = ()
     source: float = 0.0
     kernels: float = 0.0
+    harvested: Harvested | None = None
 
 
 def merged(reports: Iterable[Report], streams: int) -> Outcome:
     """The reports of all tasks as one. Raises RuntimeError when replicas of a block differ."""
     outcome, keys = Outcome(), tuple[dict[int, int], ...]({} for _ in range(streams))
     stages: dict[int, float] = {}
+    harvested: list[Harvested] = []
     for report in reports:
+        harvested += [] if report.harvested is None else [report.harvested]
         outcome.source = max(outcome.source, report.source)
         stages[report.stage] = max(stages.get(report.stage, 0.0), report.kernels)
         outcome.results += report.results
@@ -112,6 +117,7 @@ def merged(reports: Iterable[Report], streams: int) -> Outcome:
         for stream, key, tuples in report.key_counts:
             keys[stream][key] = keys[stream].get(key, 0) + tuples
     outcome.key_counts, outcome.kernels = keys, sum(stages.values())
+    outcome.harvested = together(harvested) if harvested else None
     return outcome
 
 

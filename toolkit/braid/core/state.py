@@ -10,6 +10,7 @@ import msgspec
 
 from braid.core.codec import typed
 from braid.core.facts import AgedMatches, Usage
+from braid.core.harvest import Harvested
 from braid.core.plan import Block, Keys
 from braid.core.query import Query
 
@@ -57,9 +58,15 @@ class State:
     matches: AgedMatches = field(default_factory=dict)
     queries: tuple[Query, ...] = ()
     key_counts: tuple[Mapping[int, float], ...] = ()
+    shedding: Any = None
+    """The shedder's own state."""
+    harvested: Harvested | None = None
+    """What came of the last batch's harvest."""
 
     @classmethod
-    def first(cls, streams: int, policy: Any, queries: tuple[Query, ...] = ()) -> State:
+    def first(
+        cls, streams: int, policy: Any, queries: tuple[Query, ...] = (), shedding: Any = None
+    ) -> State:
         """The state before the first batch."""
         none = (0,) * streams
         return cls(
@@ -69,6 +76,7 @@ class State:
             last_received=none,
             latest=(None,) * streams,
             queries=queries,
+            shedding=shedding,
         )
 
 
@@ -116,15 +124,17 @@ def encode(state: State) -> bytes:
     return msgspec.json.encode(stored)
 
 
-def decode(body: bytes, policy: type = object) -> State:
-    """The state that was encoded; ``policy`` is the type of the placement's own state, which is
-    left as it is stored without it. Raises ValueError for another version or type.
+def decode(body: bytes, policy: type = object, shedding: type = object) -> State:
+    """The state that was encoded; ``policy`` is the type of the placement's own state, ``shedding``
+    that of the shedder's, which are left as they are stored without it. Raises ValueError for
+    another version or type.
     """
     check_version(msgspec.json.decode(body).get("v"), "a state")
     stored = msgspec.json.decode(body, type=_Stored)
     return replace(
         stored.state,
         policy=typed(stored.state.policy, policy, "the stored state of the placement"),
+        shedding=typed(stored.state.shedding, shedding, "the stored state of the shedder"),
         blocks={b.id: b for b in stored.blocks},
         places={
             (r.block, r.host): Address(stored.files[r.file], r.part, r.keys)

@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from braid.core import codec, history
 from braid.core.compaction import compact, watermarks_of
 from braid.core.cover import CoverError, CoverLedger, LeftOut, check_tiles
-from braid.core.events import BatchCommitted, BatchPlanned, Event, HostDid
+from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, Event, HostDid
 from braid.core.facts import Facts, age
+from braid.core.harvest import Harvested
 from braid.core.placement import Placement
 from braid.core.plan import Block, Plan, after, joined
 from braid.core.report import Outcome, Size
+from braid.core.shedder import Shedder
 from braid.core.state import Address, Place, State
 from braid.core.words import story
 
@@ -32,8 +34,8 @@ _TOLD = 8
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What stays the same from batch to batch: the policy, the streams' names, by stream the
-    windows (microseconds; None: full history), how late tuples may be (microseconds), and whether
-    plans are held against the cover rule.
+    windows (microseconds; None: full history), how late tuples may be (microseconds), whether plans
+    are held against the cover rule, and what sheds load, if anything does.
     """
 
     placement: Placement
@@ -41,12 +43,14 @@ class Rules:
     windows: tuple[int | None, ...]
     lateness: int = 0
     check: bool = True
+    shedder: Shedder | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """What is to be done in a batch: compaction, then the placement's plan. ``ages`` are those of
-    the blocks that may be met; ``owed`` and ``left_out`` are the ledger's account.
+    the blocks that may be met; ``owed`` and ``left_out`` are the ledger's account; ``shedding`` is
+    the shedder's next state.
     """
 
     facts: Facts
@@ -55,6 +59,7 @@ class Work:
     ages: Mapping[int, int]
     owed: frozenset[Place] = frozenset()
     left_out: tuple[LeftOut, ...] = ()
+    shedding: Any = None
 
     @property
     def whole(self) -> Plan:
@@ -77,9 +82,8 @@ def plan(rules: Rules, state: State) -> Work:
     blocks = tuple(state.blocks.values())
     watermarks = watermarks_of(state.latest, rules.lateness)
     policy = codec.again(state.policy, placement.State)  # a restart plans the same
-    kept = compact(
-        blocks, state.next_id, state.pinned, rules.windows, watermarks, placement.slices(policy)
-    )
+    slices = _slices(rules, placement.slices(policy))
+    kept = compact(blocks, state.next_id, state.pinned, rules.windows, watermarks, slices)
     facts = Facts(
         batch=batch,
         streams=rules.streams,
@@ -97,11 +101,23 @@ def plan(rules: Rules, state: State) -> Work:
         key_counts=state.key_counts,
         matches_by_age=state.matches,
     )
-    own = placement.plan(facts, policy)
+    own, shedding = placement.plan(facts, policy), None
+    if (shedder := rules.shedder) is not None:
+        before = codec.again(state.shedding, shedder.State)
+        own, shedding = shedder.plan(facts, own, before, state.harvested)
     live = after(facts.blocks, own)
     ages = {b.id: age(b, batch, rules.windows[b.stream], state.latest) for b in live}
-    work = Work(facts, kept, own, ages)
+    work = Work(facts, kept, own, ages, shedding=shedding)
     return _checked(rules, state, work) if rules.check else work
+
+
+def _slices(rules: Rules, own: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
+    """By stream the ages across which nothing is merged: the placement's and the shedder's."""
+    if rules.shedder is None:
+        return own
+    own = own or tuple(() if w is None else (w,) for w in rules.windows)
+    more = rules.shedder.slices(rules.windows)
+    return tuple(tuple(sorted({*a, *b})) for a, b in zip(own, more, strict=True))
 
 
 def _checked(rules: Rules, state: State, work: Work) -> Work:
@@ -152,6 +168,8 @@ def commit(
         owed=_still(work.owed, blocks),
         matches=history.matches(state.matches, outcome.matches),
         key_counts=history.key_counts(state.key_counts, outcome.key_counts),
+        shedding=work.shedding,
+        harvested=_known(rules, work, outcome),
     )
     rows = {id: size.rows for id, size in outcome.sizes.items()} | {
         b.id: b.rows for b in work.facts.blocks
@@ -167,8 +185,26 @@ def commit(
     )
     return Step(
         replace(following, usage=history.usage(committed)),
-        (planned, *work.plan.events, committed),
+        (planned, *work.plan.events, *_harvested(following), committed),
     )
+
+
+def _known(rules: Rules, work: Work, outcome: Outcome) -> Harvested | None:
+    """What came of the harvest. Hosts know the variance of an estimate where the first hop gives
+    results, and tuples come in all.
+    """
+    if outcome.harvested is None or work.plan.harvest is None:
+        return None
+    if len(rules.streams) > 2 or work.plan.harvest.keep:
+        return replace(outcome.harvested, variance=None)
+    return outcome.harvested
+
+
+def _harvested(state: State) -> tuple[BatchHarvested, ...]:
+    if (h := state.harvested) is None:
+        return ()
+    sums = (h.estimated, h.variance, h.utility, h.estimated_utility)
+    return (BatchHarvested(state.batch, h.considered, h.left_out, *sums, h.yields),)
 
 
 def _still(owed: frozenset[Place], blocks: Mapping[int, Block]) -> frozenset[Place]:

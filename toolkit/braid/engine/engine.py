@@ -16,7 +16,8 @@ from braid.core import step
 from braid.core.events import BatchCommitted, Event, split
 from braid.core.placement import Placement
 from braid.core.query import Query, longest
-from braid.core.report import Replica, made, merged
+from braid.core.report import Outcome, Replica, made, merged
+from braid.core.shedder import Shedder
 from braid.core.state import State
 from braid.core.step import Rules, Step, Work
 from braid.engine.executor import Executor
@@ -31,7 +32,7 @@ class Engine:
 
     ``lateness`` is in microseconds. With ``check`` every plan is held against the cover rule before
     it runs. ``queries`` are those that a new run serves, if it serves many; ``query`` has no
-    windows then.
+    windows then. ``shedder`` is what sheds load, if anything does; ``clock`` tells seconds.
     """
 
     def __init__(
@@ -44,12 +45,17 @@ class Engine:
         publish: Callable[[list[Any]], None],
         executor: Executor,
         queries: tuple[Query, ...] = (),
+        shedder: Shedder | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self.shedder, self.clock, self.committing = shedder, clock, 0.0
         self.alone, self.placement, self.store = spec, placement, store
         self.lateness, self.publish, self.executor = lateness, publish, executor
         self.streams, self.check = len(spec.columns), check
-        first = State.first(self.streams, placement.start(self.streams), queries)
-        self.state = store.state(placement.State) or first
+        shedding = None if shedder is None else shedder.start(self.streams)
+        first = State.first(self.streams, placement.start(self.streams), queries, shedding)
+        kind = object if shedder is None else shedder.State
+        self.state = store.state(placement.State, kind) or first
         self.serve(self.state.queries)
 
     def serve(self, queries: tuple[Query, ...]) -> None:
@@ -67,6 +73,7 @@ class Engine:
             self.spec.windows,
             self.lateness,
             self.check,
+            self.shedder,
         )
 
     def run(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]] = tuple) -> None:
@@ -88,18 +95,25 @@ class Engine:
             self._turn(frame, self.state.epoch, tuple)
 
     def _turn(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]) -> None:
-        began = time.perf_counter()
+        began = self.clock()
         work = step.plan(self.rules, self.state)
-        planned = time.perf_counter()
+        planned = self.clock()
         outcome = merged(self.executor.execute(frame, self._batch(work)), self.streams)
-        executed = time.perf_counter()
+        executed = self.clock()
+        self._timed(outcome, executed - began + self.committing)
         after = step.commit(self.rules, self.state, work, outcome, epoch, seen())
         snapshot = self.store.snapshot(after.state)
-        ended = time.perf_counter()
+        ended = self.clock()
+        self.committing = ended - executed
         seconds = split(
             ended - began, outcome.source, planned - began, outcome.kernels, ended - executed
         )
         self._commit(after, snapshot, outcome.results, seconds)
+
+    def _timed(self, outcome: Outcome, turn: float) -> None:
+        """Note what the turn took, for the next plan: up to the commit, and the last commit."""
+        if outcome.harvested is not None:
+            outcome.harvested = replace(outcome.harvested, seconds=turn)
 
     def _batch(self, work: Work) -> Batch:
         return Batch(
@@ -112,6 +126,7 @@ class Engine:
             watermarks=work.facts.watermarks,
             ages=work.ages,
             bitmaps=self.bitmaps,
+            harvest=work.plan.harvest,
         )
 
     def _commit(
@@ -124,6 +139,10 @@ class Engine:
         self.store.tidy(after.state, snapshot)
         self.state = after.state
         self.publish(happened)
+
+    def adjust(self, amend: Callable[[Any], Any]) -> None:
+        """Give the shedder another state, which is committed with the next batch."""
+        self.state = replace(self.state, shedding=amend(self.state.shedding))
 
     def amend(
         self,
@@ -146,6 +165,7 @@ class Engine:
             policy=policy,
             queries=queries,
             last_received=(0,) * self.streams,
+            harvested=None,
         )
         if queries != old.queries:  # a routing key is a rank among the queries' windows
             state = replace(state, key_counts=())

@@ -9,10 +9,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from braid.core.columns import QUERIES
+from braid.core.columns import QUERIES, WEIGHT
 from braid.core.plan import Keys
 from braid.core.state import Address
 from braid.engine.wire import JoinSpec
@@ -47,8 +48,8 @@ class BlockFiles:
 
 
 class ResultFile:
-    """The result file of this task attempt: one struct column per alias, and the queries served, in
-    a run that serves many.
+    """The result file of this task attempt: one struct column per alias, the queries served in a
+    run that serves many, and weights in one that sheds load.
 
     Small pieces are gathered before they are written.
     """
@@ -59,12 +60,14 @@ class ResultFile:
         self.rows = 0
         self.writer: pq.ParquetWriter | None = None
 
-    def add(self, found: Partial) -> None:
+    def add(self, found: Partial, weights: np.ndarray | None = None) -> None:
         """Keep results; they are written some ten thousand at a time."""
         columns = [self._struct(found, s) for s in range(len(self.spec.columns))]
         names = list(self.spec.predicate.aliases)
         if found.queries is not None:
             columns, names = [*columns, pa.array(found.queries)], [*names, QUERIES]
+        if weights is not None:
+            columns, names = [*columns, pa.array(weights)], [*names, WEIGHT]
         self.pending.append(pa.record_batch(columns, names=names))
         self.rows += len(found)
         if self.rows >= _EMIT_ROWS:

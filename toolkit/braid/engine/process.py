@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from braid.core.report import Report
 from braid.engine.task import Task
-from braid.engine.wire import Batch, by_stream, needed, partitions_by_key
+from braid.engine.wire import Batch, by_stream, entering, needed, partitions_by_key
 
 Arrived = dict[int, list[pa.RecordBatch]]
 """Tuples by stream."""
@@ -68,7 +68,7 @@ class ProcessExecutor:
 
 def _tuples(frame: Any, batch: Batch) -> Arrived:
     if isinstance(frame, dict):
-        return frame
+        return {s: [entering(rows, s, batch) for rows in each] for s, each in frame.items()}
     table = frame if isinstance(frame, pa.Table) else frame.toArrow()
     found: Arrived = {}
     for rows in table.to_batches():

@@ -82,7 +82,12 @@ def extent(frame: DataFrame, time: str | None) -> tuple[int, int]:
 
 def hashable(frame: DataFrame) -> list[Column]:
     """The columns that Spark can hash: all but maps, variants, and what holds them."""
-    return [F.col(f"`{f.name}`") for f in frame.schema.fields if _hashable(f.dataType)]
+    return [F.col(name) for name in hashable_names(frame)]
+
+
+def hashable_names(frame: DataFrame) -> list[str]:
+    """The names of these columns, quoted."""
+    return [f"`{f.name}`" for f in frame.schema.fields if _hashable(f.dataType)]
 
 
 def _hashable(kind: T.DataType) -> bool:

@@ -105,15 +105,16 @@ class Store:
         check_version(found.get("v"), f"the manifest of batch {batch} in {self.path}")
         return found
 
-    def state(self, policy: type = object) -> State | None:
-        """The state after the last commit; None before the first. ``policy`` is the type of the
-        placement's own state, which is left as it is stored without it.
+    def state(self, policy: type = object, shedding: type = object) -> State | None:
+        """The state after the last commit; None before the first. ``policy`` and ``shedding`` are
+        the types of the placement's own state and of the shedder's, which are left as they are
+        stored without it.
         """
         committed = self.committed()
         if not committed:
             return None
         stored = self.commits / self.manifest(committed[-1])["state"]
-        return decode(stored.read_bytes(), policy)
+        return decode(stored.read_bytes(), policy, shedding)
 
     def snapshot(self, state: State) -> str:
         """Write a state, which exists once a manifest names it."""

@@ -5,7 +5,7 @@ each batch computed by DuckDB.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from braid.condition.arrow import ArrowAnalyser
 from braid.condition.predicate import Predicate
-from braid.core.columns import ROUTING, TIME
+from braid.core.columns import DRAW, ROUTING, TIME, WORTH
 
 _PLACE = "__place"
 
@@ -115,7 +115,9 @@ def _numbers(
 
 class Feed:
     """Makes the tuples of a micro-batch ready for the engine: event time, routing key and what the
-    condition needs, without those that can never match.
+    condition needs, without those that can never match. ``worth`` is, by stream, Spark SQL of what
+    a tuple is worth, in a run that sheds load; ``by_value`` one that does so by the values that an
+    equality joins on.
     """
 
     def __init__(
@@ -126,16 +128,22 @@ class Feed:
         keying: str,
         keys: int,
         seed: int,
+        worth: Sequence[str | None] | None = None,
+        by_value: bool = False,
     ) -> None:
         self.queries: dict[str, str] = {}
         analyser = ArrowAnalyser(schemas)
         for i, (alias, schema) in enumerate(schemas.items()):
             wanted = {TIME: times[alias]} | predicate.keys[i] | predicate.computed[i]
             columns = {n: analyser.compiled(alias, sql)[0] for n, sql in wanted.items()}
-            hashed = [f'"{n}"' for n in schema.names]
-            if keying == "join" and predicate.equality is not None:
-                hashed = [columns[predicate.equality[i]]]
+            whole, equality = [f'"{n}"' for n in schema.names], predicate.equality
+            hashed = [columns[equality[i]]] if keying == "join" and equality else whole
             columns[ROUTING] = f"CAST(hash({', '.join([str(seed), *hashed])}) % {keys} AS INTEGER)"
+            if worth is not None:
+                by = [columns[equality[i]]] if by_value and equality else [str(i), *whole]
+                columns[DRAW] = f"CAST(hash({', '.join([str(seed), *by])}) >> 1 AS BIGINT)"
+                if any(worth):
+                    columns[WORTH] = analyser.compiled(alias, worth[i] or "cast(1 as double)")[0]
             where = [f"({columns[n]}) IS NOT NULL" for n in (TIME, *predicate.keys[i])]
             if (condition := predicate.filters[i]) is not None:
                 where.append(analyser.compiled(alias, condition)[0])

@@ -20,6 +20,7 @@ import pyarrow as pa
 from braid.core.columns import ROUTING, TIME
 from braid.core.events import HostDid
 from braid.core.facts import AgedMatches, Visit
+from braid.core.harvest import Harvested
 from braid.core.plan import Derivation, Hop, Keys, Route
 from braid.core.report import KeyCount, Matched, Replica, Report, Size
 from braid.core.state import Address
@@ -27,6 +28,7 @@ from braid.core.state import Place as StoredAt
 from braid.engine.files import BlockFiles, ResultFile, replica
 from braid.engine.wire import Batch, chosen_rows, key_mask
 from braid.local.build import build, merge
+from braid.local.harvest import Meeting, Reaper, kinds
 from braid.local.probe import Joiner
 from braid.local.rows import Partial, Rows
 
@@ -49,6 +51,8 @@ class Task:
     key_counts: dict[int, dict[int, int]] = field(default_factory=dict)
     pending: dict[Place, list[Partial]] = field(default_factory=dict)
     leaving: dict[Place, list[Partial]] = field(default_factory=dict)
+    kinds: dict[int, dict[int, int]] = field(default_factory=dict)
+    probing: float = 0.0
 
     def __post_init__(self) -> None:
         spec = self.batch.spec
@@ -60,6 +64,9 @@ class Task:
             spec.predicate, spec.windows, self.batch.watermarks, self.batch.bitmaps
         )
         self.fresh = {r.block.id for r in self.batch.routes if r.fresh}
+        self.reaper: Reaper | None = None
+        if self.batch.harvest is not None and spec.worth is not None:
+            self.reaper = Reaper(self.batch.harvest, spec.worth)
 
     def mine(self, host: int) -> bool:
         """Whether a host is packed on this task's partition."""
@@ -161,7 +168,7 @@ class Task:
             if part.num_rows:
                 rows = Rows(build(part, indexes, ordered=True))
                 here[route.block.id, host] = rows
-                if host == route.block.hosts[0] and self.batch.bitmaps is not None:
+                if host == route.block.hosts[0]:
                     self._trace(rows, route.block.stream)
                 if host in route.block.hosts:
                     address = self.blocks.write(route.block.stream, rows.batch)
@@ -170,12 +177,12 @@ class Task:
 
     def _trace(self, rows: Rows, stream: int) -> None:
         """Count the fresh tuples by routing key, which in a run for many queries tells how long
-        each is of use.
+        each is of use, and by type, in a run that sheds load by utility.
         """
-        counts = self.key_counts.setdefault(stream, {})
-        for key, number in enumerate(np.bincount(rows.numpy(ROUTING)).tolist()):
-            if number:
-                counts[key] = counts.get(key, 0) + number
+        if self.batch.bitmaps is not None:
+            _tally(self.key_counts.setdefault(stream, {}), rows.numpy(ROUTING))
+        if self.reaper is not None and self.reaper.worth.typed:
+            _tally(self.kinds.setdefault(stream, {}), kinds(rows))
 
     def _late(self, rows: Rows, stream: int) -> int:
         """Rows behind what the other streams' stored tuples were kept for: they may have missed
@@ -227,8 +234,10 @@ class Task:
 
     def follow(self, partial: Partial, place: Place, host: int) -> None:
         """One hop on one host; what it finds is a result, or waits for the next hop."""
+        began = time.perf_counter()
         with _clock(self._count(host)):
             self._follow(partial, place, host)
+        self.probing += time.perf_counter() - began
 
     def _follow(self, partial: Partial, place: Place, host: int) -> None:
         route, path_number, hop = place
@@ -240,20 +249,37 @@ class Task:
             if rows is None:
                 continue
             stored = block not in self.fresh and self.batch.routes[route].fresh
-            matched = 0
-            for found in self.joiner.probe(partial, rows, path[hop].stream, stored, count):
-                matched += len(found)
+            meeting = self._meeting(partial, place, block, rows)
+            drawn, matched = partial if meeting is None else meeting.partial, 0.0
+            for found in self.joiner.probe(drawn, rows, path[hop].stream, stored, count):
+                matched += len(found) if found.weights is None else float(found.weights.sum())
+                if meeting is not None:
+                    meeting.note(found)
                 if hop + 1 < len(path):
                     self._onward(found, (route, path_number, hop + 1), host)
                 else:
-                    self.results.add(found)
-                    count.results += len(found)
+                    self._result(found, count)
+            if meeting is not None:
+                meeting.end()
             visit = (tuple(sorted(partial.parts)), path[hop].stream)
             self._match(
                 (visit, self.batch.ages.get(block, 0)), len(partial) * rows.batch.num_rows, matched
             )
 
-    def _match(self, at: tuple[Visit, int], pairs: int, matched: int) -> None:
+    def _meeting(self, partial: Partial, place: Place, block: int, rows: Rows) -> Meeting | None:
+        """How tuples that set out meet a block when load is shed; None where all of them do."""
+        route = self.batch.routes[place[0]]
+        if self.reaper is None or place[2] or not route.fresh:
+            return None
+        window = self._hop(place).stream
+        return self.reaper.meet(partial, route.block.stream, window, route.block.id, block, rows)
+
+    def _result(self, found: Partial, count: HostDid) -> None:
+        weights = None if self.reaper is None else self.reaper.result(found)
+        self.results.add(found, weights)
+        count.results += len(found)
+
+    def _match(self, at: tuple[Visit, int], pairs: float, matched: float) -> None:
         before = self.matches.get(at, (0, 0))
         self.matches[at] = (before[0] + pairs, before[1] + matched)
 
@@ -295,7 +321,17 @@ class Task:
                 for stream, counts in self.key_counts.items()
                 for key, n in counts.items()
             ],
+            harvested=self._harvested(),
         )
+
+    def _harvested(self) -> Harvested | None:
+        """What came of the harvest here."""
+        if (r := self.reaper) is None:
+            return None
+        types = tuple(self.kinds.get(s, {}) for s in range(len(self.batch.spec.columns)))
+        sums = (r.estimated, r.variance, r.utility, r.estimated_utility)
+        types = types if r.worth.typed else ()
+        return Harvested(tuple(r.yields()), types, *sums, probing=self.probing)
 
     def learn(self, report: Report) -> None:
         """Know the blocks that an earlier task made on these hosts."""
@@ -317,6 +353,12 @@ class _clock:
 
     def __exit__(self, *_: object) -> None:
         self.counts.seconds += time.perf_counter() - self.began
+
+
+def _tally(counts: dict[int, int], values: np.ndarray) -> None:
+    """Count how often each value is there."""
+    for value, n in zip(*(each.tolist() for each in np.unique_counts(values)), strict=True):
+        counts[value] = counts.get(value, 0) + n
 
 
 def _is_dense(view: Rows) -> bool:

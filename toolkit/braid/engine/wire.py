@@ -17,11 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.predicate import Predicate
-from braid.core.columns import MARK, ROUTING
+from braid.core.columns import MARK, ROUTING, WEIGHT
+from braid.core.harvest import Harvest, Worth
 from braid.core.plan import Derivation, Route
 from braid.core.state import Address, Place
 from braid.local.bitmaps import QueryBitmaps
 from braid.local.build import replaced
+from braid.local.harvest import came_in
 from braid.local.rows import Partial, Rows
 
 
@@ -54,7 +56,7 @@ class Layout:
 @dataclass(frozen=True)
 class JoinSpec:
     """What stays the same from batch to batch. ``columns`` are the user's column names by stream;
-    ``folder`` is the run's.
+    ``folder`` is the run's; ``worth`` says what results are worth in a run that sheds load.
     """
 
     predicate: Predicate
@@ -63,13 +65,15 @@ class JoinSpec:
     windows: tuple[int | None, ...]
     folder: str
     partitions: int
+    worth: Worth | None = None
 
 
 @dataclass(frozen=True)
 class Batch:
     """What the driver tells every task of one batch. ``keys`` is the size of the routing-key space;
     ``ages`` are those of the blocks that may be met (see facts.age; of fresh ones 0);
-    ``bitmaps`` says which queries results serve, in a run that serves many.
+    ``bitmaps`` says which queries results serve, in a run that serves many; ``harvest`` what share
+    of the tuples that set out takes part.
     """
 
     spec: JoinSpec
@@ -81,6 +85,7 @@ class Batch:
     watermarks: tuple[int | None, ...]
     ages: Mapping[int, int]
     bitmaps: QueryBitmaps | None = None
+    harvest: Harvest | None = None
 
 
 def shuffles(batch: Batch) -> int:
@@ -105,7 +110,14 @@ def by_stream(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.Reco
         if batch.bitmaps is not None:
             rank = batch.bitmaps.rank(s, flat.column(MARK).to_numpy())
             flat = replaced(flat, ROUTING, pa.array(rank))
-        yield s, flat
+        yield s, entering(flat, s, batch)
+
+
+def entering(rows: pa.RecordBatch, stream: int, batch: Batch) -> pa.RecordBatch:
+    """The tuples of a stream that come in: all, unless the harvest leaves some out."""
+    if batch.harvest is None or not batch.harvest.keep:
+        return rows
+    return came_in(rows, batch.harvest.keep[stream])
 
 
 def needed(rows: pa.RecordBatch, mask: np.ndarray) -> pa.RecordBatch:
@@ -154,6 +166,8 @@ def pack(partial: Partial, place: tuple[int, int, int]) -> bytes:
         taken = rows.batch.take(pa.array(at))
         names.append(str(stream))
         columns.append(pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema)))
+    if partial.weights is not None:
+        names, columns = [*names, WEIGHT], [*columns, pa.array(partial.weights)]
     schema = pa.schema(
         zip(names, (c.type for c in columns), strict=True), metadata={"place": json.dumps(place)}
     )
@@ -166,10 +180,13 @@ def unpack(body: bytes) -> tuple[Partial, tuple[int, int, int]]:
     place = tuple(json.loads(reader.schema.metadata[b"place"]))
     batch = reader.read_next_batch()
     at = np.arange(batch.num_rows)
-    parts = {}
+    parts, weights = {}, None
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        parts[int(name)] = (Rows(pa.RecordBatch.from_struct_array(column)), at)
-    return Partial(parts), (place[0], place[1], place[2])
+        if name == WEIGHT:
+            weights = column.to_numpy()
+        else:
+            parts[int(name)] = (Rows(pa.RecordBatch.from_struct_array(column)), at)
+    return Partial(parts, weights=weights), (place[0], place[1], place[2])
 
 
 def shipment(rows: list[tuple[int, str, bytes]]) -> pa.RecordBatch:

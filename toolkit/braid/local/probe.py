@@ -65,7 +65,8 @@ class Joiner:
             keep = self._check(partial, left, rows, right, step, stored)
             if len(keep := np.flatnonzero(keep)):
                 left, right = left[keep], right[keep]
-                found = Partial({**partial.take(left).parts, stream: (rows, right)})
+                mine = partial.take(left)
+                found = Partial({**mine.parts, stream: (rows, right)}, weights=mine.weights)
                 if self.bitmaps is not None:
                     found.queries = self.bitmaps.of_results(found)
                     found = found.take(np.flatnonzero(found.queries))

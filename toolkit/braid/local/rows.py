@@ -8,6 +8,7 @@ and for every further index a permutation ``__p:key``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,9 +59,13 @@ class Rows:
         if permutation not in self.batch.schema.names:
             return self.numpy(name), None
         order = self.numpy(permutation)
-        if (cached := self._numpy.get(f"ordered {name}")) is None:
-            cached = self._numpy[f"ordered {name}"] = self.numpy(name)[order]
-        return cached, order
+        return self.made(f"ordered {name}", lambda: self.numpy(name)[order]), order
+
+    def made(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """What is made of columns, kept under a name that no column has, made once."""
+        if (found := self._numpy.get(name)) is None:
+            found = self._numpy[name] = make()
+        return found
 
     def chosen(self) -> np.ndarray | None:
         """Mask of the rows whose routing key is in range; None when all are."""
@@ -76,11 +81,13 @@ class Partial:
     arrays share one length.
 
     ``queries`` are the queries that each serves, as bits, in a run that serves many; what has not
-    been asked yet is None.
+    been asked yet is None. ``weights`` are one over the chance that each was drawn, in a run that
+    sheds load; None: all are 1.
     """
 
     parts: dict[int, tuple[Rows, np.ndarray]]
     queries: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.parts.values()))[1])
@@ -110,12 +117,18 @@ class Partial:
         """
         if len(several) == 1:
             return several[0]
-        return Partial({s: _together([p.parts[s] for p in several]) for s in several[0].parts})
+        parts = {s: _together([p.parts[s] for p in several]) for s in several[0].parts}
+        if all(p.weights is None for p in several):
+            return Partial(parts)
+        weights = [np.ones(len(p)) if p.weights is None else p.weights for p in several]
+        return Partial(parts, weights=np.concatenate(weights))
 
     def take(self, chosen: np.ndarray) -> Partial:
         """The partial results at these positions."""
         queries = None if self.queries is None else self.queries[chosen]
-        return Partial({s: (rows, at[chosen]) for s, (rows, at) in self.parts.items()}, queries)
+        weights = None if self.weights is None else self.weights[chosen]
+        parts = {s: (rows, at[chosen]) for s, (rows, at) in self.parts.items()}
+        return Partial(parts, queries, weights)
 
 
 def _together(parts: list[tuple[Rows, np.ndarray]]) -> tuple[Rows, np.ndarray]:

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame
 from braid.core.query import Query
 from braid.core.spans import Span, micros
 from braid.engine.store import Store
-from braid.join import StreamJoin
+from braid.join import StreamJoin, shed_of
+from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
 from braid.sharing.calibrate import measure
 from braid.sharing.changes import Queries, entered, left
@@ -27,8 +28,9 @@ class SharedJoin(StreamJoin):
 
     Parameters
     ----------
-    streams, on, time, lateness, partitions, check, executor
-        As for StreamJoin; ``time`` is needed.
+    streams, on, time, lateness, partitions, check, executor, shed
+        As for StreamJoin; ``time`` is needed. A result that serves several queries counts for each
+        of them where it is learned what is productive.
     chain
         How state is sliced (Wang 2008, chapter 7): "memory" (the least state), "cpu" (the fewest
         comparisons, by what is measured as the run goes), "auto" ("cpu" where it takes at most a
@@ -60,6 +62,7 @@ class SharedJoin(StreamJoin):
         check: bool = False,
         overhead: float | None = None,
         executor: str | None = None,
+        shed: Shed | None = None,
     ) -> None:
         self.chain, self._overhead = chain, overhead
         if time is None:
@@ -69,7 +72,7 @@ class SharedJoin(StreamJoin):
             )
         placement = Chain(self._mode(), self._ends(len(streams)), hosts)
         super().__init__(
-            streams, on, placement, None, time, lateness, partitions, 0, check, executor
+            streams, on, placement, None, time, lateness, partitions, 0, check, executor, shed
         )
 
     def _mode(self) -> Mode:
@@ -157,7 +160,8 @@ class SharedJoin(StreamJoin):
             raise ValueError(f"{path} holds no shared run that could be resumed")
         names = ("on", "time", "chain", "lateness", "partitions", "check")
         settings = {n: query[n] for n in names}
-        join = SharedJoin(streams, hosts=query["settings"]["hosts"], executor=executor, **settings)
+        hosts = query["settings"]["hosts"]
+        join = SharedJoin(streams, hosts=hosts, executor=executor, shed=shed_of(query), **settings)
         join._serve(
             tuple(
                 Query(n, tuple(ws), tuple(sql), bit, tuple(since))

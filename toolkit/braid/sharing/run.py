@@ -81,9 +81,9 @@ class SharedRun(JoinRun):
             raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}")
         spark, schema = (
             self.setup.spark,
-            T.StructType([*self._schema.fields, T.StructField(QUERIES, T.LongType())]),
+            T.StructType([*self._result_schema.fields, T.StructField(QUERIES, T.LongType())]),
         )
-        parts = [spark.createDataFrame([], self._schema)]
+        parts = [spark.createDataFrame([], self._result_schema)]
         for bit, first, last in spans:
             ends = [e for e in (last, end) if e is not None]
             if files := self.store.result_files(max(first, since), min(ends, default=None)):

@@ -28,8 +28,9 @@ from pyspark.sql import functions as F
 
 from braid.core.extras import missing
 from braid.engine.static import cuts_below
+from braid.local.mixing import mix
 from braid.workloads.base import BATCH, Workload, cache_folder
-from braid.workloads.zipf import mix, remap, zipf
+from braid.workloads.zipf import remap, zipf
 
 TABLES = ("region", "nation", "supplier", "orders", "lineitem")
 

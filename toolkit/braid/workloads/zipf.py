@@ -28,13 +28,3 @@ def remap(
     dealt = np.random.default_rng(seed).permutation(keys)
     ranks = np.searchsorted(edges, (rows >> np.uint64(11)) * 2.0**-53, side="right")
     return dealt[np.minimum(ranks, len(keys) - 1)]
-
-
-def mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64 (Steele, Lea and Flood 2014): a bijection that makes counters
-    look random.
-    """
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

@@ -1,0 +1,220 @@
+"""Every placement while load is shed: the generic checks, with tuples that are drawn.
+
+The oracle does not follow routes: it looks up in which block each partner lies, and draws. What is
+met must be exactly what it selects.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from braid import Shed
+from braid.core import step
+from braid.core.harvest import Harvested, Yield
+from braid.core.report import Outcome, Size
+from braid.core.state import State
+from braid.core.step import Rules
+from braid.local.harvest import draws
+from checks import SWING, Cluster, arrivals, check_meetings, examples
+
+PLACEMENTS = examples()
+every_placement = pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
+LESS = [tuple(min(n, 6) for n in c) for c in SWING[::2]]
+
+
+def draw(t, block):
+    return float(draws(np.array([t[1] * 7919 + 13], np.uint64), block)[0])
+
+
+class ShedCluster(Cluster):
+    """Hosts that thin what sets out, as the harvest says; ``selected`` is what the oracle wants."""
+
+    def __init__(self, placement, streams, shed):
+        super().__init__(placement, streams)
+        known = self.rules
+        self.rules = Rules(placement, known.streams, known.windows, shedder=shed)
+        first = placement.start(streams)
+        self.now = State.first(streams, first, self.now.queries, shed.start(streams))
+        self.selected, self.due, self.yields = Counter(), 0, {}
+        self.fresh_now, self.shed_pairs = {}, 0.0
+
+    def _plan(self):
+        work = step.plan(self.rules, self.now)
+        assert step.plan(self.rules, self.now) == work
+        self.harvest = work.plan.harvest
+        return work
+
+    def share(self, item, block, rows):
+        pi = self.harvest.shares[item][0]
+        expected = self.harvest.expected.get(block, 0.0)
+        return pi * (min(1.0, expected / max(1, rows)) if expected else 1.0)
+
+    def _probe(self, plan, fresh):
+        self.yields = {}
+        self._select(plan, fresh)
+        for route in plan.routes:
+            at = fresh if route.fresh else self.stored
+            for path in route.paths:
+                for host in path[0].probes:
+                    mine = at[route.block.id, host]
+                    self._set_out(route, path, host, mine)
+
+    def _set_out(self, route, path, host, mine):
+        hop, rest = path[0], path[1:]
+        for block in hop.probes[host]:
+            there = self.stored[block, host]
+            drawn = mine
+            if route.fresh:
+                item = (route.block.stream, hop.stream, self.harvest.basic[block])
+                share = self.share(item, route.block.id, len(mine))
+                drawn = [t for t in mine if draw(t, block) < share]
+                found = sum((t[1] * u[1]) % (2 + item[2]) == 0 for t in drawn for u in there)
+                y = self.yields.get(item, (0, 0))
+                self.yields[item] = (y[0] + len(drawn) * len(there), y[1] + found)
+            pairs = [(t, u) for u in there for t in drawn]
+            if not rest:
+                self._meet(pairs)
+            for following in rest[0].probes if rest else ():
+                self._follow(pairs, rest, following)
+
+    def _meet(self, found):
+        by_value = self.placement.keying == "join"
+        self.met.update(
+            tuple(sorted(f)) for f in found if not by_value or len({t[2] for t in f}) == 1
+        )
+
+    def _select(self, plan, fresh):
+        """By blocks' contents alone: each fresh tuple with all that are there, and the pairs that
+        a migration had owed, whatever their share.
+        """
+        holds = {b: tuples for (b, _), tuples in self.stored.items()}
+        streams = {b.id: b.stream for b in self.now.blocks.values()}
+        streams |= {d.block.id: d.block.stream for d in plan.derivations}
+        new = {r.block.id: r for r in plan.routes if r.fresh}
+        streams |= {id: r.block.stream for id, r in new.items()}
+        live = set(streams) & set(holds)
+        gone = {s for d in plan.derivations for s in d.sources if s != d.block.id}
+        gone |= {b for b in plan.drops if not any(b == key[0] for key in self.stored)}
+        for id, route in new.items():
+            k = route.block.stream
+            mine = holds.get(id) or next((t for (b, _), t in fresh.items() if b == id), [])
+            others = [
+                [b for b in live - gone if streams[b] == s and (b not in new or s < k)]
+                for s in range(self.streams)
+                if s != k
+            ]
+            for blocks in product(*others):
+                if not set(blocks) & set(route.deferred):
+                    self._choose(route, mine, blocks, holds, streams)
+        self._choose_owed(plan, holds)
+
+    def _choose(self, route, mine, blocks, holds, streams):
+        first = next(
+            (
+                hop_block
+                for path in route.paths
+                if all(set(h.blocks()) & set(blocks) for h in path)
+                for hop_block in path[0].blocks()
+                if hop_block in blocks
+            ),
+            None,
+        )
+        if first is None:
+            assert self.placement.coverage == "at most once" or self.placement.keying == "join"
+            return
+        item = (route.block.stream, streams[first], self.harvest.basic[first])
+        share = self.share(item, route.block.id, len(mine))
+        for t in mine:
+            if draw(t, first) < share:
+                for group in product(*(holds[b] for b in blocks)):
+                    whole = tuple(sorted((t, *group)))
+                    if self.placement.keying == "tuple" or len({x[2] for x in whole}) == 1:
+                        self.selected[whole] += 1
+
+    def _choose_owed(self, plan, holds):
+        for route in plan.routes:
+            if not route.fresh:
+                met = {b for path in route.paths for b in path[0].blocks()}
+                self.selected.update(
+                    tuple(sorted(p)) for b in met for p in product(holds[route.block.id], holds[b])
+                )
+
+    def _commit(self, work, arrivals):
+        made = {d.block.id for d in work.whole.derivations}
+        made |= {r.block.id for r in work.plan.routes if r.fresh}
+        sizes = {}
+        for (block, _), tuples in self.stored.items():
+            if block in made and tuples:
+                times = [t[3] for t in tuples]
+                sizes[block] = Size(len(tuples), 10 * len(tuples), (min(times), max(times)))
+        came = Harvested(
+            tuple(
+                Yield(*item, (float(n),), (float(f),), (float(f),), 0.0)
+                for item, (n, f) in sorted(self.yields.items())
+            ),
+            probing=0.01,
+            seconds=0.02,
+        )
+        self.now, events = step.commit(self.rules, self.now, work, Outcome(sizes, harvested=came))
+        blocks = self.now.blocks
+        self.stored = {(b, h): t for (b, h), t in self.stored.items() if b in blocks}
+        self.events += events
+
+
+def run(placement, shed, counts, seed=7):
+    batches = arrivals(counts, placement.keys, random.Random(seed))
+    cluster = ShedCluster(placement, len(counts[0]), shed)
+    for batch in batches:
+        cluster.run(batch)
+    cluster.drain()
+    return cluster
+
+
+@every_placement
+def test_a_fraction_of_1_meets_what_no_shedding_meets(placement):
+    streams = 2 if placement.serves(2) else 3
+    counts = [(c * streams)[:streams] for c in LESS[::2]]
+    whole = check_meetings(placement, counts, random.Random(7))
+    assert run(placement, Shed(fraction=1), counts).met == whole.met
+
+
+SHEDS = [
+    Shed(fraction=0.3),
+    Shed(pairs=40, method="partial"),
+    Shed(fraction=0.6, method="uniform"),
+    Shed(fraction=0.2, method="direction"),
+    Shed(fraction=0.5, method="time", sample=0.1),
+]
+FEW = [
+    name
+    for name in PLACEMENTS
+    if name in ("Centralized()", "AdaptiveGrid(hosts=4)", "Ring(hosts=4)")
+]
+TRIED = [(name, shed) for name in PLACEMENTS for shed in SHEDS[:2]]
+TRIED += [(name, shed) for name in FEW for shed in SHEDS[2:]]
+
+
+@pytest.mark.parametrize(("name", "shed"), TRIED, ids=lambda x: getattr(x, "method", x))
+def test_exactly_the_selected_pairs_are_met(name, shed):
+    placement = PLACEMENTS[name]
+    streams = 2 if placement.serves(2) else 3
+    counts = [(c * streams)[:streams] for c in LESS]
+    if streams > 2:
+        counts = [tuple(min(2, n) for n in c) for c in counts[:8]]
+    cluster = run(placement, shed, counts)
+    assert set(cluster.met.values()) <= {1}
+    assert cluster.met == cluster.selected
+    assert cluster.met, "nothing was selected"
+
+
+@pytest.mark.parametrize(
+    "placement", [p for p in PLACEMENTS.values() if p.serves(3)], ids=lambda p: repr(p)[:60]
+)
+def test_exactly_the_selected_triples_are_met(placement):
+    counts = [(2, 1, 2), (1, 2, 0), (0, 2, 2), (2, 2, 1), (1, 0, 2)]
+    cluster = run(placement, Shed(fraction=0.4), counts)
+    assert set(cluster.met.values()) <= {1} and cluster.met == cluster.selected

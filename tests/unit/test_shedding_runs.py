@@ -1,0 +1,293 @@
+"""Runs that shed load: exactly the selected pairs with their weights, unbiased estimates, and what
+stays the same over restarts. Tables in this process; tests/spark has the same on Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from braid import AdaptiveGrid, Centralized, HashPartition, Ring, Shed, StaticGrid
+from braid.core.events import BatchCommitted, BatchHarvested
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from braid.papers.shedding.events import HarvestPlanned
+from oracle import PLACEMENTS, Ids, differ, expected, files, tables
+from selection import came, selected
+
+ON = "abs(a.n - b.n) <= 60"
+WINDOWS = {"a": 150, "b": 110}
+BATCHES = 6
+STREAMS = tables("ab", {"a": 260, "b": 320}, seed=91, batches=BATCHES)
+FULL = expected(STREAMS, ON, WINDOWS)
+
+
+def join(placement: Any, shed: Shed | None, streams: Any = STREAMS, **more: Any) -> StreamJoin:
+    windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
+    settings = dict(windows=windows, time="ts", lateness="2 minutes", check=True) | more
+    return StreamJoin(streams, settings.pop("on", ON), placement, shed=shed, **settings)
+
+
+def ran(made: StreamJoin, folder: Path) -> Any:
+    run = made.start(folder, batches="batch")
+    run.awaitTermination()
+    return run
+
+
+def weighed(run: Any) -> dict[tuple[int, int], float]:
+    """Results by ids, with their weights. None may be there twice."""
+    table = run.results()
+    ids = [table[a].combine_chunks().field("id").to_pylist() for a in run.setup.streams]
+    weights = table["weight"].to_pylist() if "weight" in table.column_names else [1.0] * len(ids[0])
+    pairs = list(zip(*ids, strict=True))
+    assert len(set(pairs)) == len(pairs)
+    return dict(zip(pairs, weights, strict=True))
+
+
+TWO = {n: p for n, p in PLACEMENTS.items() if p.serves(2) and p.keying == "tuple"}
+SHEDS = [
+    Shed(fraction=0.4),
+    Shed(pairs=9000, method="partial", basic="40 seconds"),
+    Shed(fraction=0.3, utility={"a": "a.k", "b": "CASE WHEN b.flag THEN 10 ELSE 1 END"}),
+]
+
+
+@pytest.mark.parametrize("shed", SHEDS, ids=["fraction", "pairs", "utility"])
+@pytest.mark.parametrize("placement", TWO.values(), ids=list(TWO))
+def test_results_are_exactly_the_selected_pairs(placement, shed, tmp_path):
+    run = ran(join(placement, shed), tmp_path / "run")
+    found, wanted = weighed(run), selected(run.events(), came(run, BATCHES), FULL)
+    assert differ(Ids(found), Ids(wanted)) == ""
+    assert 0 < len(found) < FULL.total()
+    for pair, weight in found.items():
+        assert weight == pytest.approx(wanted[pair])
+    whole = run.estimate().iloc[-1]
+    assert whole["found"] == len(found)
+    assert whole["estimated"] == pytest.approx(sum(found.values()))
+
+
+@pytest.mark.parametrize("method", ["drop", "keys"])
+def test_tuples_that_come_in_meet_all_that_came_in(method, tmp_path):
+    """With "keys" a result is there if its value came in, so that half of the tuples have half of
+    the results and not a quarter.
+    """
+    on = "a.k = b.k"
+    full, counts = expected(STREAMS, on, WINDOWS), []
+    for seed in range(12):
+        shed = Shed(fraction=0.25, method=method)
+        made = join(Centralized(), shed, on=on, seed=seed)
+        run = ran(made, tmp_path / f"{seed}")
+        found = weighed(run)
+        assert set(found) <= set(full)
+        assert set(found.values()) <= {1.0, 4.0 if method == "drop" else 2.0}
+        counts.append((len(found), sum(found.values())))
+        received = sum(e.received[0] for e in run.events() if isinstance(e, BatchCommitted))
+        assert received < 0.8 * STREAMS["a"].num_rows
+    share, estimate = (np.mean(x) / full.total() for x in zip(*counts, strict=True))
+    assert share == pytest.approx(0.25 if method == "drop" else 0.5, rel=0.2)
+    assert estimate == pytest.approx(1, rel=0.2)
+
+
+def test_a_fraction_of_1_is_the_whole_join(tmp_path):
+    run = ran(join(StaticGrid(4), Shed(fraction=1)), tmp_path / "run")
+    assert differ(Ids(weighed(run)), FULL) == ""
+    assert set(weighed(run).values()) == {1.0}
+    assert run.estimate().iloc[-1][["considered", "error"]].tolist() == [1.0, 0.0]
+
+
+def test_without_shed_nothing_is_new(tmp_path):
+    run = ran(join(StaticGrid(4), None), tmp_path / "run")
+    assert run.results().column_names == ["a", "b"]
+    assert not [e for e in run.events() if isinstance(e, (HarvestPlanned, BatchHarvested))]
+    assert "shedding" not in run.status
+    with pytest.raises(ValueError, match="the run sheds no load"):
+        run.estimate()
+    with pytest.raises(ValueError, match="the run sheds no load; start it with shed="):
+        run.adjust(fraction=0.5)
+
+
+def test_equal_tuples_are_not_drawn_all_or_none(tmp_path):
+    """300 rows of one value: a share of them meets each block."""
+    same = pa.table({"id": np.zeros(300, int), "batch": np.repeat([0, 1], 150).astype(np.int32)})
+    made = StreamJoin({"a": same, "b": same}, "a.id = b.id", Centralized(), shed=Shed(fraction=0.3))
+    run = ran(made, tmp_path / "run")
+    items = [y for e in run.events() if isinstance(e, BatchHarvested) for y in e.items]
+    assert all(0 < sum(y.considered) < sum(y.considered) + y.left_out for y in items)
+    assert run.results().num_rows == pytest.approx(0.3 * 300 * 300, rel=0.25)
+
+
+@pytest.mark.parametrize("stops", [(1,), (2, 4), (1, 2, 3, 4, 5)])
+@pytest.mark.parametrize("shed", SHEDS[:2], ids=["fraction", "pairs"])
+def test_a_resumed_run_is_that_which_was_not_interrupted(shed, stops, tmp_path, monkeypatch):
+    """The run is cut off right before the commit of some batches, again and again."""
+    made = join(AdaptiveGrid(5, epsilon=0.5), shed)
+    whole = ran(made, tmp_path / "whole")
+    folder, left = tmp_path / "cut", list(stops)
+    real = Store.commit
+
+    def commit(store: Store, batch: int, *given: Any) -> None:
+        if store.path == folder and left and batch == left[0]:
+            left.pop(0)
+            raise OSError("cut off")
+        real(store, batch, *given)
+
+    monkeypatch.setattr(Store, "commit", commit)
+    for attempt in count():
+        run = (
+            made.start(folder, batches="batch")
+            if not attempt
+            else StreamJoin.resume(folder, STREAMS)
+        )
+        if not left_before(run):
+            break
+    assert weighed(run) == weighed(whole)
+    assert harvests(run) == harvests(whole)
+
+
+def left_before(run: Any) -> bool:
+    """Whether the run was cut off."""
+    try:
+        run.awaitTermination()
+    except OSError:
+        return True
+    return False
+
+
+def harvests(run: Any) -> list[Any]:
+    return [e for e in run.events() if isinstance(e, HarvestPlanned)]
+
+
+def test_estimates_are_unbiased_and_their_errors_are_right(tmp_path):
+    """Over many seeds the mean estimate is the truth, and 95 % intervals hold it about as often."""
+    streams = tables("ab", 150, seed=5, batches=4)
+    full = expected(streams, ON, WINDOWS).total()
+    inside, found = 0, []
+    for seed in range(60):
+        made = join(Centralized(), Shed(fraction=0.3), streams, seed=seed, check=False)
+        whole = ran(made, tmp_path / f"{seed}").estimate().iloc[-1]
+        found.append(whole["estimated"])
+        inside += abs(whole["estimated"] - full) <= whole["error"]
+    spread = np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found) - full) <= 3.5 * spread
+    assert inside >= 0.85 * len(found)
+
+
+def test_selective_processing_finds_more_than_a_share(tmp_path):
+    """Partners come 100 to 110 seconds apart, so that a few basic windows have all matches."""
+    draw = np.random.default_rng(3)
+    n, seconds = 600, 600
+
+    def stream(delay: int) -> pa.Table:
+        at = np.sort(draw.integers(0, seconds, n)) + delay
+        times = pa.array(at * 1_000_000, pa.timestamp("us", tz="UTC"))
+        return pa.table(
+            {"id": np.arange(n), "ts": times, "v": at - delay, "batch": (at // 10).astype(np.int32)}
+        )
+
+    streams = {"a": stream(0), "b": stream(105)}
+    windows = {"a": "200 seconds", "b": "200 seconds"}
+    share = {}
+    on = "abs(a.v - b.v) <= 5"
+    for method in ("uniform", "selective"):
+        results = [
+            ran(
+                join(
+                    Centralized(),
+                    replace(Shed(fraction=f, basic="20 seconds", sample=0.1), method=method),
+                    streams,
+                    windows=windows,
+                    on=on,
+                ),
+                tmp_path / f"{method}{f}",
+            )
+            .results()
+            .num_rows
+            for f in (0.2, 1)
+        ]
+        share[method] = results[0] / results[1]
+    assert share["uniform"] == pytest.approx(0.2, abs=0.05)
+    assert share["selective"] > 0.5
+
+
+def test_a_budget_is_adjusted_while_the_run_goes_on(tmp_path):
+    made = join(Centralized(), Shed(fraction=1))
+    run = made.start(tmp_path / "run", batches="batch", pace=0.05)
+    run.pause()
+    run.adjust(fraction=0.2)
+    run.unpause()
+    run.awaitTermination()
+    assert harvests(run)[-1].fraction == 0.2 and harvests(run)[-1].budget == "fraction"
+    assert run.status["shedding"]["fraction"] == 0.2
+    wanted = selected(run.events(), came(run, BATCHES), FULL)
+    assert weighed(run).keys() == wanted.keys()
+    with pytest.raises(RuntimeError, match="the run has ended"):
+        run.adjust(fraction=0.5)
+    with pytest.raises(ValueError, match="no budget is given"):
+        run.adjust()
+    with pytest.raises(ValueError, match="fraction is 2"):
+        run.adjust(fraction=2)
+
+
+def test_three_streams_lose_at_the_first_hop_only(tmp_path):
+    streams = tables("abc", 60, seed=8, batches=4)
+    on = "abs(a.n - b.n) <= 120 AND abs(b.n - c.n) <= 120"
+    full, estimates = expected(streams, on), []
+    for seed in range(8):
+        made = StreamJoin(streams, on, Ring(3), shed=Shed(fraction=0.5), check=True, seed=seed)
+        run = ran(made, tmp_path / f"{seed}")
+        found = run.results()
+        ids = Ids(
+            zip(*(found[a].combine_chunks().field("id").to_pylist() for a in "abc"), strict=True)
+        )
+        assert ids <= full and 0 < ids.total() < full.total()
+        estimates.append(sum(found["weight"].to_pylist()))
+        assert np.isnan(run.estimate().iloc[-1]["error"])
+    assert np.mean(estimates) == pytest.approx(full.total(), rel=0.25)
+
+
+BAD = [
+    (dict(shed=0.3), "shed is 0.3; it must be a Shed"),
+    (dict(shed=Shed()), "static streams are replayed as fast as they go; give fraction"),
+    (dict(shed=Shed(speed=1), time=None, windows=None), "by speed, which needs event time"),
+    (dict(shed=Shed(fraction=0.5, method="keys")), "has no equality that links all streams"),
+    (
+        dict(shed=Shed(fraction=0.5, basic="10 minutes")),
+        "the basic window is 10 min, but the window of a is 2 min 30 s",
+    ),
+    (
+        dict(shed=Shed(fraction=0.5, utility={"c": "1"})),
+        "utility is given for c; the streams are a",
+    ),
+    (
+        dict(shed=Shed(fraction=0.5, utility={"a": "a.s"})),
+        "'a.s' in the utility of a is of type string",
+    ),
+    (dict(shed=Shed(fraction=0.5, utility={"a": "b.n"})), "in the utility of a is unknown"),
+    (dict(shed=Shed(fraction=0.5, utility={"a": "a.zz"})), "in the utility of a is unknown"),
+]
+
+
+@pytest.mark.parametrize(("given", "sentence"), BAD)
+def test_what_cannot_work_is_refused_before_anything_starts(given, sentence, tmp_path):
+    shed = given.pop("shed")
+    with pytest.raises(ValueError, match=sentence):
+        join(Centralized(), shed, **given)
+    assert files(tmp_path) == set()
+
+
+def test_an_alias_that_is_the_weight_is_refused():
+    streams = {"a": STREAMS["a"], "weight": STREAMS["b"]}
+    with pytest.raises(ValueError, match="the alias 'weight' is taken"):
+        StreamJoin(streams, "a.k = weight.k", HashPartition(2), shed=Shed(fraction=0.5))
+
+
+def test_a_run_of_another_shed_is_another_run(tmp_path):
+    ran(join(Centralized(), Shed(fraction=0.5)), tmp_path / "run")
+    for other in (Shed(fraction=0.4), None):
+        with pytest.raises(ValueError, match="holds a run of another query: shed is"):
+            join(Centralized(), other).start(tmp_path / "run", batches="batch")

@@ -1,0 +1,149 @@
+"""What share of the tuples that set out takes part when a join cannot keep up, and what came of it.
+A shedder (shedder.py) decides. Source: Gedik 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from math import exp
+from typing import Literal, NamedTuple
+
+Item = tuple[int, int, int]
+"""(k, i, j): tuples of stream k against basic window j of stream i."""
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """Selective processing of one batch: what share of the fresh tuples meets which blocks.
+
+    ``basic`` maps a block to j, its basic window; the youngest is 0. ``shares`` has, by item, a
+    share in (0, 1] for each type of tuple of stream k; a tuple meets a block when the hash of both,
+    as a number in [0, 1), lies below it. ``types`` are, by stream, the codes of types, rising; none
+    are one type. Only the first hop of fresh blocks is thinned, and only where ``shares`` has the
+    item.
+
+    ``expected`` has, by fresh block, the rows that the shares are made for: where more come, each
+    share is that much less (the burst guard). ``keep`` is, by stream, the share of tuples that come
+    in at all; none are left out when it is empty.
+    """
+
+    basic: Mapping[int, int] = field(default_factory=dict)
+    shares: Mapping[Item, tuple[float, ...]] = field(default_factory=dict)
+    types: tuple[tuple[int, ...], ...] = ()
+    expected: Mapping[int, float] = field(default_factory=dict)
+    keep: tuple[float, ...] = ()
+
+    def kinds(self, stream: int) -> int:
+        """How many types of tuples of a stream are told apart, at least 1."""
+        return max(1, len(self.types[stream])) if self.types else 1
+
+
+class Yield(NamedTuple):
+    """What came of an item in a batch. ``considered`` are pairs (tuple that set out, row of a
+    block) and ``found`` those that matched at the first hop, by type of the fresh tuple; ``value``
+    is the utility of what was found. ``left_out`` are the pairs that were not considered.
+    """
+
+    stream: int
+    window: int
+    basic: int
+    considered: tuple[float, ...]
+    found: tuple[float, ...]
+    value: tuple[float, ...]
+    left_out: float
+
+    @property
+    def item(self) -> Item:
+        """What it came of."""
+        return self.stream, self.window, self.basic
+
+    def plus(self, other: Yield) -> Yield:
+        """Both as one; they are of one item and as many types."""
+        return Yield(
+            *self.item,
+            _added(self.considered, other.considered),
+            _added(self.found, other.found),
+            _added(self.value, other.value),
+            self.left_out + other.left_out,
+        )
+
+
+def _added(a: tuple[float, ...], b: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Harvested:
+    """What came of a batch's harvest, of all hosts together.
+
+    ``types`` counts, by stream, the fresh tuples of each type. ``estimated`` is the sum of all
+    results' weights, an unbiased estimate of the results of the full join (Horvitz and Thompson
+    1952), ``variance`` an unbiased estimate of its variance, None where there is none.
+    ``utility`` is what the results are worth, ``estimated_utility`` what those of the full join
+    are. ``probing`` are the measured seconds that the busiest partition probed, ``seconds`` those
+    of the whole turn; None: not measured.
+    """
+
+    yields: tuple[Yield, ...] = ()
+    types: tuple[Mapping[int, int], ...] = ()
+    estimated: float = 0.0
+    variance: float | None = 0.0
+    utility: float = 0.0
+    estimated_utility: float = 0.0
+    probing: float = 0.0
+    seconds: float | None = None
+
+    @property
+    def considered(self) -> float:
+        """All pairs that were considered."""
+        return sum(sum(y.considered) for y in self.yields)
+
+    @property
+    def left_out(self) -> float:
+        """All pairs that were left out."""
+        return sum(y.left_out for y in self.yields)
+
+
+LOWEST = -10_000
+"""The code of the type of tuples that are worth nothing, below that of any number above 0."""
+
+
+def utility(code: int) -> float:
+    """What a tuple of a type is worth: codes are 10 ln V, rounded, so that there are few."""
+    return exp(code / 10) if code > LOWEST else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What a result is worth: that of its members, the most of them or their mean (``combine``).
+    Each result is worth 1 where tuples have no types (``typed``). ``by_value``: tuples that do not
+    come in are chosen by the value that an equality joins on, and not each by itself.
+    """
+
+    typed: bool = False
+    by_value: bool = False
+    combine: Literal["max", "mean"] = "max"
+
+
+def together(parts: Sequence[Harvested]) -> Harvested:
+    """What came of a harvest in several tasks as one."""
+    yields: dict[Item, Yield] = {}
+    for y in chain.from_iterable(part.yields for part in parts):
+        yields[y.item] = yields[y.item].plus(y) if y.item in yields else y
+    types: list[dict[int, int]] = []
+    for part in parts:
+        types += [{} for _ in range(len(part.types) - len(types))]
+        for mine, theirs in zip(types, part.types, strict=False):
+            for code, n in theirs.items():
+                mine[code] = mine.get(code, 0) + n
+    found = Harvested(tuple(yields[item] for item in sorted(yields)), tuple(types))
+    return replace(
+        found,
+        estimated=sum(p.estimated for p in parts),
+        variance=sum(p.variance or 0.0 for p in parts),
+        utility=sum(p.utility for p in parts),
+        estimated_utility=sum(p.estimated_utility for p in parts),
+        probing=max((p.probing for p in parts), default=0.0),
+    )

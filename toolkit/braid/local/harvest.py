@@ -1,0 +1,235 @@
+"""Which tuples take part when a join sheds load: drawn by a hash of the tuple and of the block that
+it is to meet, so that a task that is tried again draws the same. NumPy only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from braid.core.columns import DRAW, KEPT, WORTH
+from braid.core.harvest import LOWEST, Harvest, Item, Worth, Yield, utility
+from braid.local.mixing import GOLDEN, Uint64, mix
+from braid.local.rows import Partial, Rows
+
+Floats = npt.NDArray[np.float64]
+_COMES_IN = (1 << 64) - 1
+"""Stands for the block where it is drawn whether a tuple comes in at all."""
+
+
+def draws(numbers: Uint64, block: int) -> Floats:
+    """A number in [0, 1) for each tuple, anew for each block."""
+    salt = mix(np.array([block], np.uint64))
+    return np.asarray((mix(numbers ^ salt) >> np.uint64(11)) * 2.0**-53, np.float64)
+
+
+def told_apart(numbers: npt.NDArray[np.int64]) -> Uint64:
+    """The hashes of tuples, made different among equal ones by their rank: equal tuples may take
+    each other's place, but must not all be drawn or none.
+    """
+    order = np.argsort(numbers, kind="stable")
+    new = np.ones(len(order), bool)
+    new[1:] = np.diff(numbers[order]) != 0
+    rank = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+    found = numbers.astype(np.uint64)
+    found[order] += rank.astype(np.uint64) * GOLDEN
+    return found
+
+
+def came_in(rows: pa.RecordBatch, share: float) -> pa.RecordBatch:
+    """The tuples that come in when only a share does, with a column that remembers it."""
+    numbers = rows.column(DRAW).to_numpy().astype(np.uint64)
+    chosen = rows
+    if share < 1:
+        chosen = rows.take(pa.array(np.flatnonzero(draws(numbers, _COMES_IN) < share)))
+    return chosen.append_column(KEPT, pa.array(np.full(chosen.num_rows, share)))
+
+
+@dataclass
+class Tally:
+    """What came of an item on the hosts of a task, by type of the fresh tuple."""
+
+    considered: Floats
+    found: Floats
+    value: Floats
+    left_out: float = 0.0
+
+    @staticmethod
+    def of(kinds: int) -> Tally:
+        """Nothing yet."""
+        return Tally(np.zeros(kinds), np.zeros(kinds), np.zeros(kinds))
+
+
+@dataclass
+class Meeting:
+    """A fresh block meets another: the ``partial`` that was drawn for it, how many tuples ``left``
+    out were, the type of each of the fresh block's tuples (None: one type), and what is found.
+    """
+
+    partial: Partial
+    left: int
+    stream: int
+    size: int
+    kinds: npt.NDArray[np.int64] | None
+    tally: Tally
+    reaper: Reaper
+    matched: Floats | None = None
+
+    def __post_init__(self) -> None:
+        rows, at = self.partial.parts[self.stream]
+        self.tally.left_out += self.left * self.size
+        self._add(self.tally.considered, at, np.full(len(at), float(self.size)))
+        if self.partial.weights is not None:
+            self.matched = np.zeros(rows.batch.num_rows)
+
+    def note(self, found: Partial) -> None:
+        """Count matches of the first hop."""
+        at, served = found.parts[self.stream][1], _served(found)
+        self._add(self.tally.found, at, served)
+        if self.reaper.worth.typed:
+            self._add(self.tally.value, at, self.reaper.value(found) * served)
+        if self.matched is not None:
+            self.matched += np.bincount(at, served, len(self.matched))
+
+    def end(self) -> None:
+        """Add to the variance: results^2 (1 - share) / share^2 for each tuple that was drawn."""
+        if self.matched is not None and self.partial.weights is not None:
+            y, w = self.matched[self.partial.parts[self.stream][1]], self.partial.weights
+            self.reaper.variance += float(np.sum(y**2 * (w**2 - w)))
+
+    def _add(self, sums: Floats, at: npt.NDArray[np.int64], amounts: Floats) -> None:
+        if self.kinds is None:
+            sums[0] += amounts.sum()
+        else:
+            sums += np.bincount(self.kinds[at], amounts, len(sums))
+
+
+@dataclass
+class Reaper:
+    """Thins what sets out by a harvest, and counts what came of it, for the hosts of one task.
+    Once results are complete it weighs them.
+    """
+
+    harvest: Harvest
+    worth: Worth
+    tallies: dict[Item, Tally] = field(default_factory=dict)
+    estimated: float = 0.0
+    variance: float = 0.0
+    utility: float = 0.0
+    estimated_utility: float = 0.0
+
+    def meet(
+        self, partial: Partial, stream: int, window: int, fresh: int, block: int, rows: Rows
+    ) -> Meeting | None:
+        """Of the tuples of fresh block ``fresh`` of ``stream`` those that meet ``block`` of
+        ``window``, each with its weight; None when the harvest says nothing of them.
+        """
+        item = (stream, window, self.harvest.basic.get(block, -1))
+        by_type = self.harvest.shares.get(item)
+        if by_type is None:
+            return None
+        mine, at = partial.parts[stream]
+        kinds = self._kinds(mine, stream)
+        expected = self.harvest.expected.get(fresh, 0.0)
+        guard = min(1.0, expected / mine.batch.num_rows) if expected else 1.0
+        drawn = partial
+        if guard * min(by_type) < 1:
+            each = np.array(by_type) * guard
+            shares = np.full(len(at), each[0]) if kinds is None else each[kinds[at]]
+            chosen = np.flatnonzero(draws(_numbers(mine), block)[at] < shares)
+            drawn = partial.take(chosen)
+            drawn.weights = 1 / shares[chosen]
+        if item not in self.tallies:
+            self.tallies[item] = Tally.of(len(by_type))
+        left, size = len(partial) - len(drawn), rows.batch.num_rows
+        return Meeting(drawn, left, stream, size, kinds, self.tallies[item], self)
+
+    def _kinds(self, rows: Rows, stream: int) -> npt.NDArray[np.int64] | None:
+        """By row, which of the harvest's types it is of; one that was not known is taken for the
+        next that is worth more. None where there is one type.
+        """
+        types = self.harvest.types[stream] if self.harvest.types else ()
+        if len(types) < 2:
+            return None
+        found = np.searchsorted(np.array(types), kinds(rows))
+        return np.minimum(found, len(types) - 1)
+
+    def value(self, found: Partial) -> Floats:
+        """What each result is worth, as far as its members are there."""
+        if not self.worth.typed:
+            return np.ones(len(found))
+        members = np.array([_utilities(rows)[at] for rows, at in found.parts.values()])
+        return np.asarray(members.max(axis=0) if self.worth.combine == "max" else members.mean(0))
+
+    def result(self, found: Partial) -> Floats:
+        """The weights of complete results, which are counted."""
+        weights = np.ones(len(found)) if found.weights is None else found.weights
+        weights = weights * self._entry(found)
+        served, value = _served(found), self.value(found)
+        self.estimated += float(np.sum(weights * served))
+        self.utility += float(np.sum(value * served))
+        self.estimated_utility += float(np.sum(value * weights * served))
+        return weights
+
+    def _entry(self, found: Partial) -> Floats | float:
+        """One over the chance that all members of a result came in."""
+        shares = [
+            rows.numpy(KEPT)[at]
+            for rows, at in found.parts.values()
+            if KEPT in rows.batch.schema.names
+        ]
+        if not shares:
+            return 1.0
+        entered = np.array(shares)
+        chance = entered.min(axis=0) if self.worth.by_value else entered.prod(axis=0)
+        return np.asarray(1 / chance)
+
+    def yields(self) -> list[Yield]:
+        """What came of each item."""
+        return [
+            Yield(
+                *item,
+                tuple(t.considered.tolist()),
+                tuple(t.found.tolist()),
+                tuple(t.value.tolist()),
+                t.left_out,
+            )
+            for item, t in sorted(self.tallies.items())
+        ]
+
+
+def _numbers(rows: Rows) -> Uint64:
+    """The hashes of a block's tuples, told apart."""
+    return rows.made("drawn by", lambda: told_apart(rows.numpy(DRAW)))
+
+
+def kinds(rows: Rows) -> npt.NDArray[np.int64]:
+    """By row, the code of its type: 10 ln V, rounded; LOWEST where V is no number above 0."""
+
+    def coded() -> npt.NDArray[np.int64]:
+        worth = rows.numpy(WORTH)
+        counts = (worth > 0) & (worth < np.inf)
+        codes = np.rint(10 * np.log(np.where(counts, worth, 1.0)))
+        return np.where(counts, codes, LOWEST).astype(np.int64)
+
+    return rows.made("of type", coded)
+
+
+def _utilities(rows: Rows) -> Floats:
+    """By row, the utility of its type."""
+
+    def valued() -> Floats:
+        known, at = np.unique(kinds(rows), return_inverse=True)
+        return np.array([utility(code) for code in known.tolist()])[at]
+
+    return rows.made("of utility", valued)
+
+
+def _served(found: Partial) -> Floats:
+    """How often each counts: once, or for each query that it serves."""
+    if found.queries is None:
+        return np.ones(len(found))
+    return np.bitwise_count(found.queries).astype(float)

@@ -1,0 +1,1 @@
+"""Load shedding inside joins: Gedik, Wu, Yu and Liu 2007."""

@@ -1,0 +1,88 @@
+"""How much to process: the fraction r of all pairs. Source: Gedik 2007, section 4.1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Literal
+
+Kind = Literal["fraction", "pairs", "seconds", "speed"]
+KINDS: tuple[Kind, ...] = ("fraction", "pairs", "seconds", "speed")
+MARGIN = 0.9
+"""The part of the allowance that is planned for, so that noise seldom goes beyond it."""
+LEAST = 1e-3
+"""A fraction below which less probing does not help."""
+
+
+def adapt(r: float, beta: float, boost: float = 1.2) -> float:
+    """The next fraction (Algorithm 1, lines 8 and 9). ``beta`` is the part of the input that was
+    fetched, ``boost`` the paper's delta_r.
+    """
+    return beta * r if beta < 1 else min(1.0, boost * r)
+
+
+def fits(allowance: float, overhead: float, cost: float) -> float:
+    """The pairs that fit a batch: ``allowance`` and ``overhead`` in seconds a batch, ``cost`` in
+    seconds a pair. 0 when the overhead alone takes all.
+    """
+    return max(0.0, MARGIN * allowance - overhead) / cost
+
+
+def forward(allowance: float, overhead: float, cost: float, volume: float) -> float:
+    """The fraction r of ``volume``, the pairs of the next batch, that fits.
+
+    Feed-forward, where Algorithm 1 is feedback: how the window grows in a burst is in the volume
+    already.
+    """
+    return min(1.0, fits(allowance, overhead, cost) / volume) if volume else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much may be done: a ``fraction`` of all pairs, so many ``pairs`` a batch, ``seconds`` a
+    batch, or event time that passes at ``speed`` times the clock's.
+    """
+
+    kind: Kind
+    amount: float
+
+    @staticmethod
+    def of(
+        fraction: float | None = None,
+        pairs: float | None = None,
+        seconds: float | None = None,
+        speed: float | None = None,
+    ) -> Budget:
+        """The one that is given; a speed of 1 when none is. Raises ValueError, with one sentence,
+        for two and for amounts out of range.
+        """
+        named = dict(zip(KINDS, (fraction, pairs, seconds, speed), strict=True))
+        given = {kind: amount for kind, amount in named.items() if amount is not None}
+        if len(given) > 1:
+            raise ValueError(
+                f"{' and '.join(given)} are given; a budget is one of {', '.join(KINDS)}"
+            )
+        for kind, amount in given.items():
+            _check(kind, amount)
+            return Budget(kind, float(amount))
+        return Budget("speed", 1.0)
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether it needs measured seconds."""
+        return self.kind in ("seconds", "speed")
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.amount:g}"
+
+
+def _check(kind: Kind, amount: float) -> None:
+    number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
+    if kind == "fraction":
+        fits, accepted = number and 0 < amount <= 1, "greater than 0 and at most 1"
+    elif kind == "pairs":
+        fits, accepted = number and isfinite(amount) and amount >= 1, "a number of at least 1"
+    else:
+        fits, accepted = number and isfinite(amount) and amount > 0, "a number greater than 0"
+    if not fits:
+        raise ValueError(f"{kind} is {amount!r}; it must be {accepted}")

@@ -1,0 +1,341 @@
+"""Shed: how much of a join is processed when not all can be, and what. Source: Gedik 2007."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import sqrt
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from braid.core.facts import Facts
+from braid.core.harvest import Harvest, Harvested, Item
+from braid.core.plan import Block, Plan, after
+from braid.core.shedder import Shedder
+from braid.core.spans import micros
+from braid.papers.shedding import rate, windows
+from braid.papers.shedding.events import HarvestPlanned, Reaped
+from braid.papers.shedding.knapsack import Floats, fill
+from braid.papers.shedding.profile import Profile
+from braid.papers.shedding.rate import Budget
+
+Method = Literal["selective", "direction", "time", "partial", "uniform", "drop", "keys"]
+METHODS: tuple[Method, ...] = get_args(Method)
+FLOOR = 1e-4
+"""The least share, so that every weight is finite."""
+_SMOOTH = 0.5
+"""The weight of all earlier batches in measured costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shedding:
+    """What is remembered from batch to batch: the budget in force where it was adjusted, what was
+    learned, seconds a pair and a batch, and of the last plan r, types, the shares of tuples that
+    came in, and event times.
+    """
+
+    budget: Budget | None = None
+    profile: Profile = field(default_factory=Profile)
+    cost: float = 0.0
+    overhead: float = 0.0
+    fraction: float = 1.0
+    types: tuple[tuple[int, ...], ...] = ()
+    keep: tuple[float, ...] = ()
+    latest: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Shed(Shedder):
+    """How a join sheds load: how much by one of the first four, what by the rest.
+
+    Parameters
+    ----------
+    fraction
+        The part of all pairs that is processed, whatever it costs.
+    pairs
+        Pairs (tuple that sets out, stored tuple) in a batch.
+    seconds
+        What a batch may take. Spark's sources have no backpressure: without a limit, a batch takes
+        all that has come meanwhile, and longer batches bring longer batches; a bound on the seconds
+        breaks that circle. A source with a limit (``maxOffsetsPerTrigger``, say) lets what it holds
+        back pile up outside, where no batch's seconds show it; use ``speed`` for those.
+    speed
+        Event time passes at least at so many times the speed of the clock. 1 when nothing is given.
+    method
+        "selective" (the most productive pairs of all directions, ages and types: Algorithm 5),
+        "direction" (Algorithm 4, then by age), "time" (by age, Algorithm 3), "partial" (the
+        newest first), "uniform" (any). Of all of these the state is complete. "drop" leaves tuples
+        out as they come, "keys" all tuples of a value, on every side, for equalities.
+    basic
+        The length of a basic window, as "10 seconds"; by default a twentieth of the window.
+    sample
+        The least share of any pair, as a part of r (the paper's gamma): more of it makes better
+        estimates, less of it more results. 1 is "uniform".
+    utility
+        By alias, Spark SQL of what a tuple is worth, over that stream's columns; 1 where it is left
+        out.
+    combine
+        What a result is worth: "max" or "mean" of its members.
+
+    Clocks decide by what is committed: a batch that is planned again is planned alike. With
+    ``fraction`` and ``pairs`` a resumed run is that which was not interrupted, result for result.
+
+    Raises ValueError, with one sentence, for settings out of range.
+    """
+
+    State = Shedding
+
+    fraction: float | None = None
+    pairs: float | None = None
+    seconds: float | None = None
+    speed: float | None = None
+    method: Method = "selective"
+    basic: str | None = None
+    sample: float = 0.3
+    utility: Mapping[str, str] = field(default_factory=dict)
+    combine: Literal["max", "mean"] = "max"
+
+    def __post_init__(self) -> None:
+        self.budget  # noqa: B018 (it checks)
+        if self.method not in METHODS:
+            raise ValueError(f"method is {self.method!r}; it must be one of {', '.join(METHODS)}")
+        if self.combine not in ("max", "mean"):
+            raise ValueError(f"combine is {self.combine!r}; it must be 'max' or 'mean'")
+        if isinstance(self.sample, bool) or not 0 < self.sample <= 1:
+            raise ValueError(f"sample is {self.sample!r}; it must be greater than 0 and at most 1")
+        if self.basic is not None:
+            micros(self.basic, "basic window")
+
+    @property
+    def budget(self) -> Budget:
+        """How much may be done, as given."""
+        return Budget.of(self.fraction, self.pairs, self.seconds, self.speed)
+
+    @property
+    def length(self) -> int | None:
+        """b in microseconds, None for a twentieth of the window."""
+        return None if self.basic is None else micros(self.basic, "basic window")
+
+    def start(self, streams: int) -> Shedding:
+        """Nothing has been learned."""
+        return Shedding()
+
+    def adjusted(self, state: Shedding, budget: Budget) -> Shedding:
+        """The state that another budget is in force from."""
+        return replace(state, budget=budget)
+
+    def slices(self, windows_: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
+        """By stream, the ends of its basic windows."""
+        return tuple(windows.ages(w, self.length) for w in windows_)
+
+    def plan(
+        self, facts: Facts, plan: Plan, state: Shedding, last: Harvested | None
+    ) -> tuple[Plan, Shedding]:
+        """The plan with a harvest; see Shedder."""
+        known = _learned(state, last)
+        budget = known.budget or self.budget
+        types = known.profile.types()
+        work = _Work(self, facts, plan, known.profile, types, known.keep)
+        allowance = _allowance(budget, facts, known)
+        volume, fits = work.total(), _fits(budget, allowance, known, work.settled)
+        r, enough = _fraction(budget, known, volume, fits)
+        whole = self.method in ("drop", "keys")
+        keep = (max(FLOOR, sqrt(r)),) * len(facts.streams) if whole else ()
+        shares = work.shares(1.0 if whole else r)
+        expected = {} if whole or fits is None else work.bound(fits / (r * volume or 1.0))
+        harvest = Harvest(work.basic, shares, types, expected, keep)
+        lengths = tuple(None if w is None else windows.size(w, self.length) for w in facts.windows)
+        items = tuple(
+            Reaped(*item, work.volumes[item], work.outputs[item], shares[item])
+            for item in sorted(shares)
+        )
+        how = (self.method, budget.kind, budget.amount, r, allowance, enough)
+        said = (harvest.basic, types, expected, keep)
+        told = HarvestPlanned(facts.batch, *how, lengths, items, *said)
+        following = replace(known, fraction=r, types=types, keep=keep, latest=facts.latest)
+        return replace(plan, harvest=harvest, events=(*plan.events, told)), following
+
+
+def _learned(state: Shedding, last: Harvested | None) -> Shedding:
+    """The state with what the last batch showed."""
+    if last is None:
+        return state
+    profile = state.profile.after(last, state.types)
+    if last.seconds is None or not last.considered:
+        return replace(state, profile=profile)
+    cost = last.probing / last.considered
+    overhead = max(0.0, last.seconds - last.probing)
+    if state.cost:
+        cost = _SMOOTH * state.cost + (1 - _SMOOTH) * cost
+        overhead = _SMOOTH * state.overhead + (1 - _SMOOTH) * overhead
+    return replace(state, profile=profile, cost=cost, overhead=overhead)
+
+
+def _allowance(budget: Budget, facts: Facts, state: Shedding) -> float | None:
+    """Seconds that the batch may take; None where no clock decides, or none has been seen yet."""
+    if budget.kind == "seconds":
+        return budget.amount
+    if budget.kind != "speed" or not state.latest:
+        return None
+    passed = [
+        now - before
+        for now, before in zip(facts.latest, state.latest, strict=True)
+        if now is not None and before is not None
+    ]
+    return max(passed, default=0) / 1e6 / budget.amount or None
+
+
+def _fits(budget: Budget, allowance: float | None, state: Shedding, settled: float) -> float | None:
+    """The pairs that fit the budget; None where it does not count any, or nothing has been measured
+    yet. ``settled`` are pairs that cannot be shed.
+    """
+    if budget.kind == "pairs":
+        return max(0.0, budget.amount - settled)
+    if allowance is None or not state.cost:
+        return None
+    return max(0.0, rate.fits(allowance, state.overhead, state.cost) - settled)
+
+
+def _fraction(
+    budget: Budget, state: Shedding, volume: float, fits: float | None
+) -> tuple[float, bool]:
+    """r, and whether it is enough to keep to the budget."""
+    if budget.kind == "fraction":
+        return budget.amount, True
+    if fits is None:
+        return state.fraction, True
+    r = min(1.0, fits / volume) if volume else 1.0
+    return max(r, rate.LEAST), r >= rate.LEAST
+
+
+class _Work:
+    """The items of a batch's plan: ``volumes`` (pairs), ``outputs`` (o), and the ``basic`` window
+    of each block. ``expected`` are the rows of fresh blocks, which are not known yet.
+    """
+
+    def __init__(
+        self,
+        shed: Shed,
+        facts: Facts,
+        plan: Plan,
+        profile: Profile,
+        types: tuple[tuple[int, ...], ...],
+        keep: tuple[float, ...],
+    ) -> None:
+        self.shed, self.profile, self.types, self.keep = shed, profile, types, keep
+        live = {b.id: b for b in after(facts.blocks, plan)}
+        fresh = [r.block for r in plan.routes if r.fresh]
+        self.expected = _expected(facts, fresh)
+        rows = {id: float(b.rows) for id, b in live.items()} | self.expected
+        streams = len(facts.streams)
+        limits = facts.windows or (None,) * streams
+        latest = facts.latest or (None,) * streams
+        now = [
+            max((t for s, t in enumerate(latest) if s != i and t is not None), default=None)
+            for i in range(streams)
+        ]
+        self.basic = dict.fromkeys((b.id for b in fresh), 0)
+        for b in live.values():
+            i = b.stream
+            self.basic[b.id] = windows.basic_window(b, facts.batch, limits[i], shed.length, now[i])
+        self.volumes: dict[Item, float] = {}
+        self.settled = 0.0
+        for source, window, met in _first_hops(plan):
+            pairs = rows.get(source.block.id, 0.0) * rows.get(met, 0.0)
+            if source.fresh:
+                item = (source.block.stream, window, self.basic[met])
+                self.volumes[item] = self.volumes.get(item, 0.0) + pairs
+            else:
+                self.settled += pairs
+        self.outputs = profile.outputs(self.volumes)
+
+    def bound(self, room: float) -> dict[int, float]:
+        """The rows of fresh blocks beyond which shares shrink: ``room`` times those expected, and
+        what chance may add to them (twice the deviation of a Poisson number).
+        """
+        room = max(1.0, room)
+        return {id: room * n + 2 * sqrt(room * n) for id, n in self.expected.items() if n}
+
+    def total(self) -> float:
+        """The pairs of the full join: had all tuples come in, with those that were left out."""
+        kept = self.keep[0] ** 2 if self.keep else 1.0
+        return sum(self.volumes.values()) / kept
+
+    def shares(self, r: float) -> dict[Item, tuple[float, ...]]:
+        """Of every item, the share by type that is processed for r of all pairs; r of those that no
+        tuple is expected for.
+        """
+        items = sorted(self.volumes, key=lambda item: (item[2], item[:2]))  # the newest first
+        if r >= 1 or self.shed.method == "uniform":
+            return {item: (min(1.0, r),) * len(self._omega(item[0])) for item in items}
+        typed = [
+            (item, z, self.volumes[item] * omega)
+            for item in items
+            for z, omega in enumerate(self._omega(item[0]))
+        ]
+        values, volumes = self._values(typed), np.array([v for _, _, v in typed])
+        floor = min(r, max(self.shed.sample * r, FLOOR))
+        found = self._chosen([item for item, _, _ in typed], values, volumes, r, floor)
+        shares: dict[Item, tuple[float, ...]] = {}
+        for (item, _, volume), share in zip(typed, found.tolist(), strict=True):
+            foreseen = share if volume else r
+            shares[item] = (*shares.get(item, ()), foreseen)
+        return shares
+
+    def _omega(self, stream: int) -> tuple[float, ...]:
+        types = self.types[stream] if self.types else ()
+        return self.profile.frequencies(stream, types)
+
+    def _values(self, typed: Sequence[tuple[Item, int, float]]) -> Floats:
+        if self.shed.method == "partial":
+            return np.array([-float(item[2]) for item, _, _ in typed])
+        worth = {
+            (k, i): self.profile.worth(k, i, self.types[k] if self.types else ())
+            for k, i, _ in self.volumes
+        }
+        return np.array([self.outputs[item] * worth[item[:2]][z] for item, z, _ in typed])
+
+    def _chosen(
+        self, items: Sequence[Item], values: Floats, volumes: Floats, r: float, floor: float
+    ) -> Floats:
+        if self.shed.method == "selective":
+            return fill(values, volumes, r * float(volumes.sum()), floor)
+        ways = sorted({item[:2] for item in items})
+        mine = [np.array([item[:2] == way for item in items]) for way in ways]
+        sizes = np.array([volumes[at].sum() for at in mine])
+        part = np.full(len(ways), r)
+        if self.shed.method == "direction":
+            o = np.array([self._mean_output(way) for way in ways])
+            part = fill(o, sizes, r * float(sizes.sum()), floor)
+        found = np.empty(len(items))
+        for at, share, size in zip(mine, part, sizes, strict=True):
+            found[at] = fill(values[at], volumes[at], float(share * size), floor)
+        return found
+
+    def _mean_output(self, way: tuple[int, int]) -> float:
+        """o_i: the mean of its basic windows' (section 5.2)."""
+        return float(np.mean([o for item, o in self.outputs.items() if item[:2] == way]))
+
+
+def _first_hops(plan: Plan) -> Iterator[tuple[Any, int, int]]:
+    """(route, stream of the first hop, block that is met there) for all that a plan makes meet."""
+    for route in plan.routes:
+        for path in route.paths:
+            for met in path[0].blocks():
+                yield route, path[0].stream, met
+
+
+def _expected(facts: Facts, fresh: Sequence[Block]) -> dict[int, float]:
+    """Rows of fresh blocks: as many as that of the same keys had in the last batch, or the block's
+    part of the stream's keys.
+    """
+    before = {(b.stream, b.keys): float(b.rows) for b in facts.blocks if b.batch == facts.batch - 1}
+    widths = {s: max(b.keys[1] for b in fresh if b.stream == s) for s in {b.stream for b in fresh}}
+    return {
+        b.id: before.get(
+            (b.stream, b.keys),
+            facts.last_received[b.stream] * (b.keys[1] - b.keys[0]) / widths[b.stream],
+        )
+        for b in fresh
+    }

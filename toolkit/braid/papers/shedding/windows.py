@@ -1,0 +1,85 @@
+"""Basic windows: the pieces of a window that are processed or not. Source: Gedik 2007, section 5.1.
+
+Here a basic window is a set of blocks: block by block the windows slide, and no block is merged
+across the end of a basic window.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+import numpy.typing as npt
+
+from braid.core.plan import Block
+
+Floats = npt.NDArray[np.float64]
+PARTS = 20
+"""Basic windows in a window, unless their size is given: the paper's 1 of 20 seconds."""
+
+
+def size(window: int, basic: int | None) -> int:
+    """b, in microseconds: as given, or a twentieth of the window."""
+    return basic if basic is not None else max(1, window // PARTS)
+
+
+def ages(window: int | None, basic: int | None) -> tuple[int, ...]:
+    """The ages b, 2b, .., w_i (microseconds) across which blocks are not merged; none with full
+    history.
+    """
+    if window is None:
+        return ()
+    b = size(window, basic)
+    return (*range(b, window, b), window)
+
+
+def basic_window(
+    block: Block, batch: int, window: int | None, basic: int | None, now: int | None
+) -> int:
+    """j, the basic window that the middle of a block's event times lies in; the youngest is 0.
+
+    ``now`` is the latest event time of the other streams, in microseconds. With full history, or
+    as long as the others are silent, basic windows double: j is how many times the number of
+    batches since the block's first has.
+    """
+    if window is None or block.span is None or now is None:
+        return max(0, batch - block.batch).bit_length()
+    b = size(window, basic)
+    return min(ceil(window / b), max(0, (now - sum(block.span) // 2) // b))
+
+
+def optimality(f: Floats, basic: float, share: float) -> float:
+    """phi: how much of the output that the best ``share`` of a window has, whole basic windows get.
+
+    ``f`` is the density of matches by age, at equal steps over the window from its start; ``basic``
+    is b / w_i, ``share`` the paper's r', which may exceed 1. The first basic window fills from 0 to
+    b, so p_{i,j} is the mean over its fill x; section 5.1.1.
+    """
+    cumulated = np.concatenate([[0.0], np.cumsum(f) / np.sum(f)])
+    grid = np.linspace(0.0, 1.0, len(cumulated))
+    n = 1 + ceil(1 / basic - 1e-9)
+    x = (np.arange(64) + 0.5) / 64
+    ends = np.clip((x[:, None] + np.arange(-1, n)) * basic, 0.0, 1.0)
+    p = np.diff(np.interp(ends, grid, cumulated), axis=1).mean(axis=0)
+    ranked = np.sort(p)[::-1]
+    whole = min(n, int(share / basic + 1e-9))
+    rest = share / basic - whole if whole < n else 0.0
+    used = float(ranked[:whole].sum() + (rest * ranked[whole] if whole < n else 0.0))
+    return used / best(f, min(1.0, share))
+
+
+def best(f: Floats, share: float) -> float:
+    """g(f, a): the most of the area under f that a part of the window has, ``share`` of it in
+    extent.
+    """
+    ranked = np.sort(f)[::-1] / np.sum(f)
+    extent = share * len(f)
+    whole = int(extent + 1e-9)
+    return float(ranked[:whole].sum() + ((extent - whole) * ranked[whole] if whole < len(f) else 0))
+
+
+def newest(f: Floats, share: float) -> float:
+    """The area under f of the newest ``share`` of the window: what age-based window reduction
+    keeps (section 2, and its picture of two densities).
+    """
+    return float(np.interp(share, np.linspace(0, 1, len(f) + 1), np.r_[0, np.cumsum(f)] / f.sum()))
