@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, StaticGrid
 from braid.core import events
+from braid.core.cluster import Host
 from braid.core.cover import CoverError
 from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 from braid.core.plan import Block, Plan, Route
@@ -139,3 +140,49 @@ def test_lengths_must_agree():
         simulate(Centralized(), [(1, 2)], tuple_bytes=(8,))
     with pytest.raises(ValueError, match="two streams"):
         simulate(StaticGrid(4), [(1, 2, 3)])
+
+
+def pulses(placement, patience):
+    """Bursts with pauses between them, on one slow host each; the events of its batches."""
+    batches = [(40, 40), (0, 0), (0, 0), (0, 0)] * 3
+    slow = (Host(mips=300.0),) * placement.hosts
+    return committed(
+        simulate(placement, batches, windows=(2.0, 2.0), cluster=slow, patience=patience)
+    )
+
+
+def test_a_modelled_host_works_no_longer_than_a_batch_lasts():
+    """What is left over waits, and is worked on in the pauses."""
+    seconds = [e.hosts[0].seconds for e in pulses(Centralized(), 100.0)]
+    assert max(seconds) <= 1.0 and seconds[0] == seconds[1] == 1.0
+    assert sum(seconds) > 1.5 * sum(e.hosts[0].seconds for e in pulses(Centralized(), 0.0))
+
+
+def test_a_placement_is_told_what_hosts_work_on_and_so_sees_what_waits():
+    """In the pause the host still has probes to make, and no more in all than it was asked for."""
+    seen = []
+
+    class _Curious(Centralized):
+        def plan(self, facts, state):
+            seen.append(facts.usage[0].probed if facts.usage else 0)
+            return super().plan(facts, state)
+
+    events = pulses(_Curious(), 100.0)
+    asked = [e.hosts[0].probed for e in events]
+    assert asked[0] > 0 == asked[1] and 0 < seen[1] < asked[0] and seen[2] > 0
+    assert sum(seen) <= sum(asked) + len(seen)
+
+
+def test_a_hop_is_held_against_the_last_stream_or_against_all_that_were_visited():
+    """Eq. 3 of Gu 2007 has one selectivity a hop; independent pairs have one for each pair."""
+    sigma = [[1, 0.5, 0.25], [0.5, 1, 0.1], [0.25, 0.1, 1]]
+    calm = dict(windows=(9.0,) * 3, selectivity=sigma)
+    found = {
+        selects: sum(
+            e.results
+            for e in committed(simulate(Centralized(), [(20,) * 3] * 4, selects=selects, **calm))
+        )
+        for selects in ("pair", "hop")
+    }
+    assert found["pair"] == pytest.approx(80**3 * 0.5 * 0.25 * 0.1, rel=0.01)
+    assert found["pair"] < 0.5 * found["hop"]

@@ -1,8 +1,9 @@
 """What the paths of a plan would do, from counts, rates and selectivities alone: intermediate
 results, traffic, results.
 
-Expectations, not measurements. Intermediate results multiply along a path as in Gu 2007, Eq. 3; a
-pair of tuples matches with the selectivity of its two streams when both are in their windows.
+Expectations, not measurements. Intermediate results multiply along a path, and a pair of tuples
+matches only when both are in their windows. Which selectivities count at a hop has two readings:
+see ``Selects``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +25,10 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 ByAge = dict[int, tuple[int, float]]
 """By age of blocks, their tuples, and how many of them are within the windows."""
+Selects = Literal["pair", "hop"]
+"""What an intermediate result is held against at a hop: the selectivity of the next stream with
+every stream visited ("pair"), or with the one visited last alone, as Gu 2007, Eq. 3 ("hop").
+"""
 
 
 def within(new: Span, old: Span, window: int | None) -> float:
@@ -83,15 +89,17 @@ class Journeys:
         sigma: np.ndarray,
         windows: Sequence[int | None],
         ages: Mapping[int, int],
+        selects: Selects = "pair",
     ) -> None:
         """``blocks`` are those with rows, their spans known; ``sigma`` is m x m, the selectivity of
         each pair of streams; ``windows`` are in microseconds; ``ages`` as Facts count them.
         """
+        self.selects = selects
         self.rows: list[int] = []
         self.met: list[tuple[int, float, ByAge]] = []
         """What is met by what: number of the visit, selectivity, tuples by age."""
-        self.visits: dict[Visit, tuple[int, float]] = {}
-        """By what is joined with what, a number and the selectivity."""
+        self.visits: dict[Visit, int] = {}
+        """By what is joined with what, a number."""
         self._columns: list[tuple[list[float], ...]] = []
         mets: dict[tuple[int, Span | None], _Met] = {}
         for route in routes:
@@ -105,12 +113,16 @@ class Journeys:
 
     def _add(self, f: Block, path: Path, met: _Met, sigma: np.ndarray) -> None:
         visited: tuple[int, ...] = (f.stream,)
+        last = f.stream
         before: dict[int, int] = {}
         for k, hop in enumerate(path):
             if k == len(self._columns):
                 self._columns.append(tuple([] for _ in range(7)))
             paths, hosts, visits, rows, matching, same, onward = self._columns[k]
-            visit, factor = self._visit(visited, hop.stream, sigma)
+            visit = self.visits.setdefault((visited, hop.stream), len(self.visits))
+            held = visited if self.selects == "pair" else (last,)
+            factor = prod(float(sigma[v, hop.stream]) for v in held)
+            last = hop.stream
             onward += [len(hop.probes) - (h in hop.probes) for h in before]
             same += [before.get(h, -1) for h in hop.probes]
             before = {h: len(hosts) + n for n, h in enumerate(hop.probes)}
@@ -124,14 +136,6 @@ class Journeys:
             paths += [len(self.rows)] * len(hop.probes)
             visited = tuple(sorted((*visited, hop.stream)))
         self.rows.append(f.rows)
-
-    def _visit(self, visited: tuple[int, ...], stream: int, sigma: np.ndarray) -> tuple[int, float]:
-        if (visited, stream) not in self.visits:
-            self.visits[visited, stream] = (
-                len(self.visits),
-                prod(float(sigma[v, stream]) for v in visited),
-            )
-        return self.visits[visited, stream]
 
 
 def _step(columns: tuple[list[float], ...]) -> Step:

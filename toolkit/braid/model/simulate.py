@@ -27,7 +27,7 @@ from braid.core.query import Query, longest
 from braid.core.report import Outcome, Size
 from braid.core.state import State
 from braid.core.step import Rules, Work
-from braid.model.expected import Expected, Journeys
+from braid.model.expected import Expected, Journeys, Selects
 
 Floats = npt.NDArray[np.float64]
 _PASSES = 10
@@ -60,6 +60,7 @@ def simulation(
     patience: float = 0.0,
     queries: Sequence[Query] = (),
     key_shares: Sequence[Sequence[float]] = (),
+    selects: Selects = "pair",
 ) -> Iterator[Any]:
     """The events of a run, one after the other.
 
@@ -92,7 +93,14 @@ def simulation(
         What sending, probing and comparing cost on the cluster.
     patience
         Seconds of work that may wait at a host before it sheds: what a batch leaves undone is done
-        in those that ask for less. Its results count for the batch whose tuples they are of.
+        in those that ask for less. Its results count for the batch whose tuples they are of. The
+        placement is told what a host worked on in a batch, never more than the batch has time for:
+        a host with work that waits looks busy until it is done.
+    selects
+        Which selectivities an intermediate result is held against at its next hop. "pair": those of
+        all streams that it has members of, as when the pairs of streams match independently.
+        "hop": that of the stream visited last, as Eq. 3 of Gu 2007 has it, and as when all pairs
+        follow from those along the path.
     queries
         The queries that a shared join serves; windows are the longest of theirs then.
     key_shares
@@ -130,6 +138,7 @@ def simulation(
         tuple(cluster),
         costs,
         patience,
+        selects,
     )
     settings = plain(placement)
     shown = {name: f"{w:g} seconds" for name, w in zip(names, spread, strict=True) if w is not None}
@@ -181,6 +190,38 @@ def _shares(
     return padded
 
 
+class _Queue:
+    """The work that waits at each host: ``waiting`` seconds of it, and ``counts`` as Usage names
+    the first of its fields. ``done`` is what the hosts worked on in the last batch.
+    """
+
+    def __init__(self, hosts: int) -> None:
+        self.waiting = np.zeros(hosts)
+        self.counts = self.done = np.zeros((5, hosts))
+
+    def work(self, asked: Floats, busy: Floats, seconds: float, patience: float) -> Floats:
+        """Take in what a batch asks of the hosts, ``busy`` seconds of it, and work for as long as
+        the batch lasts: the seconds that each host works.
+        """
+        due = self.waiting + busy
+        worked = np.minimum(due, seconds)
+        share = np.divide(worked, due, out=np.ones_like(due), where=due > 0)
+        self.counts = self.counts + asked
+        self.done = self.counts * share
+        self.counts = self.counts - self.done
+        self.waiting = np.clip(due - worked, 0.0, patience)
+        return np.asarray(worked)
+
+    def told(self, usage: Sequence[Usage]) -> tuple[Usage, ...]:
+        """The usage of the hosts with what they worked on, in place of what they were asked."""
+        columns = np.rint(self.done).astype(np.int64).T.tolist()
+        names = ("received", "arrived", "sent", "probed", "compared")
+        return tuple(
+            replace(did, **dict(zip(names, worked, strict=True)))
+            for did, worked in zip(usage, columns, strict=False)
+        )
+
+
 class _Model:
     """A simulated run. By live block, ``tuples`` counts its tuples by routing key, ``rows`` all of
     them.
@@ -198,11 +239,13 @@ class _Model:
         cluster: tuple[Host, ...],
         costs: Costs,
         patience: float,
+        selects: Selects,
     ) -> None:
         self.rules, self.state, self.sizes, self.draw = rules, state, sizes, draw
         self.ends, self.shares, self.sigma = ends, shares, sigma
         self.cluster, self.costs, self.patience = cluster, costs, patience
-        self.begun, self.backlog = next(ends), np.zeros(len(cluster))
+        self.selects: Selects = selects
+        self.begun, self.queue = next(ends), _Queue(len(cluster))
         self.slowness = np.array([REFERENCE_MIPS / host.mips for host in cluster])
         self.tuples: dict[int, np.ndarray] = {}
         self.rows: dict[int, int] = {}
@@ -220,6 +263,8 @@ class _Model:
         self.tuples = {id: self.tuples[id] for id in self.state.blocks}
         self.rows = {id: self.rows[id] for id in self.state.blocks}
         assert isinstance(committed, BatchCommitted)
+        if self.cluster:
+            self.state = replace(self.state, usage=self.queue.told(self.state.usage))
         return [*happened, replace(committed, seconds=seconds)]
 
     def _store(
@@ -271,7 +316,11 @@ class _Model:
         expected = self._expected(work, live, received[0])
         busy = self._busy(received[0], expected) if self.cluster else np.zeros((1, hosts))
         outcome.matches = expected.matches
-        self._count(outcome, received, moved, expected, busy.sum(axis=0))
+        worked = busy.sum(axis=0)
+        if self.cluster:
+            asked = np.vstack([received[0], np.sum(expected.stages, axis=0)])
+            worked = self.queue.work(asked, worked, self.seconds, self.patience)
+        self._count(outcome, received, moved, expected, worked)
         return {"modelled": float(busy.max(axis=1).sum())} if self.cluster else {}
 
     def _came(self, places: Iterable[tuple[Block, Collection[int]]], hosts: int) -> np.ndarray:
@@ -321,18 +370,17 @@ class _Model:
         What one host leaves undone lightens those after it, hence several passes.
         """
         share = np.ones(len(received))
-        journeys = Journeys(work.plan.routes, live, self.sigma, self.rules.windows, work.ages)
+        windows, ages = self.rules.windows, work.ages
+        journeys = Journeys(work.plan.routes, live, self.sigma, windows, ages, self.selects)
         for _ in range(_PASSES):
             expected = Expected(journeys, share)
             if not self.cluster:
                 break
             busy = self._busy(received, expected).sum(axis=0)
-            asked = busy / (self.seconds + self.patience - self.backlog)
+            asked = busy / (self.seconds + self.patience - self.queue.waiting)
             if np.all((asked < 1.05) & ((asked > 0.95) | (share == 1))):
                 break
             share = np.clip(share / np.sqrt(np.maximum(asked, 1e-6)), 0.0, 1.0)
-        if self.cluster:
-            self.backlog = np.clip(self.backlog + busy - self.seconds, 0.0, self.patience)
         return expected
 
     def _busy(self, received: np.ndarray, expected: Expected) -> np.ndarray:

@@ -22,7 +22,7 @@ from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, Se
 from braid.papers.diffusion.overhead import overhead
 from braid.papers.diffusion.segments import Reign, Roles, Segment
 from braid.papers.diffusion.tuning import Search
-from braid.papers.kit.balance import Balance, Cluster, Weights
+from braid.papers.kit.balance import GU_PRICES, Balance, Cluster, Prices, Weights
 from braid.papers.kit.joinorder import Growth, Order
 from braid.papers.kit.pace import Pace
 
@@ -70,12 +70,15 @@ class Aligned(Placement):
         Delta T, by which the search changes the length, in batches.
     sample
         Batches that each length is measured for, once all live segments have it. What is measured
-        is the load (Eq. 1) of the busiest host for each tuple, over the share of its pairs that
-        hosts got round to compare.
+        is the work done, by the pairs that hosts got round to compare, for the load (Eq. 1) of the
+        busiest host.
     cluster
         Memory (MB), MIPS and bandwidth (Mbit/s) of every host; by default they are equal.
     weights
         omega_1 to omega_3 of Eq. 1: CPU, memory, bandwidth.
+    prices
+        What CPU time is reckoned by: milliseconds to transfer a tuple and to probe, microseconds to
+        compare a pair.
 
     Hosts of segments are chosen W_max ahead, from the event time that batches have covered so far,
     so that a slave tuple goes to all its hosts when it arrives. Where that proves too short, blocks
@@ -99,6 +102,7 @@ class Aligned(Placement):
     sample: int = 20
     cluster: Cluster = ()
     weights: Weights = (1 / 3, 1 / 3, 1 / 3)
+    prices: Prices = GU_PRICES
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
@@ -188,7 +192,13 @@ class _Planner:
         begun = sum(s.start < self.batch for s in self.segments)
         settings = self.settings
         return Balance(
-            settings.hosts, settings.cluster, self.facts, settings.weights, self.pace.seconds, begun
+            settings.hosts,
+            settings.cluster,
+            self.facts,
+            settings.weights,
+            self.pace.seconds,
+            begun,
+            settings.prices,
         )
 
     def _elect(self) -> None:
@@ -219,19 +229,17 @@ class _Planner:
 
     def _tune(self) -> None:
         """Segment length adaptation, by what the hosts do while all live segments have the length
-        that is tried.
+        that is tried, and were placed by what hosts did with full windows.
         """
         begun = [s for s in self.segments if s.start < self.batch]
         done, length = self._done(), self.search.length
         windows = self.pace.in_batches()
-        filling = self.batch - self.reign.since <= max(
-            (w for w in windows if w is not None), default=0
-        )
+        full = self.reign.since + max((w for w in windows if w is not None), default=0)
         if (
             windows[self.reign.master] is None
-            or filling
             or not done
-            or any(s.length != length for s in begun)
+            or self.batch <= full
+            or any(s.length != length or s.chosen <= full for s in begun)
         ):
             return
         self.search = self.search.observe(float(self.balance.loads.max()), done)

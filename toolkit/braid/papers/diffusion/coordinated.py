@@ -24,7 +24,7 @@ from braid.core.plan import Block, Plan, Route
 from braid.papers.diffusion.events import JoinOrder, PathChosen
 from braid.papers.diffusion.setcover import Sets, greedy_cover, random_cover
 from braid.papers.diffusion.table import Probes, RoutingTable
-from braid.papers.kit.balance import loads, machines, together
+from braid.papers.kit.balance import GU_PRICES, Prices, loads, machines, together
 from braid.papers.kit.joinorder import Growth, Order
 
 KEPT = 0.75
@@ -80,6 +80,8 @@ class Coordinated(Placement):
         (memory in MB, speed in MIPS, bandwidth in Mbit/s) by host; left out, all hosts are equal.
     weights
         omega_1 to omega_3 of Eq. 1: CPU, memory, bandwidth.
+    prices
+        What CPU time is reckoned by, as for ``Aligned``.
     seed
         Of what is drawn: ties, and all hosts of CTR-unoptimized.
 
@@ -104,6 +106,7 @@ class Coordinated(Placement):
     warmup: int = 5
     cluster: tuple[tuple[float, float, float], ...] = ()
     weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
+    prices: Prices = GU_PRICES
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -203,6 +206,7 @@ class _Planner:
             self.machines,
             settings.weights,
             self.seconds,
+            settings.prices,
         )
         before = self.state.loads
         return [KEPT * w + (1 - KEPT) * new for w, new in zip(before, now.tolist(), strict=True)]
@@ -337,11 +341,15 @@ class _Planner:
             zip(self.growth.chi(stream, way.order), way.hops, strict=False)
         ):
             entering = round(tuples * chi)
-            self._add(probes, Usage(arrived=entering if k else 0, probed=entering))
+            met = self.table.rows[way.order[k]] // max(len(probes), 1)
+            did = Usage(arrived=entering if k else 0, probed=entering, compared=entering * met)
+            self._add(probes, did)
 
     def _add(self, hosts: Iterable[int], will_do: Usage) -> None:
         at = [*hosts]
-        brings = loads(will_do, self.machines[:, at], self.settings.weights, self.seconds)
+        settings = self.settings
+        fleet = self.machines[:, at]
+        brings = loads(will_do, fleet, settings.weights, self.seconds, settings.prices)
         for host, more in zip(at, ((1 - KEPT) * brings).tolist(), strict=True):
             self.weights[host] += more
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+BETTER = 0.05
+"""A length is better than another when it costs less by more than this fraction: less is noise."""
 DRIFT = 0.25
 """A search that has ended begins again when what is measured has changed by this fraction."""
 
@@ -43,17 +45,18 @@ class Search:
     def decide(self, step: int) -> Search:
         """What to try after a whole sample with ``done`` > 0; ``step`` is Delta T.
 
-        The cost is the load of the busiest host for the work done: it falls when work spreads more
-        evenly or less is copied, and when hosts that shed work come to do more of it. Longer
-        segments are tried first and kept while each costs less than the one before; when already
-        the first does not, shorter ones are tried the same way.
+        The cost is the load of the busiest host for the work done. A host that has more to do than
+        time is fully loaded, whatever the length; then the cost falls when more work is done, which
+        is performance. Where all work is done it falls when the work spreads more evenly or less is
+        copied. Longer segments are tried first and kept while each is better than the one before;
+        when already the first is not, shorter ones are tried the same way.
         """
         cost, best = self.busy / self.done, self.cost
         if best is None or (not self.way and abs(cost - best) > DRIFT * best):
             return replace(Search.at(self.best), cost=cost)._try(1, step)
         if not self.way:
             return replace(Search.at(self.best), cost=best, way=0)
-        if cost < best:
+        if cost < (1 - BETTER) * best:
             return Search(self.first, self.length, self.length, cost)._try(self.way, step)
         unmoved = self.way > 0 and self.best == self.first
         return Search(self.first, self.best, self.best, best)._try(-1 if unmoved else 0, step)

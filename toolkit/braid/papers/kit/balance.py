@@ -11,7 +11,7 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
-from braid.core.cluster import Host, load
+from braid.core.cluster import GU, Costs, Host, load
 from braid.core.facts import Facts, Usage
 
 Floats = npt.NDArray[np.float64]
@@ -21,6 +21,9 @@ hosts.
 """
 Weights = tuple[float, float, float]
 """omega_1 to omega_3 of Eq. 1: of CPU, memory and bandwidth."""
+Prices = tuple[float, float, float]
+"""What CPU time is reckoned by: ``transfer_ms``, ``probe_ms`` and ``compare_us`` of Costs."""
+GU_PRICES: Prices = (GU.transfer_ms, GU.probe_ms, GU.compare_us)
 
 
 _COUNTS = tuple(Usage.__dataclass_fields__)
@@ -42,9 +45,11 @@ def together(usage: Sequence[Usage], hosts: int) -> Usage:
     return Usage(*columns)
 
 
-def loads(did: Usage, fleet: Floats, weights: Weights, seconds: float) -> Floats:
+def loads(
+    did: Usage, fleet: Floats, weights: Weights, seconds: float, prices: Prices = GU_PRICES
+) -> Floats:
     """w_i (Eq. 1) of hosts that did the same, or each what its entry of the columns says."""
-    return np.asarray(load(did, Host(*fleet), weights, seconds))
+    return np.asarray(load(did, Host(*fleet), weights, seconds, Costs(*prices)))
 
 
 class Balance:
@@ -63,10 +68,11 @@ class Balance:
         weights: Weights,
         seconds: float,
         segments: int,
+        prices: Prices = GU_PRICES,
     ) -> None:
         fleet = machines(cluster, hosts)
-        self.loads = loads(together(facts.usage, hosts), fleet, weights, seconds)
-        self.brings = loads(_share(facts.usage, max(segments, 1)), fleet, weights, seconds)
+        self.loads = loads(together(facts.usage, hosts), fleet, weights, seconds, prices)
+        self.brings = loads(_share(facts.usage, max(segments, 1)), fleet, weights, seconds, prices)
 
     def lightest(self, chosen: Counter[int], last: int) -> int:
         """The host that one more segment leaves with the least load, given how often each has been

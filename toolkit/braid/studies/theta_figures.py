@@ -1,0 +1,158 @@
+"""Table 2 and Fig. 5a to 5j, 5l of Elseidy 2014: tables for each, by ``theta_model``.
+
+Loads are counts of the real policies for the paper's data sizes; times, throughput and latency are
+modelled. Join values are counted in TPC-H data of ``scale``, which stands for the paper's larger
+data. What varies from seed to seed is the hash of SHJ and the routing keys of the grids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+import pandas as pd
+
+from braid.studies.theta_dynamics import swings
+from braid.studies.theta_inputs import QUERIES, SKEWS, Input, counted
+from braid.studies.theta_model import GB, JOINER, OPERATORS, Joiner, progress
+
+PRINTED = {
+    ("EQ5", "SHJ"): (79, 79, 2742, 4268, 5704),
+    ("EQ5", "Dynamic"): (168, 176, 158, 212, 203),
+    ("EQ5", "StaticMid"): (838, 851, 1425, 2367, 2849),
+    ("EQ7", "SHJ"): (98, 159, 191, 5462, 6385),
+    ("EQ7", "Dynamic"): (192, 183, 369, 334, 415),
+    ("EQ7", "StaticMid"): (210, 301, 462, 2610, 3502),
+}
+"""Table 2 as printed: seconds, for Z0 to Z4."""
+GROWTH = {"SHJ": 27.0, "StaticMid": 14.0, "Dynamic": 2.0}
+"""Fig. 5a as the text has it: MB on a machine for each percent of the input."""
+TIMED = ("EQ5", "EQ7")
+ROOMY = Joiner(memory_mb=1e6)
+"""A joiner on which everything fits in memory."""
+LAST = ["query", "operator", "skew", "hosts", "gb", "seed"]
+
+
+def settled(runs: pd.DataFrame) -> pd.DataFrame:
+    """The last batch of each run, with its mean latency by result: a row for each run."""
+    made = runs.groupby(LAST, sort=False)["results"].diff().fillna(runs["results"])
+    weighed = runs.assign(latency_ms=runs["latency_ms"] * made, made=made)
+    sums = weighed.groupby(LAST, sort=False)[["latency_ms", "made"]].sum()
+    over = runs.groupby(LAST, sort=False)["overflow"].any()
+    last = runs.groupby(LAST, sort=False).last().assign(overflow=over)
+    return last.assign(latency_ms=sums["latency_ms"] / sums["made"]).reset_index()
+
+
+def runs(
+    queries: Sequence[str],
+    skew: str,
+    hosts: int,
+    scale: float = 0.1,
+    seeds: int = 1,
+    batches: int = 20,
+    operators: Sequence[str] = OPERATORS,
+    gb: float = GB,
+    joiner: Joiner = JOINER,
+) -> pd.DataFrame:
+    """``progress`` of the operators on the joins, as one frame with the columns LAST beside; SHJ
+    only where there is an equality. Band joins have no foreign key, so no skew (Z0).
+    """
+    frames = []
+    for query, name, seed in product(queries, operators, range(seeds)):
+        z = skew if query in TIMED else "Z0"
+        if name == "SHJ" and query not in TIMED:
+            continue
+        of = counted(query, SKEWS[z], scale)
+        found = progress(name, of, gb / scale, hosts, batches, joiner, seed)
+        frames.append(
+            found.assign(**dict(zip(LAST, (query, name, z, hosts, gb, seed), strict=True)))
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def table_2(
+    scale: float = 0.1, seeds: int = 1, skews: Sequence[str] = tuple(SKEWS), batches: int = 20
+) -> pd.DataFrame:
+    """Table 2: query, operator, skew, seconds (modelled, the mean over seeds), least and most (over
+    seeds), overflow (the share of seeds in which a memory is full), printed (seconds).
+    """
+    found = pd.concat(
+        [
+            settled(runs(TIMED, z, 16, scale, seeds, batches, ("SHJ", "Dynamic", "StaticMid")))
+            for z in skews
+        ]
+    )
+    by = found.groupby(["query", "operator", "skew"], sort=False)
+    table = by["seconds"].agg(["mean", "min", "max"]).assign(overflow=by["overflow"].mean())
+    table.columns = pd.Index(["seconds", "least", "most", "overflow"])
+    at = [PRINTED[q, name][list(SKEWS).index(z)] for q, name, z in table.index]
+    return table.assign(printed=at).reset_index()
+
+
+def performance(
+    scale: float = 0.1, seeds: int = 1, hosts: int = 64, batches: int = 20
+) -> pd.DataFrame:
+    """Fig. 5a to 5f: the four joins on 64 machines, EQ5 and EQ7 at Z4, band joins at Z0."""
+    return runs(QUERIES, "Z4", hosts, scale, seeds, batches)
+
+
+def mappings(
+    hosts: int = 64, batches: int = 20, gb: float = GB, scale: float = 0.1
+) -> pd.DataFrame:
+    """Fig. 5g, 5h: EQ5 with a smaller stream that grows, so that the optimal mapping goes from
+    (1, J) to the square one. A row for each: optimum, operator, and what ``settled`` has.
+    """
+    of, rows, n = counted("EQ5", 0.0, scale), [], 1
+    while n * n <= hosts:
+        grown = replace(of, r=of.s * n * n // hosts)
+        for name in ("StaticMid", "Dynamic"):
+            found = progress(name, grown, gb / scale, hosts, batches, ROOMY).iloc[-1]
+            rows.append({"optimum": f"({n}, {hosts // n})", "operator": name, **found})
+        n *= 2
+    return pd.DataFrame(rows)
+
+
+def weak_scaling(
+    hosts: Sequence[int] = (16, 32, 64),
+    batches: int = 20,
+    scale: float = 0.1,
+    joiner: Joiner = JOINER,
+) -> pd.DataFrame:
+    """Fig. 5i, 5j: Dynamic on 10 GB for 16 machines, 20 GB for 32, and so on; a row for each join
+    and number of machines, as ``settled`` has it, and tuples_s (throughput, modelled).
+    """
+    queries = ("EQ5", "EQ7", "BNCI")
+    found = pd.concat(
+        [
+            settled(runs(queries, "Z0", j, scale, 1, batches, ("Dynamic",), GB * j / 16, joiner))
+            for j in hosts
+        ],
+        ignore_index=True,
+    )
+    tuples = [
+        _tuples(counted(q, 0.0, scale), gb / scale)
+        for q, gb in zip(found["query"], found["gb"], strict=True)
+    ]
+    return found.assign(tuples_s=tuples / found["seconds"])
+
+
+def _tuples(of: Input, times: float) -> float:
+    return (of.r + of.s) * times
+
+
+def fluctuating(
+    ks: Sequence[float] = (2, 4, 6, 8), hosts: int = 16, turns: int = 3, gb: float = 8.0
+) -> pd.DataFrame:
+    """Fig. 5l: progress of Dynamic under ``swings`` of every k, as many tuples as lineitem and
+    orders have in ``gb``, which all fit in memory; k and what ``progress`` has.
+    """
+    frames = []
+    for k in ks:
+        swung = swings(k, turns)
+        times = gb * 7.5e6 / sum(map(sum, swung))
+        batches = [(round(r * times), round(s * times)) for r, s in swung]
+        r, s = (sum(side) for side in zip(*batches, strict=True))
+        of = Input("Fluct-Join", r, s, min(r, s))
+        frames.append(progress("Dynamic", of, 1.0, hosts, batches, ROOMY).assign(k=k))
+    return pd.concat(frames, ignore_index=True)

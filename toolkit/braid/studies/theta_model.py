@@ -1,0 +1,187 @@
+"""The cluster of Elseidy 2014, section 5, modelled: real placements plan the joins of Table 1 at
+the paper's sizes, with tuples as counts, and each joiner's time is reckoned from what it receives.
+
+Every time, throughput and latency here is modelled. Loads are counts of the real policy, and how
+join values spread over hosts is counted in real data (``theta_inputs``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from braid.core.events import BatchCommitted, BatchPlanned
+from braid.core.placement import Placement
+from braid.model.simulate import simulation
+from braid.papers.baselines.hashing import HashPartition
+from braid.papers.theta.events import MigrationEnded, MigrationStarted
+from braid.papers.theta.grid import AdaptiveGrid, StaticGrid, StaticOpt
+from braid.studies.theta_inputs import Input
+
+Floats = npt.NDArray[np.float64]
+OPERATORS = ("SHJ", "StaticMid", "Dynamic", "StaticOpt")
+"""As the paper calls them."""
+GB = 10.0
+"""The paper's 10 GB are TPC-H at scale factor 10: a gigabyte is a scale factor of one."""
+
+
+@dataclass(frozen=True)
+class Joiner:
+    """One machine of the modelled cluster.
+
+    ``tuple_us`` microseconds to take in, store and probe with a tuple: 79 s for the 3.75 million
+    that SHJ gives each of 16 machines without skew (Table 2). ``result_us`` microseconds to make a
+    result, and ``disk`` how many times longer a tuple takes that finds the memory full: the paper
+    gives neither; with these a computing join is bound by its results, and disk costs more than an
+    order of magnitude, as it says. ``memory_mb`` of the heap, and ``tuple_bytes`` of a stored
+    tuple: 14 MB for a hundredth of 7.5 million (Fig. 5a). ``hop_ms`` for a tuple to travel.
+    """
+
+    tuple_us: float = 21.0
+    result_us: float = 1.0
+    disk: float = 30.0
+    memory_mb: float = 2000.0
+    tuple_bytes: int = 190
+    hop_ms: float = 5.0
+
+    @property
+    def capacity(self) -> float:
+        """Tuples that fit in memory."""
+        return self.memory_mb * 1e6 / self.tuple_bytes
+
+
+JOINER = Joiner()
+"""The paper's, as far as it tells."""
+
+
+def operator(name: str, hosts: int, sizes: tuple[float, float]) -> Placement:
+    """One of OPERATORS; the oracle is told how many tuples the streams will have. Raises ValueError
+    for another name.
+    """
+    known: dict[str, Placement] = {
+        "SHJ": HashPartition(hosts),
+        "StaticMid": StaticGrid(hosts),
+        "Dynamic": AdaptiveGrid(hosts),
+        "StaticOpt": StaticOpt(hosts, sizes=sizes),
+    }
+    if name not in known:
+        raise ValueError(f"no operator is named {name!r}; there are: {', '.join(OPERATORS)}")
+    return known[name]
+
+
+def evenly(r: float, s: float, batches: int) -> list[tuple[int, int]]:
+    """So many tuples of R and S in micro-batches that are alike, but for the first, which comes in
+    fifths: what a grid has not adapted to yet should be little.
+    """
+    at = np.concatenate([np.linspace(0, 1, 6)[:-1], np.arange(1, batches + 1)]) / batches
+    edges = [np.rint(n * at).astype(int) for n in (r, s)]
+    return [(int(a), int(b)) for a, b in zip(*(np.diff(each) for each in edges), strict=True)]
+
+
+def progress(
+    name: str,
+    of: Input,
+    times: float,
+    hosts: int,
+    batches: int | Sequence[tuple[int, int]] = 20,
+    joiner: Joiner = JOINER,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """A join under an operator, a row for each micro-batch. The input is as counted, ``times`` as
+    large.
+
+    Columns: percent (of the input that has come), stored_mean and stored_max (tuples on a host, the
+    input-load factor), overflow (whether a host's memory is full), migrating, ratio (of tuples that
+    a migration moved to new ones sent), seconds (modelled, since the start), results (modelled,
+    since the start), latency_ms (modelled, of the results of the batch).
+    """
+    r, s = of.r * times, of.s * times
+    comes = evenly(r, s, batches) if isinstance(batches, int) else list(batches)
+    under = operator(name, hosts, (r, s))
+    results = of.results * times**of.growth
+    more: dict[str, Any] = {}
+    weight: Floats | float = results / (r * s)
+    if name == "SHJ":
+        on_r, on_s, found = of.on_hosts(hosts, seed)
+        more["key_shares"] = [on_r / on_r.sum(), on_s / on_s.sum()]
+        pairs = (on_r * on_s).astype(float)
+        weight = np.divide(found, pairs, out=np.zeros(hosts), where=pairs > 0) / times
+    run = simulation(under, comes, seed, **more)
+    return pd.DataFrame(list(_rows(run, weight, joiner, sum(map(sum, comes)))))
+
+
+def _rows(run: Iterator[Any], weight: Floats | float, j: Joiner, total: int) -> Iterator[Any]:
+    came = seconds = results = 0.0
+    migrating, waits = False, _Waits()
+    for e in run:
+        if isinstance(e, BatchPlanned):
+            waits.plan(e)
+        elif isinstance(e, MigrationStarted | MigrationEnded):
+            migrating = isinstance(e, MigrationStarted)
+        elif isinstance(e, BatchCommitted):
+            did = {n: np.array([getattr(h, n) for h in e.hosts]) for n in _COUNTS}
+            new, stored, pairs = did["received"] + did["moved"], did["stored"], did["compared"]
+            made = pairs * weight
+            full = stored > j.capacity
+            tuples = new * np.where(full, j.disk, 1.0) * j.tuple_us / 1e6
+            busy = tuples + made * j.result_us / 1e6
+            waiting = waits.commit(e)
+            took = float(busy.max())
+            came, seconds, results = came + sum(e.received), seconds + took, results + made.sum()
+            yield {
+                "percent": 100 * came / total,
+                "stored_mean": stored.mean(),
+                "stored_max": int(stored.max()),
+                "overflow": bool(full.any()),
+                "migrating": migrating or bool(did["moved"].any()),
+                "ratio": did["moved"].sum() / max(did["received"].sum(), 1),
+                "seconds": seconds,
+                "results": results,
+                "latency_ms": _latency(j, new, busy, waiting / max(pairs.sum(), 1) * took),
+            }
+
+
+_COUNTS = ("received", "moved", "stored", "compared")
+
+
+def _latency(j: Joiner, new: npt.NDArray[np.int64], busy: Floats, waited: float) -> float:
+    """Milliseconds from a tuple's arrival to a result of it: two hops, to the reshuffler and to the
+    joiner; the joiner's time for it; and what results wait in the mean for tuples that migrate.
+    """
+    return 2 * j.hop_ms + 1000 * float(busy.sum() / max(new.sum(), 1)) + 1000 * waited
+
+
+class _Waits:
+    """The pairs of tuples that are owed because one of them is still to be copied (Algorithm 3)."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, int] = {}
+        self.owed: set[tuple[int, int]] = set()
+
+    def plan(self, e: BatchPlanned) -> None:
+        """Pairs that the routes of a batch settle and defer."""
+        for route in e.routes:
+            id = route.block.id
+            if not route.fresh:
+                met = {
+                    b
+                    for path in route.paths
+                    for hop in path
+                    for at in hop.probes.values()
+                    for b in at
+                }
+                self.owed -= {pair for b in met for pair in ((b, id), (id, b))}
+            self.owed |= {(b, id) for b in route.deferred}
+
+    def commit(self, e: BatchCommitted) -> float:
+        """Pairs of tuples that wait after a batch."""
+        self.rows.update({b.id: b.rows for b in e.blocks})
+        for id in e.dropped:
+            self.rows.pop(id, None)
+        self.owed = {(a, b) for a, b in self.owed if a in self.rows and b in self.rows}
+        return float(sum(self.rows[a] * self.rows[b] for a, b in self.owed))
