@@ -1,0 +1,98 @@
+"""Spark SQL with one addition, CQL's window after a stream's name: ``FROM flights [RANGE 5 MINUTES
+SLIDE 1 MINUTE] f``.
+
+Source: Seshadri 2008, section 2.1, whose queries are written so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import TokenType
+
+from braid.core.spans import micros
+from braid.papers.reuse.definition import UNBOUNDED
+
+_UNITS = {"min": "minute", "mins": "minute", "sec": "second", "secs": "second", "hr": "hour"}
+_UNITS |= {"hrs": "hour"}
+
+
+class QueryError(ValueError):
+    """A query is refused; the message says what was found and what is accepted."""
+
+
+class CQL(Spark):
+    """Spark SQL with windows after streams; a table has the words of its window in
+    ``meta["window"]``, once for each that is given.
+    """
+
+    class Parser(SparkParser):
+        """Reads a window wherever a table's name or alias may end."""
+
+        def _parse_table_parts(self, *args: Any, **kwargs: Any) -> Any:
+            return self._windowed(super()._parse_table_parts(*args, **kwargs))
+
+        def _parse_table(self, *args: Any, **kwargs: Any) -> Any:
+            return self._windowed(super()._parse_table(*args, **kwargs))
+
+        def _windowed(self, table: Any) -> Any:
+            while isinstance(table, exp.Table) and self._match(TokenType.L_BRACKET):
+                words: list[str] = []
+                while self._curr and not self._match(TokenType.R_BRACKET):
+                    words.append(self._curr.text.lower())
+                    self._advance()
+                if self._prev.token_type != TokenType.R_BRACKET:
+                    self.raise_error("a window [ is not closed by ]")
+                table.meta.setdefault("window", []).append(words)
+            return table
+
+
+def read(sql: str) -> exp.Select:
+    """The tree of a query. Raises QueryError for what is not one SELECT."""
+    if not isinstance(sql, str) or not sql.strip():
+        raise QueryError(f"the query is {sql!r}; it must be text, such as SELECT ... FROM ...")
+    try:
+        trees = sqlglot.parse(sql, dialect=CQL)
+    except sqlglot.errors.SqlglotError as error:
+        found = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
+        raise QueryError(f"the query is not valid Spark SQL: {found}") from None
+    if len(trees) != 1 or not isinstance(trees[0], exp.Select):
+        raise QueryError(f"the query is {sql.strip()!r}; it must be one SELECT over streams")
+    return trees[0]
+
+
+def window(table: exp.Table) -> tuple[int | None, int | None]:
+    """RANGE and SLIDE of a table in microseconds; None: not given. Raises QueryError for a window
+    that is none.
+    """
+    given = table.meta.get("window", [])
+    if not given:
+        return None, None
+    if len(given) > 1:
+        raise QueryError(f"stream {table.name!r} has {len(given)} windows; it takes one")
+    words = [w for w in given[0] if w != "interval"]
+    text = f"[{' '.join(words).upper()}]"
+    if not words or words[0] != "range":
+        raise QueryError(
+            f"the window of {table.name!r} is {text}; it must be [RANGE span] or [RANGE span SLIDE "
+            "span]"
+        )
+    at = words.index("slide") if "slide" in words else len(words)
+    size = words[1:at]
+    every = _span(words[at + 1 :], f"SLIDE of {table.name}") if at < len(words) else None
+    if size == ["unbounded"]:
+        return UNBOUNDED, every
+    return _span(size, f"RANGE of {table.name}"), every
+
+
+def _span(words: list[str], what: str) -> int:
+    named = [_UNITS.get(w, w) for w in words]
+    try:
+        return micros(" ".join(named), what)
+    except ValueError as error:
+        raise QueryError(str(error)) from None

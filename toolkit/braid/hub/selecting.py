@@ -1,0 +1,145 @@
+"""From Spark SQL over one stream to a selection: comparisons of a column with a literal are told
+apart, all else is opaque.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from braid.condition.sqltypes import INTEGRAL, REAL, SqlType
+from braid.papers.reuse.domains import NULL, SOME, Domain, among, interval
+from braid.papers.reuse.selections import Box, Opaque, Selection, both, either
+
+Types = Mapping[str, SqlType]
+"""Types of a stream's columns by name."""
+
+_DIGITS = re.compile(r"\d+(\.\d*)?|\.\d+")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_EXACT = 18
+"""Digits of decimals up to which Spark compares without rounding."""
+
+_SIGNS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_DOMAINS: dict[str, Callable[[Any], Domain]] = {
+    "=": lambda v: among(v),
+    "<>": lambda v: Domain(out=frozenset([v])),
+    "<": lambda v: interval(most=(v, False)),
+    "<=": lambda v: interval(most=(v, True)),
+    ">": lambda v: interval((v, False)),
+    ">=": lambda v: interval((v, True)),
+}
+
+
+def selecting(tree: exp.Expr, types: Types) -> Selection:
+    """The selection of a condition over one stream's columns, which are named exactly."""
+    found = _selection(tree, types, False)
+    return _opaque(tree, False) if found is None else found
+
+
+def _selection(tree: exp.Expr, types: Types, negated: bool) -> Selection | None:
+    """None for a selection of too many boxes. NOT goes down to the comparisons: what is TRUE stays
+    what it is.
+    """
+    tree = tree.unnest()
+    if isinstance(tree, exp.Not):
+        return _selection(tree.this, types, not negated)
+    if isinstance(tree, (exp.And, exp.Or)):
+        p = _selection(tree.this, types, negated)
+        q = _selection(tree.expression, types, negated)
+        if p is None or q is None:
+            return None
+        return both(p, q) if isinstance(tree, exp.And) != negated else either([p, q])
+    if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+        low = exp.GTE(this=tree.this, expression=tree.args["low"])
+        high = exp.LTE(this=tree.this, expression=tree.args["high"])
+        return _selection(exp.And(this=low, expression=high), types, negated)
+    return _atom(tree, types, negated)
+
+
+def _atom(tree: exp.Expr, types: Types, negated: bool) -> Selection:
+    if type(tree) in _SIGNS:
+        found = _comparison(tree, types, negated)
+    elif isinstance(tree, exp.In):
+        found = _listed(tree, types, negated)
+    elif isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
+        plain = isinstance(tree.this, exp.Column)
+        found = (tree.this.name, SOME if negated else NULL) if plain else None
+    else:
+        found = None
+    if found is None:
+        return _opaque(tree, negated)
+    column, domain = found
+    return Selection.of([] if domain.empty else [Box.of({column: domain})])
+
+
+def _comparison(tree: exp.Expr, types: Types, negated: bool) -> tuple[str, Domain] | None:
+    sign, left, right = _SIGNS[type(tree)], tree.this.unnest(), tree.expression.unnest()
+    if not isinstance(left, exp.Column):
+        sign, left, right = _TURNED[sign], right, left
+    value = _value(left, right, types)
+    if value is None:
+        return None
+    return left.name, _DOMAINS[_NEGATED[sign] if negated else sign](value)
+
+
+def _listed(tree: exp.In, types: Types, negated: bool) -> tuple[str, Domain] | None:
+    column = tree.this.unnest()
+    values = [_value(column, item.unnest(), types) for item in tree.expressions]
+    if not values or None in values:
+        return None
+    return column.name, Domain(out=frozenset(values)) if negated else among(*values)
+
+
+def _value(column: exp.Expr, literal: exp.Expr, types: Types) -> Any:
+    """What a literal is that is compared with a column, in the column's order; None if Spark
+    compares otherwise, or if we do not know.
+    """
+    if not isinstance(column, exp.Column) or isinstance(column.parent, exp.Dot):
+        return None
+    known = types.get(column.name)
+    if known is None:
+        return None
+    if isinstance(literal, exp.Literal) and literal.is_string:
+        if known.name == "string":
+            return literal.this
+        return literal.this if known.name == "date" and _DAY.fullmatch(literal.this) else None
+    if isinstance(literal, exp.Cast) and literal.to.this == exp.DataType.Type.DATE:
+        day = literal.this
+        is_day = isinstance(day, exp.Literal) and _DAY.fullmatch(day.this)
+        return day.this if known.name == "date" and is_day else None
+    return _number(literal, known)
+
+
+def _number(literal: exp.Expr, known: SqlType) -> Any:
+    sign = 1
+    if isinstance(literal, exp.Neg):
+        sign, literal = -1, literal.this
+    if not isinstance(literal, exp.Literal) or not _DIGITS.fullmatch(literal.this):
+        return None
+    if known.name in REAL:
+        return sign * float(literal.this)
+    if known.name in INTEGRAL or known.name == "decimal":
+        if len(literal.this) > _EXACT or known.precision > _EXACT:
+            return None
+        value = sign * Fraction(literal.this)
+        return int(value) if value.denominator == 1 else value
+    return None
+
+
+def _opaque(tree: exp.Expr, negated: bool) -> Selection:
+    text = tree.sql(dialect="spark")
+    columns = tuple(sorted({c.name for c in tree.find_all(exp.Column)}))
+    return Selection.of([Box.of({}, [Opaque(f"NOT ({text})" if negated else text, columns)])])
