@@ -1,4 +1,4 @@
-"""Puts the notebooks, and the recordings that they open on, into the wheel beside braid.reports.
+"""Puts the notebooks, and the recordings and tables that they show, into the wheel.
 
 A checkout has them as top-level folders, an installed package under ``braid/reports``; either way
 a notebook finds the recordings in ``../data/recordings``. All else is in pyproject.toml.
@@ -10,7 +10,7 @@ from shutil import copyfile
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-DATA = ("notebooks/*.ipynb", "data/recordings/*")
+DATA = ("notebooks/*.ipynb", "data/recordings/*", "data/studies/*")
 
 
 class WithNotebooks(build_py):

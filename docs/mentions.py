@@ -77,7 +77,7 @@ def papers(file: Path = HERE / "papers.toml") -> dict[str, Paper]:
             data["cite"],
             tuple(data["names"]),
             tuple(data["folders"]),
-            tuple(data["words"]),
+            tuple(data.get("words", ())),
             {kind: data[kind] for kind in KINDS if kind in data},
         )
         for name, data in tomllib.loads(file.read_text()).items()

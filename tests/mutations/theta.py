@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from braid.papers.theta.groups import Group
+from braid.studies import theta_claims as told
 from braid.studies import theta_dynamics as dynamics
+from braid.studies import theta_figures as figures
 from braid.studies.claim import Claim
+from braid.studies.theta_inputs import Input
+from braid.studies.theta_model import OPERATORS, progress
+from braid.workloads.zipf import zipf
 
 from mutations import Mutation
 
@@ -15,6 +22,45 @@ from mutations import Mutation
 def outgrown() -> list[Claim]:
     """One stream outgrows the other."""
     return dynamics.claims(dynamics.worst())
+
+
+def clustered() -> list[Claim]:
+    """Table 2 and Fig. 5 of a made-up join of few suppliers with many lines, some of which are far
+    more frequent than others; 16 machines.
+    """
+    lines = np.rint(3e6 * zipf(1000, 1.5)).astype(np.int64)
+    suppliers = np.arange(1000) % 5 == 0
+    of = Input("EQ5", 200, int(lines.sum()), int(lines[suppliers].sum()), (suppliers * 1, lines))
+    runs = [
+        progress(name, of, 4.0, 16, 10).assign(
+            query="EQ5", operator=name, skew="Z4", hosts=16, gb=1.0, seed=0
+        )
+        for name in OPERATORS
+    ]
+    none = pd.DataFrame()
+    swung = figures.fluctuating((8,), turns=1)
+    f = told.Figures(none, pd.concat(runs), figures.mapped(of, 16, 10, 1.0), none, none, swung)
+    made = (
+        told.growth_check,
+        told.load_claim,
+        told.busiest_claim,
+        told.oracle_check,
+        told.throughput_check,
+        told.latency_check,
+        told.mappings_check,
+        told.mapped_times_check,
+        told.amortised_check,
+    )
+    return [claim(f) for claim in made]
+
+
+def level(on_hosts: Any) -> Any:
+    """A hash that gives every host the same."""
+
+    def evenly(self: Input, hosts: int, seed: int = 0) -> Any:
+        return tuple(np.full(hosts, n.sum() // hosts) for n in on_hosts(self, hosts, seed))
+
+    return evenly
 
 
 def late(times: float) -> Any:
@@ -48,6 +94,41 @@ MUTATIONS = [
         lambda due: lambda self: False,
         outgrown,
         (RATIO,),
+    ),
+    Mutation(
+        "the grid never changes, on the cluster",
+        "braid.papers.theta.mapping.Decision.due",
+        lambda due: lambda self: False,
+        clustered,
+        (
+            "StaticMid stores about",
+            "Dynamic takes about as long",
+            "Dynamic has at least twice",
+            "the gap in input load",
+            "the gap in time",
+            "migrations move fewer",
+        ),
+    ),
+    Mutation(
+        "the grid turns the wrong way",
+        "braid.papers.theta.mapping.ilf",
+        lambda ilf: lambda r, s, n, m: ilf(r, s, m, n),
+        clustered,
+        ("MB a percent", "Dynamic has at least twice"),
+    ),
+    Mutation(
+        "migration waits for the end",
+        "braid.papers.theta.migration.RATE",
+        lambda rate: 0,
+        clustered,
+        ("adaptivity adds at most 20 ms",),
+    ),
+    Mutation(
+        "a hash that skew does not touch",
+        "braid.studies.theta_inputs.Input.on_hosts",
+        level,
+        clustered,
+        ("SHJ loads a machine",),
     ),
     Mutation(
         "migration moves everything",

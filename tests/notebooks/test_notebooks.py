@@ -24,6 +24,7 @@ JOIN = [
     "compare_skews=1",
     "compare_scale=0.01",
     "compare_batches=2",
+    "counted_scale=0.01",
 ]
 
 
@@ -80,7 +81,8 @@ def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[st
     )
     for checked_by in (
         "so the bound is not checked",
-        "moved by migrations",
+        "six units a unit of new tuples",
+        "MB a percent of the input",
         "busiest host against the mean",
     ):
         assert checked_by in html

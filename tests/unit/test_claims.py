@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from braid.studies import theta
+from braid.studies import theta_dynamics as dynamics
 from braid.studies.claim import Claim, check, figures, table, verdict
 
 HELD = Claim("Wang 2008", "Fig. 8.1", "the chain holds least", "12% less", "yes", must=True)
@@ -62,10 +63,31 @@ def test_batches_that_are_too_large_are_not_judged() -> None:
     assert theta.ratio_claim(large).holds == "not tried"
 
 
-@pytest.mark.parametrize(("moved", "holds"), [(600, "yes"), (601, "no")])
-def test_more_than_six_moved_for_each_sent_break_lemma_4_5(moved: int, holds: str) -> None:
-    assert theta.moved_claim(points([1.0], moved)).holds == holds
-    assert theta.moved_claim(points([1.0], moved), epsilon=0.5).holds == "not tried"
+def moves(copied: float, came: float = 100.0) -> pd.DataFrame:
+    """One migration that brings each host 100 tuples, or as many as are given."""
+    rows = [(3, (4, 4), (8, 2), copied, 100.0, came)]
+    return pd.DataFrame(rows, columns=["batch", "before", "after", "copied", "lemma", "came"])
+
+
+@pytest.mark.parametrize(("copied", "holds"), [(300.0, "yes"), (301.0, "no")])
+def test_a_migration_that_is_not_paid_for_breaks_lemma_4_5(copied: float, holds: str) -> None:
+    assert dynamics.paid_claim(moves(copied)).holds == holds
+    assert dynamics.paid_claim(moves(copied), epsilon=0.5).holds == "not tried"
+    assert dynamics.paid_claim(moves(copied)[:0]).holds == "not tried"
+
+
+@pytest.mark.parametrize(("copied", "holds"), [(100.0, "yes"), (106.0, "no")])
+def test_more_than_the_partner_has_breaks_lemma_4_4(copied: float, holds: str) -> None:
+    assert dynamics.exchange_claim(moves(copied)).holds == holds
+
+
+def test_streams_grow_by_turns_and_no_batch_is_large() -> None:
+    """Section 5.4: each to k times the other."""
+    batches = dynamics.swings(4, 2, start=(100, 100))
+    live = [tuple(map(sum, zip(*batches[: k + 1], strict=True))) for k in range(len(batches))]
+    assert max(r / s for r, s in live) >= 4 and min(r / s for r, s in live) <= 0.25
+    pairs = zip(live, batches[1:], strict=False)
+    assert all(sum(new) <= max(1, dynamics.FINE * min(now) + 1) for now, new in pairs)
 
 
 def test_nothing_is_claimed_of_a_placement_that_does_not_adapt() -> None:

@@ -7,7 +7,7 @@ data. What varies from seed to seed is the hash of SHJ and the routing keys of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -31,6 +31,8 @@ GROWTH = {"SHJ": 27.0, "StaticMid": 14.0, "Dynamic": 2.0}
 TIMED = ("EQ5", "EQ7")
 ROOMY = Joiner(memory_mb=1e6)
 """A joiner on which everything fits in memory."""
+MB = JOINER.tuple_bytes / 1e6
+"""Megabytes of a stored tuple."""
 LAST = ["query", "operator", "skew", "hosts", "gb", "seed"]
 
 
@@ -97,17 +99,39 @@ def performance(
     return runs(QUERIES, "Z4", hosts, scale, seeds, batches)
 
 
+def every(full: bool = False, scale: float = 0.1) -> dict[str, pd.DataFrame]:
+    """All tables, by the fields of ``theta_claims.Figures``: with ``full``, five seeds, all of the
+    paper's machines, and finer batches.
+    """
+    seeds, batches = (5, 40) if full else (1, 16)
+    hosts = (16, 32, 64, 128) if full else (16, 32, 64)
+    return {
+        "times": table_2(scale, seeds, batches=batches),
+        "runs": performance(scale, seeds, batches=batches),
+        "mapped": mappings(batches=batches, scale=scale),
+        "scaled": weak_scaling(hosts, batches, scale),
+        "disk": weak_scaling(hosts, batches, scale, Joiner(memory_mb=0.0)),
+        "swung": fluctuating(hosts=64 if full else 16),
+    }
+
+
 def mappings(
     hosts: int = 64, batches: int = 20, gb: float = GB, scale: float = 0.1
 ) -> pd.DataFrame:
     """Fig. 5g, 5h: EQ5 with a smaller stream that grows, so that the optimal mapping goes from
     (1, J) to the square one. A row for each: optimum, operator, and what ``settled`` has.
     """
-    of, rows, n = counted("EQ5", 0.0, scale), [], 1
+    of = counted("EQ5", 0.0, scale)
+    return mapped(of, hosts, batches, gb / scale)
+
+
+def mapped(of: Input, hosts: int, batches: int, times: float) -> pd.DataFrame:
+    """The same for any input, ``times`` as large as counted."""
+    rows, n = [], 1
     while n * n <= hosts:
         grown = replace(of, r=of.s * n * n // hosts)
         for name in ("StaticMid", "Dynamic"):
-            found = progress(name, grown, gb / scale, hosts, batches, ROOMY).iloc[-1]
+            found = progress(name, grown, times, hosts, batches, ROOMY).iloc[-1]
             rows.append({"optimum": f"({n}, {hosts // n})", "operator": name, **found})
         n *= 2
     return pd.DataFrame(rows)
@@ -156,3 +180,71 @@ def fluctuating(
         of = Input("Fluct-Join", r, s, min(r, s))
         frames.append(progress("Dynamic", of, 1.0, hosts, batches, ROOMY).assign(k=k))
     return pd.concat(frames, ignore_index=True)
+
+
+def drawn(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, dict[str, pd.DataFrame]]]:
+    """The curves of Fig. 5 from what ``every`` returns: by title, what x is, and by name with unit
+    a table with a row for each x and a column for each series.
+    """
+    of = tables["runs"]
+    eq5 = of[(of["query"] == "EQ5") & (of["seed"] == 0)]
+    load = eq5.assign(mb=eq5["stored_max"] * MB)
+    mapped, scaled, disk = tables["mapped"], tables["scaled"], tables["disk"]
+    swung = tables["swung"].assign(k="k = " + tables["swung"]["k"].astype(str))
+    return {
+        "Fig. 5a, 5c: EQ5 at Z4 (modelled)": (
+            "% of the input",
+            {
+                "MB on the fullest machine": _by(load, "percent", "operator", "mb"),
+                "seconds": _by(load, "percent", "operator", "seconds"),
+            },
+        ),
+        "Fig. 5g, 5h: nearer to the square (modelled)": (
+            "optimal mapping",
+            {
+                "tuples on a machine": _by(mapped, "optimum", "operator", "stored_mean"),
+                "seconds": _by(mapped, "optimum", "operator", "seconds"),
+            },
+        ),
+        "Fig. 5i, 5j: data and machines grow together (modelled)": (
+            "machines",
+            {
+                "seconds, in memory": _by(scaled, "hosts", "query", "seconds"),
+                "tuples per second": _by(scaled, "hosts", "query", "tuples_s"),
+                "seconds, out of core": _by(disk, "hosts", "query", "seconds"),
+            },
+        ),
+        "Fig. 5l: under fluctuations (modelled)": (
+            "% of the input",
+            {"seconds": _by(swung, "percent", "k", "seconds").interpolate("index")},
+        ),
+    }
+
+
+def _by(rows: pd.DataFrame, x: str, series: str, value: str) -> pd.DataFrame:
+    table = rows.pivot_table(value, x, series, sort=False)
+    return (table.sort_index() if x == "percent" else table).rename_axis(columns=None)
+
+
+def bars(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, pd.DataFrame]]:
+    """Fig. 5b, 5d to 5f, by title: the unit, and rows of query, operator and value, means over
+    seeds.
+    """
+    ends = settled(tables["runs"])
+    columns = {
+        "Fig. 5b: input load of the fullest machine": ("MB", ends["stored_max"] * MB),
+        "Fig. 5b: storage of the cluster": ("GB", ends["stored_mean"] * ends["hosts"] * MB / 1e3),
+        "Fig. 5d: execution time": ("seconds", ends["seconds"]),
+        "Fig. 5e: throughput": ("tuples per second", ends["tuples"] / ends["seconds"]),
+        "Fig. 5f: latency": ("ms", ends["latency_ms"]),
+    }
+    return {
+        f"{title} (modelled)": (
+            unit,
+            ends.assign(value=value)
+            .groupby(["query", "operator"], sort=False)["value"]
+            .mean()
+            .reset_index(),
+        )
+        for title, (unit, value) in columns.items()
+    }

@@ -95,10 +95,10 @@ def progress(
     """A join under an operator, a row for each micro-batch. The input is as counted, ``times`` as
     large.
 
-    Columns: percent (of the input that has come), stored_mean and stored_max (tuples on a host, the
-    input-load factor), overflow (whether a host's memory is full), migrating, ratio (of tuples that
-    a migration moved to new ones sent), seconds (modelled, since the start), results (modelled,
-    since the start), latency_ms (modelled, of the results of the batch).
+    Columns: percent (of the input that has come) and tuples (that it is), stored_mean and
+    stored_max (tuples on a host, the input-load factor), overflow (whether a host's memory is
+    full), migrating, sent and moved (tuples, over all hosts, new ones and those of a migration),
+    seconds and results (modelled, since the start), latency_ms (modelled, of the batch's results).
     """
     r, s = of.r * times, of.s * times
     comes = evenly(r, s, batches) if isinstance(batches, int) else list(batches)
@@ -135,11 +135,13 @@ def _rows(run: Iterator[Any], weight: Floats | float, j: Joiner, total: int) -> 
             came, seconds, results = came + sum(e.received), seconds + took, results + made.sum()
             yield {
                 "percent": 100 * came / total,
+                "tuples": came,
                 "stored_mean": stored.mean(),
                 "stored_max": int(stored.max()),
                 "overflow": bool(full.any()),
                 "migrating": migrating or bool(did["moved"].any()),
-                "ratio": did["moved"].sum() / max(did["received"].sum(), 1),
+                "sent": int(did["received"].sum()),
+                "moved": int(did["moved"].sum()),
                 "seconds": seconds,
                 "results": results,
                 "latency_ms": _latency(j, new, busy, waiting / max(pairs.sum(), 1) * took),
