@@ -23,7 +23,7 @@ from braid.join import StreamJoin
 from braid.local.build import replaced
 from oracle import Ids
 
-EXECUTOR = ProcessExecutor(threads=2)
+EXECUTOR = ProcessExecutor(threads=2, alone=0)
 
 
 class LocalRun:

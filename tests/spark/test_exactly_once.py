@@ -86,9 +86,13 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
     streams, on = tables("abc", 60, seed=41, batches=3), "a.k = b.k AND b.k = c.k"
     real = getattr(executor, stage)
     monkeypatch.setattr(
-        executor, stage, lambda batch: stopping(real(batch), tmp_path / f"{batch.number}")
+        executor,
+        stage,
+        lambda batch, *more: stopping(real(batch, *more), tmp_path / f"{batch.number}"),
     )
-    join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
+    join = StreamJoin(
+        frames(spark, streams), on, Scatter(), partitions=2, check=True, executor="spark"
+    )
     run, killed = join.start(tmp_path / "run", batches="batch"), set()
     while run.isActive:
         for mark in {*tmp_path.glob("*.pid")} - killed:

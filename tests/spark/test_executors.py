@@ -4,6 +4,7 @@ its batches go.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -12,10 +13,11 @@ from typing import Any
 import driver
 import msgspec
 import pytest
-from braid import AdaptiveGrid, Coordinated, Ring
+from braid import AdaptiveGrid, Coordinated, Ring, SharedJoin
 from braid.core.events import PARTS, BatchCommitted
 from braid.core.placement import Placement
 from braid.engine.executor import Executor, executor
+from braid.engine.process import ProcessExecutor
 from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
 from killing import kill, launch
@@ -31,14 +33,14 @@ class Alternating:
     """Each batch goes the other way than the last."""
 
     def __init__(self) -> None:
-        self.ways = cycle([executor("process"), executor("spark")])
+        self.ways = cycle([ProcessExecutor(2, alone=0), executor("spark"), executor("process")])
 
     def execute(self, frame: Any, batch: Any) -> Any:
         return next(self.ways).execute(frame, batch)
 
 
 def ran(join: StreamJoin, folder: Path, way: Executor, patch: pytest.MonkeyPatch) -> JoinRun:
-    patch.setattr("braid.run.executor", lambda name: way)
+    patch.setattr("braid.run.executor", lambda *_: way)
     run = join.start(folder, batches="batch")
     run.awaitTermination()
     return run
@@ -50,7 +52,7 @@ def seen(run: JoinRun) -> list[Any]:
     for e in run.events():
         if isinstance(e, BatchCommitted):
             hosts = tuple(msgspec.structs.replace(h, seconds=0.0) for h in e.hosts)
-            e = replace(e, seconds={}, hosts=hosts)
+            e = replace(e, seconds={}, hosts=hosts, executor="", why="", announced=0)
         plain.append(e)
     return plain
 
@@ -102,6 +104,90 @@ def test_three_streams_meet_on_threads(spark: SparkSession, tmp_path: Path) -> N
     assert differ(found(run), expected(streams, on)) == ""
 
 
+def ways(run: JoinRun) -> list[str]:
+    return [e.executor for e in run.events() if isinstance(e, BatchCommitted) and e.executor]
+
+
+def test_small_batches_stay_in_this_process_and_say_why(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    streams, on = tables("ab", 80, seed=15, batches=3), "a.k = b.k"
+    run = StreamJoin(frames(spark, streams), on, Scatter(), check=True).start(
+        tmp_path / "run", batches="batch"
+    )
+    run.awaitTermination()
+    assert differ(found(run), expected(streams, on)) == ""
+    assert ways(run) == ["process"] * 3
+    told = [e for e in run.events() if isinstance(e, BatchCommitted)]
+    assert all("s in this process" in e.why and e.announced > 0 for e in told)
+    assert [*run.metrics(by="batch")["executor"]] == ["process"] * 3
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["announced", "not announced"])
+def test_what_is_too_large_for_the_driver_goes_to_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    """Where the source does not say how much comes, collecting stops at the bound."""
+    streams, on = tables("ab", {"a": 200, "b": 3000}, seed=16, batches=3), "a.k = b.k AND a.n < b.n"
+    join = StreamJoin(
+        frames(spark, streams), on, Scatter(), partitions=2, check=True, driver_memory="60 kB"
+    )
+    if not told:
+        monkeypatch.setattr("braid.engine.collect.announced", lambda frame: 0)
+    run = join.start(tmp_path / "run", batches="batch")
+    run.awaitTermination()
+    assert differ(found(run), expected(streams, on)) == ""
+    assert ways(run) == ["spark"] * 3
+    last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
+    assert "the driver may hold 0.06 MB" in last.why
+    assert (last.announced > 0) == told
+
+
+def test_the_ways_meet_in_any_time_zone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks that one way has written are merged with those of the other."""
+    streams, on = tables("ab", 150, seed=17, batches=8), "a.k = b.k AND a.ts < b.ts"
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
+        run = ran(join, tmp_path / "run", Alternating(), monkeypatch)
+        assert differ(found(run), expected(streams, on)) == ""
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(zone))
+
+
+@pytest.mark.parametrize("way", ["process", "both", "too large"])
+def test_a_shared_join_goes_either_way(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Every query gets its own, also when a batch that had begun to come here goes to Spark."""
+    streams, on = tables("ab", 200, seed=18, batches=5), "a.k = b.k"
+    memory = "20 kB" if way == "too large" else None
+    join = SharedJoin(
+        frames(spark, streams), on, "ts", "memory", hosts=2, partitions=2, check=True,
+        driver_memory=memory,
+    )  # fmt: skip
+    join.add("short", "40 seconds", {"a": "a.n > 0"})
+    join.add("long", {"a": "100 seconds", "b": "70 seconds"})
+    if way == "too large":
+        monkeypatch.setattr("braid.engine.collect.announced", lambda frame: 0)
+    else:
+        chosen = Alternating() if way == "both" else executor("process")
+        monkeypatch.setattr("braid.run.executor", lambda *_: chosen)
+    run = join.start(tmp_path / "run", batches="batch")
+    run.awaitTermination()
+    asked = {"short": ({"a": 40, "b": 40}, f"{on} AND a.n > 0"), "long": ({"a": 100, "b": 70}, on)}
+    for name, (windows, condition) in asked.items():
+        ids = run.results(name).select("a.id", "b.id").toArrow()
+        got = Counter(zip(*(c.to_pylist() for c in ids.columns), strict=True))
+        assert differ(got, expected(streams, condition, windows)) == ""
+    assert set(ways(run)) == {"process": {"process"}, "too large": {"spark"}}.get(
+        way, {"process", "spark"}
+    )
+
+
 def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     """kill -9 before the commit of batch 4, which ran in the driver, and of batch 6, which ran on
     Spark.
@@ -124,7 +210,9 @@ def test_the_way_may_change_while_the_run_goes_on(spark: SparkSession, tmp_path:
     streams, on = tables("ab", 80, seed=5, batches=4), "a.k = b.k"
     join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
     run = join.start(tmp_path / "run", batches="batch")
-    with pytest.raises(ValueError, match="executor is 'threads'; it must be one of spark, process"):
+    with pytest.raises(
+        ValueError, match="executor is 'threads'; it must be one of auto, process, spark"
+    ):
         run.execute_on("threads")
     run.execute_on("process")
     run.awaitTermination()
@@ -133,6 +221,8 @@ def test_the_way_may_change_while_the_run_goes_on(spark: SparkSession, tmp_path:
 
 def test_an_unknown_executor_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     streams = frames(spark, tables("ab", 5, seed=1))
-    with pytest.raises(ValueError, match="executor is 'dask'; it must be one of spark, process"):
+    with pytest.raises(
+        ValueError, match="executor is 'dask'; it must be one of auto, process, spark"
+    ):
         StreamJoin(streams, "a.k = b.k", Scatter(), executor="dask")
     assert files(tmp_path) == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
@@ -13,6 +14,7 @@ from braid.core.events import BatchCommitted
 from braid.core.markup import table
 from braid.core.query import longest
 from braid.core.spans import UNITS, text
+from braid.engine.choice import COPIES, megabytes
 from braid.model.simulate import simulate
 from braid.setup import Setup, types_of
 
@@ -138,7 +140,7 @@ def _placement(setup: Setup) -> Iterator[tuple[str, str, str]]:
     p = setup.placement
     hosts = str(p.hosts) if p.hosts == p.max_hosts else f"{p.hosts}, at most {p.max_hosts}"
     yield "placement", p.label, f"{p!r}; hosts: {hosts}; results {p.coverage}"
-    yield "executor", setup.executor, f"hosts packed on {setup.partitions} partitions"
+    yield "executor", setup.executor, _executor(setup)
     hashed = (
         "the queries that a tuple serves"
         if setup.shared
@@ -147,6 +149,20 @@ def _placement(setup: Setup) -> Iterator[tuple[str, str, str]]:
         else f"the whole tuple, with seed {setup.seed}"
     )
     yield "routing key", f"{p.keys} values", f"from {hashed}"
+
+
+def _executor(setup: Setup) -> str:
+    on_spark = f"hosts packed on {setup.partitions} partitions"
+    if setup.executor == "spark":
+        return on_spark
+    here = f"on up to {min(os.cpu_count() or 1, setup.placement.hosts)} threads of this process"
+    if setup.executor == "process":
+        return here
+    return (
+        f"each batch {here}, or by Spark's tasks, {on_spark}: as the batches before make the one "
+        f"or the other faster; over {megabytes(setup.memory // COPIES)} of tuples always by Spark "
+        f"(the driver may hold {megabytes(setup.memory)})"
+    )
 
 
 def _cost(setup: Setup, count: bool) -> Iterator[tuple[str, str, str]]:

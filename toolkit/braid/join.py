@@ -12,6 +12,7 @@ from braid.core.codec import plain, typed
 from braid.core.placement import Placement
 from braid.core.spans import Span, micros, written
 from braid.engine.executor import checked
+from braid.engine.memory import allowed
 from braid.engine.store import Store
 from braid.engine.tables import table
 from braid.explain import Explanation, explain
@@ -57,9 +58,14 @@ class StreamJoin:
     check
         Hold every plan against the cover rule before it runs.
     executor
-        What runs a batch's tasks: "spark" (unless the streams are tables), or "process", the
-        threads of this process, which takes the batch as Arrow. State and files are the same, so it
-        may change from batch to batch (``JoinRun.execute_on``) and when a run is resumed.
+        What runs a batch's tasks: "spark", or "process", the threads of this process, which takes
+        the batch as Arrow. "auto", the default, chooses for each batch, by a cost model that learns
+        from the batches before (``braid.engine.choice``); an event tells which way a batch took and
+        why. State and files are the same, so it may change from batch to batch
+        (``JoinRun.execute_on``) and when a run is resumed. Tables are joined in this process.
+    driver_memory
+        What this process may hold of a batch, in bytes or as "2 GB": by default a quarter of the
+        machine's memory. With "auto" no larger batch comes here. "process" takes all.
     shed
         What to leave out when the join cannot keep up, for instance ``Shed(seconds=1)``. Results
         then have a column ``weight``, one over the chance that each had to be found: sums of it
@@ -83,8 +89,9 @@ class StreamJoin:
         partitions: int | None = None,
         seed: int = 0,
         check: bool = False,
-        executor: str | None = None,
+        executor: str = "auto",
         shed: Shed | None = None,
+        driver_memory: str | int | None = None,
     ) -> None:
         streams, setups, self.runs, way = self._kinds(streams, executor)
         limits, predicate = condition(streams, on, windows or {}, time)
@@ -110,11 +117,12 @@ class StreamJoin:
             executor=way,
             shed=shed,
             utilities=worth,
+            memory=allowed(driver_memory),
         )
         self.setup.check_drawn()
 
     def _kinds(
-        self, streams: Mapping[str, Any], executor: str | None
+        self, streams: Mapping[str, Any], executor: str
     ) -> tuple[Mapping[str, Any], type[Setup], type[JoinRun], str]:
         """The streams, the kinds of settings and run that they need, and the executor."""
         tables = {a: table(a, s) for a, s in streams.items()}
@@ -123,8 +131,8 @@ class StreamJoin:
             takes = "a shared join takes" if self.setups.shared else "the others are"
             raise ValueError(f"stream {given[0]} is a table, but {takes} Spark DataFrames")
         if not tables or None in tables.values() or self.setups.shared:
-            return streams, self.setups, type(self).runs, checked(executor or "spark")
-        if checked(executor or "process") == "spark":
+            return streams, self.setups, type(self).runs, checked(executor)
+        if checked(executor) == "spark":
             raise ValueError("executor is 'spark', but the streams are tables; leave it out")
         from braid.tables import TableRun, TableSetup
 
@@ -227,11 +235,13 @@ class StreamJoin:
     def resume(
         path: str | Path,
         streams: Mapping[str, Any],
-        executor: str | None = None,
+        executor: str = "auto",
+        driver_memory: str | int | None = None,
         **trigger: Any,
     ) -> JoinRun:
         """Go on with the run in ``path`` exactly where its last commit was. Static streams go on
-        from the copy in the folder. ``executor`` is as for StreamJoin, whatever ran it before.
+        from the copy in the folder. ``executor`` and ``driver_memory`` are as for StreamJoin,
+        whatever ran it before.
         """
         query = Store(path).query()
         if query is None:
@@ -239,7 +249,13 @@ class StreamJoin:
         placement = Placement.by_name(query["placement"]).of(query["settings"])
         names = ("on", "windows", "time", "lateness", "partitions", "seed", "check")
         settings = {n: query[n] for n in names} | {"shed": shed_of(query)}
-        join = StreamJoin(streams, placement=placement, executor=executor, **settings)
+        join = StreamJoin(
+            streams,
+            placement=placement,
+            executor=executor,
+            driver_memory=driver_memory,
+            **settings,
+        )
         return join.start(path, **trigger)
 
     def _fingerprint(self) -> dict[str, Any]:

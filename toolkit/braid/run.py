@@ -15,7 +15,7 @@ from braid.core.columns import WEIGHT
 from braid.core.log import log
 from braid.core.markup import table
 from braid.engine.engine import Engine
-from braid.engine.executor import executor
+from braid.engine.executor import Executor, executor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
 from braid.papers.shedding.rate import Budget
@@ -64,7 +64,7 @@ class JoinRun:
             setup.slack,
             setup.check,
             self._publish,
-            executor(setup.executor),
+            self._executor(setup.executor),
             setup.queries,
             setup.shed,
         )
@@ -155,8 +155,10 @@ class JoinRun:
                 raise RuntimeError(f"the batch was broken off by {type(error).__name__}") from error
 
     def execute_on(self, way: str) -> None:
-        """Run the tasks of the next batches as "spark" tasks or on threads of this "process"."""
-        chosen = executor(way)
+        """Run the tasks of the next batches as "spark" tasks, on threads of this "process", or one
+        or the other ("auto"); see StreamJoin.
+        """
+        chosen = self._executor(way)
         with self._turn:
             self._engine.executor = chosen
 
@@ -196,6 +198,9 @@ class JoinRun:
         if self.setup.shed is None:
             raise ValueError("the run sheds no load, so that its results are all there are")
         return estimates(self._events)
+
+    def _executor(self, way: str) -> Executor:
+        return executor(way, lambda: self._events, self.setup.memory)
 
     def _nothing(self) -> DataFrame:
         spark = self.setup.spark
@@ -377,7 +382,8 @@ class JoinRun:
     def metrics(self, by: str = "host") -> pd.DataFrame:
         """One row per batch and host: tuples received, stored, moved, discarded, compared, results,
         bytes and seconds. By "batch": one row per batch, with the tuples that came, the results,
-        what all hosts stored and compared, and where its seconds went (see ``events.PARTS``).
+        what all hosts stored and compared, which way it went, and where its seconds went (see
+        ``events.PARTS``).
 
         Raises ValueError for another ``by``.
         """
@@ -396,7 +402,8 @@ def _by_host(e: events.BatchCommitted) -> list[dict[str, Any]]:
 def _by_batch(e: events.BatchCommitted) -> list[dict[str, Any]]:
     did = e.all_hosts
     counts = {"received": sum(e.received), "results": e.results, "stored": did.stored}
-    return [{"batch": e.batch, **counts, "compared": did.compared, **e.seconds}]
+    how = {"compared": did.compared, "executor": e.executor}
+    return [{"batch": e.batch, **counts, **how, **e.seconds}]
 
 
 _ROWS = {"host": _by_host, "batch": _by_batch}

@@ -36,7 +36,8 @@ class Setup:
 
     ``limits`` (by stream, None for full history) and ``slack`` are the windows and the lateness in
     microseconds, ``predicate`` is the condition in pieces, ``queries`` are those of a shared join,
-    ``utilities`` are, by stream, Spark SQL of what a tuple is worth, for ``shed``.
+    ``utilities`` are, by stream, Spark SQL of what a tuple is worth, for ``shed``; ``memory`` is
+    what this process may hold of a batch, in bytes.
     """
 
     shared: ClassVar[bool] = False
@@ -54,9 +55,10 @@ class Setup:
     slack: int
     predicate: Predicate
     queries: tuple[Query, ...] = ()
-    executor: str = "spark"
+    executor: str = "auto"
     shed: Shed | None = None
     utilities: tuple[str | None, ...] = ()
+    memory: int = 0
 
     @property
     def worth(self) -> Worth | None:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from braid.core.columns import WEIGHT
 from braid.engine import tables
+from braid.engine.executor import Executor, checked, executor
 from braid.engine.wire import JoinSpec
 from braid.run import JoinRun
 from braid.setup import Setup
@@ -104,12 +105,16 @@ class TableRun(JoinRun):
         feed, folder = frame, self.store.input
 
         def turn(number: int) -> None:
-            self._turn_batch(partial(feed.tuples, folder, number), number)
+            tuples: Any = partial(feed.tuples, folder, number)
+            self._turn_batch(tuples, number)
 
         return _Turns(turn, todo, self._stopping.is_set)
 
     def _ready(self, frame: Any) -> None:
         """There is no session to be made ready."""
+
+    def _executor(self, way: str) -> Executor:
+        return executor("process")
 
     def _nothing(self) -> Any:
         return {}
@@ -129,7 +134,7 @@ class TableRun(JoinRun):
 
     def execute_on(self, way: str) -> None:
         """Refused unless it is this process, where all of it runs."""
-        if way != "process":
+        if checked(way) == "spark":
             raise ValueError(f"the executor is {way!r}; a run of tables has 'process' only")
 
     def results_stream(self) -> Any:

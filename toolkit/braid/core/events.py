@@ -168,6 +168,15 @@ class BatchCommitted(Event):
     missed: int = 0
     """Combinations of tuples that were due and not met, under a placement that covers at most
     once."""
+    received_bytes: tuple[int, ...] = ()
+    """By stream, bytes of the batch's tuples as blocks hold them, replicas not counted."""
+    executor: str = ""
+    """Which way it went, "process" or "spark"; empty for a simulated one and one that only changes
+    what is served."""
+    why: str = ""
+    """Why that way."""
+    announced: int = 0
+    """Bytes that the source announced before it was read; 0: it was not asked, or did not."""
 
     @property
     def all_hosts(self) -> HostDid:

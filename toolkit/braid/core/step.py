@@ -273,6 +273,10 @@ def _added(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
+def _less(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
 def _latest(
     old: Sequence[int | None], seen: Sequence[int | None], new: Iterable[Block]
 ) -> tuple[int | None, ...]:
@@ -298,6 +302,7 @@ def committed_event(
         blocks=tuple(b for b in now.values() if before.get(b.id) != b),
         dropped=tuple(sorted(before.keys() - now.keys())),
         hosts=_hosts(rules, before, now, work, outcome),
+        received_bytes=_less(new.received_bytes, old.received_bytes),
     )
 
 

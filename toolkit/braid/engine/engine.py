@@ -98,7 +98,8 @@ class Engine:
         began = self.clock()
         work = step.plan(self.rules, self.state)
         planned = self.clock()
-        outcome = merged(self.executor.execute(frame, self._batch(work)), self.streams)
+        done = self.executor.execute(frame, self._batch(work))
+        outcome = merged(done.reports, self.streams)
         executed = self.clock()
         self._timed(outcome, executed - began + self.committing)
         after = step.commit(self.rules, self.state, work, outcome, epoch, seen())
@@ -108,7 +109,8 @@ class Engine:
         seconds = split(
             ended - began, outcome.source, planned - began, outcome.kernels, ended - executed
         )
-        self._commit(after, snapshot, outcome.results, seconds)
+        took = {"executor": done.choice.way, "why": done.choice.why, "announced": done.announced}
+        self._commit(after, snapshot, outcome.results, seconds, took)
 
     def _timed(self, outcome: Outcome, turn: float) -> None:
         """Note what the turn took, for the next plan: up to the commit, and the last commit."""
@@ -130,11 +132,16 @@ class Engine:
         )
 
     def _commit(
-        self, after: Step, snapshot: str, results: list[str], seconds: Mapping[str, float]
+        self,
+        after: Step,
+        snapshot: str,
+        results: list[str],
+        seconds: Mapping[str, float],
+        took: Mapping[str, Any],
     ) -> None:
         *happened, committed = after.events
         assert isinstance(committed, BatchCommitted)
-        happened.append(replace(committed, seconds=seconds))
+        happened.append(replace(committed, seconds=seconds, **took))
         self.store.commit(after.state.batch, snapshot, results, happened)
         self.store.tidy(after.state, snapshot)
         self.state = after.state
@@ -181,5 +188,5 @@ class Engine:
         after = step.amended(self.rules, old, state, outcome)
         snapshot, total = self.store.snapshot(state), time.perf_counter() - began
         seconds = split(total, source=0.0, planning=0.0, kernels=0.0, commit=0.0)
-        self._commit(Step(state, (*happened, *after.events)), snapshot, [], seconds)
+        self._commit(Step(state, (*happened, *after.events)), snapshot, [], seconds, {})
         self.serve(queries)

@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from braid.core.report import Report, decode
+from braid.engine.choice import Choice
+from braid.engine.executor import Executed
 from braid.engine.task import Task
 from braid.engine.wire import (
     Batch,
@@ -41,7 +43,7 @@ Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 class SparkExecutor:
     """Runs the tasks of a batch as Spark's tasks, on any cluster."""
 
-    def execute(self, frame: DataFrame, batch: Batch) -> list[Report]:
+    def execute(self, frame: DataFrame, batch: Batch) -> Executed:
         """Run a batch as one Spark job, with a shuffle before every stage."""
         rows = frame.mapInArrow(spread(batch), SHIPPED)
         for number in range(1 + shuffles(batch)):
@@ -49,7 +51,8 @@ class SparkExecutor:
             rows = rows.repartitionById(batch.spec.partitions, "partition").mapInArrow(
                 stage, SHIPPED
             )
-        return [decode(row.body) for row in rows.collect()]
+        reports = [decode(row.body) for row in rows.collect()]
+        return Executed(reports, Choice("spark", "as asked for"))
 
 
 def spread(batch: Batch) -> Stage:

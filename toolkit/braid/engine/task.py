@@ -26,11 +26,11 @@ from braid.core.report import KeyCount, Matched, Replica, Report, Size
 from braid.core.state import Address
 from braid.core.state import Place as StoredAt
 from braid.engine.files import BlockFiles, ResultFile, replica
-from braid.engine.wire import Batch, chosen_rows, key_mask
+from braid.engine.wire import Batch
 from braid.local.build import build, merge
 from braid.local.harvest import Meeting, Reaper, kinds
 from braid.local.probe import Joiner
-from braid.local.rows import Partial, Rows
+from braid.local.rows import Partial, Rows, nbytes
 
 Place = tuple[int, int, int]
 """Where partial results are in the plan: number of the route, of its path, of the hop that comes
@@ -53,6 +53,7 @@ class Task:
     leaving: dict[Place, list[Partial]] = field(default_factory=dict)
     kinds: dict[int, dict[int, int]] = field(default_factory=dict)
     probing: float = 0.0
+    opened: dict[Address, Rows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         spec = self.batch.spec
@@ -79,53 +80,60 @@ class Task:
         address = self.batch.places.get((block, host))
         if address is None:
             return None
-        rows = replica(
-            str(Path(self.batch.spec.folder) / "blocks" / address.file), address.part, address.keys
-        )
-        self.made[block, host] = (address, rows)
-        return rows
+        self.made[block, host] = (address, self._opened(address))
+        return self.made[block, host][1]
+
+    def _opened(self, address: Address) -> Rows:
+        """What lies there, which hosts share that have it from one another."""
+        if address not in self.opened:
+            file = Path(self.batch.spec.folder) / "blocks" / address.file
+            self.opened[address] = replica(str(file), address.part, address.keys)
+        return self.opened[address]
 
     def derive(self) -> None:
         """Make the derived blocks of these hosts, in the order of the plan. A dense cut of one's
-        own replica is a view.
+        own replica is a view. Hosts that make the same of the same share it.
         """
         for d in self.batch.derivations:
+            shared: dict[Any, tuple[Address, Rows]] = {}
             for host, source in d.reads.items():
                 if self.mine(host):
                     with _clock(self._count(host)):
-                        self._derive(d, host, source)
+                        self._derive(d, host, source, shared)
 
-    def _derive(self, d: Derivation, host: int, source: int) -> None:
-        found = [(s, rows) for s in d.sources if (rows := self.rows(s, source)) is not None]
+    def _derive(
+        self, d: Derivation, host: int, source: int, shared: dict[Any, tuple[Address, Rows]]
+    ) -> None:
+        found = [s for s in d.sources if self.rows(s, source) is not None]
         if not found:
             return
-        parts = [Rows(r.batch, _narrow(r.keys, d.block.keys)) for _, r in found]
-        if len(parts) == 1 and host == source and _is_dense(parts[0]):
-            rows = parts[0]
-            address = self.made[found[0][0], host][0]._replace(keys=rows.keys)
-        else:
-            rows = Rows(merge(parts, self.batch.spec.predicate.indexes(d.block.stream)))
-            address = (
-                self.blocks.write(d.block.stream, rows.batch)
-                if rows.batch.num_rows
-                else Address("", 0)
-            )
-        size = self._keep(d.block.id, host, address, rows)
-        if size is not None and host != source:
+        own = host == source
+        same = (own, *(self.made[s, source][0] for s in found))
+        if same not in shared:
+            shared[same] = self._merged(d, [self.made[s, source] for s in found], own)
+        size = self._keep(d.block.id, host, *shared[same])
+        if size is not None and not own:
             count = self._count(host)
             count.moved += size.rows
             count.moved_bytes += size.bytes
+
+    def _merged(
+        self, d: Derivation, found: list[tuple[Address, Rows]], own: bool
+    ) -> tuple[Address, Rows]:
+        parts = [Rows(r.batch, _narrow(r.keys, d.block.keys)) for _, r in found]
+        if len(parts) == 1 and own and _is_dense(parts[0]):
+            return found[0][0]._replace(keys=parts[0].keys), parts[0]
+        rows = Rows(merge(parts, self.batch.spec.predicate.indexes(d.block.stream)))
+        some = rows.batch.num_rows
+        return self.blocks.write(d.block.stream, rows.batch) if some else Address("", 0), rows
 
     def _keep(
         self, block: int, host: int, address: Address, rows: Rows, late: int = 0
     ) -> Size | None:
         """Note a replica for the report; an empty one does not come into being."""
-        chosen = rows.chosen()
-        times = rows.numpy(TIME) if chosen is None else rows.numpy(TIME)[chosen]
-        if not len(times):
+        if (count := rows.count()) == 0:
             return None
-        size = rows.batch.nbytes * len(times) // rows.batch.num_rows
-        made = Size(len(times), size, (int(times.min()), int(times.max())), late)
+        made = Size(count, rows.nbytes * count // rows.batch.num_rows, rows.span(), late)
         self.made[block, host] = (address, rows)
         self.replicas.append(Replica(block, host, address, made))
         return made
@@ -136,44 +144,56 @@ class Task:
         """
         here: dict[tuple[int, int], Rows] = {}
         for s, batches in arrived.items():
-            indexes = self.batch.spec.predicate.indexes(s)
-            whole = build(pa.concat_batches(batches), indexes[:1])
-            key = whole.column(ROUTING).to_numpy()
-            routes = [r for r in self.batch.routes if r.fresh and r.block.stream == s]
-            for host in sorted(filter(self.mine, set().union(*(r.hosts() for r in routes)))):
-                with _clock(self._count(host)):
-                    wanted = [r for r in routes if host in r.hosts()]
-                    mine = chosen_rows(
-                        whole, np.flatnonzero(key_mask(wanted, self.batch.keys)[key])
-                    )
-                    self._count(host).received += mine.num_rows
-                    self._count(host).received_bytes += mine.nbytes
-                    self._split(mine, wanted, host, indexes, here)
+            began, came = time.perf_counter(), dict[int, int]()
+            whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+            for route, part in self._split(whole, s):
+                rows, size = self._fresh(route, part), nbytes(part)
+                for host in filter(self.mine, route.hosts()):
+                    here[route.block.id, host] = rows
+                    self._count(host).received += part.num_rows
+                    self._count(host).received_bytes += size
+                    came[host] = came.get(host, 0) + part.num_rows
+            seconds = (time.perf_counter() - began) / max(1, sum(came.values()))
+            for host, count in came.items():
+                self._count(host).seconds += seconds * count
         return here
 
-    def _split(
-        self,
-        mine: pa.RecordBatch,
-        routes: list[Route],
-        host: int,
-        indexes: tuple[str, ...],
-        here: dict[Any, Rows],
-    ) -> None:
-        key = mine.column(ROUTING).to_numpy()
-        for route in routes:
-            part = mine
-            if len(routes) > 1:
-                low, high = route.block.keys
-                part = chosen_rows(mine, np.flatnonzero((key >= low) & (key < high)))
-            if part.num_rows:
-                rows = Rows(build(part, indexes, ordered=True))
-                here[route.block.id, host] = rows
-                if host == route.block.hosts[0]:
-                    self._trace(rows, route.block.stream)
-                if host in route.block.hosts:
-                    address = self.blocks.write(route.block.stream, rows.batch)
-                    late = self._late(rows, route.block.stream)
-                    self._keep(route.block.id, host, address, rows, late)
+    def _split(self, whole: pa.RecordBatch, stream: int) -> Iterator[tuple[Route, pa.RecordBatch]]:
+        """The rows of each fresh block of a stream that has hosts here, sorted by the first index:
+        they are copied once, and every block is a view of them.
+        """
+        routes = [
+            r
+            for r in self.batch.routes
+            if r.fresh and r.block.stream == stream and any(map(self.mine, r.hosts()))
+        ]
+        if not routes:
+            return
+        number = np.full(self.batch.keys, len(routes), np.int16 if len(routes) < 1 << 15 else int)
+        for n, route in enumerate(routes):
+            number[slice(*route.block.keys)] = n
+        block = number[whole.column(ROUTING).to_numpy()]
+        ends = np.cumsum(np.bincount(block, minlength=len(routes)))[: len(routes)]
+        index = whole.column(self.batch.spec.predicate.indexes(stream)[0])
+        order = np.argsort(index.to_numpy(zero_copy_only=False))
+        if ends[0] < len(block):
+            order = order[np.argsort(block[order], kind="stable")]
+        rows = whole.take(pa.array(order[: ends[-1]]))
+        for route, first, last in zip(routes, [0, *ends], ends, strict=False):
+            if first < last:
+                yield route, rows.slice(first, last - first)
+
+    def _fresh(self, route: Route, part: pa.RecordBatch) -> Rows:
+        """A fresh block of these rows, written when a host here stores it; they share the file."""
+        stream, id = route.block.stream, route.block.id
+        rows = Rows(build(part, self.batch.spec.predicate.indexes(stream), ordered=True))
+        if self.mine(route.block.hosts[0]):
+            self._trace(rows, stream)
+        if stored := [*filter(self.mine, route.block.hosts)]:
+            address, late = self.blocks.write(stream, rows.batch), self._late(rows, stream)
+            for host in stored:
+                self._keep(id, host, address, rows, late)
+        return rows
 
     def _trace(self, rows: Rows, stream: int) -> None:
         """Count the fresh tuples by routing key, which in a run for many queries tells how long
@@ -335,11 +355,9 @@ class Task:
 
     def learn(self, report: Report) -> None:
         """Know the blocks that an earlier task made on these hosts."""
-        folder = Path(self.batch.spec.folder) / "blocks"
         for r in report.replicas:
             if self.mine(r.host):
-                rows = replica(str(folder / r.address.file), r.address.part, r.address.keys)
-                self.made[r.block, r.host] = (r.address, rows)
+                self.made[r.block, r.host] = (r.address, self._opened(r.address))
 
 
 class _clock:

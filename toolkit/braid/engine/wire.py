@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -87,6 +87,12 @@ class Batch:
     bitmaps: QueryBitmaps | None = None
     harvest: Harvest | None = None
 
+    @property
+    def hosts(self) -> int:
+        """How many hosts have something to do."""
+        busy = set(chain.from_iterable(r.hosts() for r in self.routes))
+        return len(busy.union(*(d.reads for d in self.derivations)))
+
 
 def shuffles(batch: Batch) -> int:
     """How many times some path of the plan leaves its partition."""
@@ -139,14 +145,6 @@ def partitions_by_key(batch: Batch) -> list[list[np.ndarray]]:
 def chosen_rows(rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
     """The rows at these positions; the batch itself when that is all of them."""
     return rows if len(at) == rows.num_rows else rows.take(pa.array(at))
-
-
-def key_mask(routes: list[Route], keys: int) -> np.ndarray:
-    """Mask of the routing keys of some routes."""
-    mask = np.zeros(keys, bool)
-    for route in routes:
-        mask[slice(*route.block.keys)] = True
-    return mask
 
 
 def arrow_stream(rows: pa.RecordBatch) -> bytes:

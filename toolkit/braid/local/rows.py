@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from braid.core.columns import ROUTING, TIME
 from braid.core.plan import Keys
@@ -29,6 +30,7 @@ class Rows:
         self._numpy: dict[str, np.ndarray] = {}
         self._vectors: dict[str, Vectors] = {}
         self._span: tuple[int, int] | None = None
+        self._nbytes: int | None = None
 
     def numpy(self, name: str) -> np.ndarray:
         """A column as a NumPy array, made once."""
@@ -44,10 +46,23 @@ class Rows:
             found = self._vectors[name] = Vectors.of(self.batch.column(name))
         return found
 
+    @property
+    def nbytes(self) -> int:
+        """What all rows of the batch take; see ``nbytes``."""
+        if self._nbytes is None:
+            self._nbytes = nbytes(self.batch)
+        return self._nbytes
+
+    def count(self) -> int:
+        """The rows that count."""
+        chosen = self.chosen()
+        return self.batch.num_rows if chosen is None else int(np.count_nonzero(chosen))
+
     def span(self) -> tuple[int, int]:
-        """The earliest and latest event time, in microseconds."""
+        """The earliest and latest event time of the rows that count, in microseconds."""
         if self._span is None:
-            times = self.numpy(TIME)
+            times, chosen = self.numpy(TIME), self.chosen()
+            times = times if chosen is None else times[chosen]
             self._span = int(times.min()), int(times.max())
         return self._span
 
@@ -96,8 +111,7 @@ class Partial:
     def nbytes(self) -> int:
         """About how much it takes to send: the rows' share of the bytes of their blocks."""
         return sum(
-            len(at) * rows.batch.nbytes // max(1, rows.batch.num_rows)
-            for rows, at in self.parts.values()
+            len(at) * rows.nbytes // max(1, rows.batch.num_rows) for rows, at in self.parts.values()
         )
 
     def values(self, stream: int, name: str) -> np.ndarray:
@@ -129,6 +143,28 @@ class Partial:
         weights = None if self.weights is None else self.weights[chosen]
         parts = {s: (rows, at[chosen]) for s, (rows, at) in self.parts.items()}
         return Partial(parts, queries, weights)
+
+
+def nbytes(batch: pa.RecordBatch) -> int:
+    """The bytes of the values of a batch, wherever in other buffers it begins: equal rows take
+    equal bytes.
+    """
+    return sum(map(_taken, batch.columns))
+
+
+def _taken(column: pa.Array) -> int:
+    count, kind = len(column), column.type
+    nulls = (count + 7) // 8 if column.null_count else 0
+    if pa.types.is_struct(kind):
+        return nulls + sum(map(_taken, column.flatten()))
+    if pa.types.is_list(kind):
+        return nulls + 4 * (count + 1) + _taken(column.flatten())
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return nulls + 4 * (count + 1) + (pc.sum(pc.binary_length(column)).as_py() or 0)
+    try:
+        return nulls + (count * kind.bit_width + 7) // 8
+    except ValueError:  # of no fixed width
+        return int(column.nbytes)
 
 
 def _together(parts: list[tuple[Rows, np.ndarray]]) -> tuple[Rows, np.ndarray]:

@@ -28,7 +28,7 @@ class SharedJoin(StreamJoin):
 
     Parameters
     ----------
-    streams, on, time, lateness, partitions, check, executor, shed
+    streams, on, time, lateness, partitions, check, executor, shed, driver_memory
         As for StreamJoin; ``time`` is needed. A result that serves several queries counts for each
         of them where it is learned what is productive.
     chain
@@ -61,8 +61,9 @@ class SharedJoin(StreamJoin):
         partitions: int | None = None,
         check: bool = False,
         overhead: float | None = None,
-        executor: str | None = None,
+        executor: str = "auto",
         shed: Shed | None = None,
+        driver_memory: str | int | None = None,
     ) -> None:
         self.chain, self._overhead = chain, overhead
         if time is None:
@@ -72,7 +73,18 @@ class SharedJoin(StreamJoin):
             )
         placement = Chain(self._mode(), self._ends(len(streams)), hosts)
         super().__init__(
-            streams, on, placement, None, time, lateness, partitions, 0, check, executor, shed
+            streams,
+            on,
+            placement,
+            None,
+            time,
+            lateness,
+            partitions,
+            0,
+            check,
+            executor,
+            shed,
+            driver_memory,
         )
 
     def _mode(self) -> Mode:
@@ -149,7 +161,8 @@ class SharedJoin(StreamJoin):
     def resume(
         path: str | Path,
         streams: Mapping[str, Any],
-        executor: str | None = None,
+        executor: str = "auto",
+        driver_memory: str | int | None = None,
         **trigger: Any,
     ) -> SharedRun:
         """Go on with the shared run in ``path``, with the queries and chains that it had at its
@@ -160,8 +173,14 @@ class SharedJoin(StreamJoin):
             raise ValueError(f"{path} holds no shared run that could be resumed")
         names = ("on", "time", "chain", "lateness", "partitions", "check")
         settings = {n: query[n] for n in names}
-        hosts = query["settings"]["hosts"]
-        join = SharedJoin(streams, hosts=hosts, executor=executor, shed=shed_of(query), **settings)
+        join = SharedJoin(
+            streams,
+            hosts=query["settings"]["hosts"],
+            executor=executor,
+            driver_memory=driver_memory,
+            shed=shed_of(query),
+            **settings,
+        )
         join._serve(
             tuple(
                 Query(n, tuple(ws), tuple(sql), bit, tuple(since))

@@ -1,0 +1,118 @@
+"""Which way a batch goes, from batches made up here: no Spark, no clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from braid.engine.choice import COPIES, Machine, Past, choose, expected, past
+from braid.engine.executor import checked
+from braid.engine.memory import allowed, machine
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.scripted import committed
+
+MB = 10**6
+HERE = Machine(threads=2, slots=2, local=True, memory=COPIES * 100 * MB)
+CLUSTER = replace(HERE, slots=200, local=False)
+
+batches = st.builds(
+    Past,
+    st.sampled_from(["process", "spark"]),
+    st.integers(1, 10**11),
+    st.integers(0, 10**11),
+    st.floats(0.01, 1000),
+    st.floats(0, 0.01),
+    st.floats(0, 1000),
+)
+
+
+def took(way: str, size: int, seconds: float, work: float = 0.0, lanes: int = 2) -> Past:
+    return Past(way, size, size, seconds + work / lanes, work / lanes, work)
+
+
+def way(before: list[Past], size: int, machine: Machine = HERE, hosts: int = 16) -> str:
+    return choose(before, size, hosts, machine).way
+
+
+def test_small_work_stays_here_before_anything_is_known() -> None:
+    assert way([], 0) == way([], MB) == way([], 20 * MB) == "process"
+
+
+def test_what_announces_nothing_is_taken_to_be_as_large_as_the_largest_lately() -> None:
+    before = [took("process", n * MB, 1) for n in (30, 3, 9)]
+    assert expected(before, 0) == 30 * MB
+    assert expected([], 0) == 0
+
+
+def test_an_announcement_is_scaled_by_what_came_for_the_last_ones() -> None:
+    before = [Past("process", 6 * MB, 2 * MB, 1.0, 0.5, 0.5), Past("spark", MB, MB, 1.0, 0.5, 0.5)]
+    assert expected(before, 5 * MB) == 15 * MB
+
+
+def test_the_faster_way_is_taken_once_both_are_known() -> None:
+    slow = [took("process", MB, 0.9), took("spark", MB, 0.3)]
+    fast = [took("process", MB, 0.3), took("spark", MB, 0.9)]
+    assert way(slow, MB) == "spark" and way(fast, MB) == "process"
+
+
+def test_one_cold_batch_does_not_count() -> None:
+    cold = [took("process", MB, 9.0), took("process", MB, 0.1), took("spark", MB, 0.3)]
+    assert way(cold, MB) == "process"
+
+
+def test_much_work_goes_to_a_cluster_and_stays_on_one_machine() -> None:
+    heavy = [took("process", 10 * MB, 0.2, work=60.0)]
+    assert way(heavy, 10 * MB) == "process"
+    assert way(heavy, 10 * MB, CLUSTER) == "spark"
+    assert way(heavy, 10 * MB, CLUSTER, hosts=1) == "process", "one host works on one machine"
+    assert way([took("process", MB // 10, 0.1, work=0.01)], MB // 10, CLUSTER) == "process"
+
+
+def test_work_that_threads_share_badly_is_tried_on_spark_in_the_end() -> None:
+    bad = [took("process", 10 * MB, 0.2, work=60.0)] * 100
+    assert way(bad[:99], 10 * MB) == "process" and way(bad, 10 * MB) == "spark"
+    learned = [*bad, took("spark", 10 * MB, 0.6, work=20.0)]
+    assert way(learned, 10 * MB) == "spark"
+    light = [took("process", 10 * MB, 0.2, work=0.02)] * 200
+    assert way(light, 10 * MB) == "process", "where carriage is most of it, Spark is no faster"
+
+
+@given(st.lists(batches, max_size=30), st.integers(0, 10**11), st.integers(1, 100))
+def test_no_batch_over_the_bound_comes_here_and_the_choice_is_a_function(
+    before: list[Past], announced: int, hosts: int
+) -> None:
+    for machine_ in (HERE, CLUSTER):
+        choice = choose(before, announced, hosts, machine_)
+        assert choice == choose(list(before), announced, hosts, machine_)
+        if expected(before, announced) * COPIES > machine_.memory:
+            assert choice.way == "spark" and "the driver may hold 400 MB" in choice.why
+
+
+def test_batches_tell_what_they_took_unless_they_had_no_tuples_or_no_way() -> None:
+    told = replace(
+        committed(3, (1, 1), (1, 1)),
+        received_bytes=(5, 6),
+        executor="process",
+        announced=4,
+        seconds={"total": 2.0},
+    )
+    assert past([told, committed(4, (1, 1), (2, 2)), replace(told, received_bytes=(0, 0))]) == [
+        Past("process", 11, 4, 2.0, 0.0, told.all_hosts.seconds)
+    ]
+
+
+@pytest.mark.parametrize("given", ["", "2 QB", "-1", "0 MB", "GB", 0, -5])
+def test_a_size_that_is_none_is_refused(given: str | int) -> None:
+    with pytest.raises(ValueError, match="it must be bytes, or a size as '512 MB' or '2 GB'"):
+        allowed(given)
+
+
+def test_by_default_a_batch_may_take_a_quarter_of_the_machine() -> None:
+    assert allowed() == machine() // 4 > 0
+    assert allowed("2 kB") == allowed(2000) == 2000
+
+
+def test_an_unknown_way_is_refused() -> None:
+    with pytest.raises(ValueError, match="executor is 'dask'; it must be one of auto, process"):
+        checked("dask")

@@ -1,0 +1,36 @@
+"""What a process may hold: how people write it, and what the machine has."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SHARE = 4
+"""By default one part of so many of the machine's memory is for a batch."""
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Where Linux tells what a container may take."""
+
+
+def allowed(given: str | int | None = None, what: str = "driver_memory") -> int:
+    """Bytes, from a number of them or a text as "512 MB"; None: a quarter of what the machine, or
+    the container, has. Raises ValueError, with one sentence, for anything else.
+
+    >>> allowed("1.5 GB"), allowed(4096)
+    (1500000000, 4096)
+    """
+    if given is None:
+        return machine() // _SHARE
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([kMGT]?B)?", str(given).strip())
+    size = int(float(found[1]) * _UNITS[found[2] or "B"]) if found else 0
+    if size < 1:
+        raise ValueError(f"{what} is {given!r}; it must be bytes, or a size as '512 MB' or '2 GB'")
+    return size
+
+
+def machine() -> int:
+    """The bytes of memory that the machine has, or that a container may take of it."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    told = [file.read_text().strip() for name in _LIMITS if (file := Path(name)).exists()]
+    return min([whole, *(int(text) for text in told if text.isdigit())])
