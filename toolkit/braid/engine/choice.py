@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from braid.core.events import BatchCommitted
+from braid.core.report import Report
 
 COPIES = 4
 """What this process holds of a batch at once, in times its tuples: as they are collected, sorted
@@ -59,6 +60,16 @@ class Choice(NamedTuple):
 
     way: str
     why: str
+
+
+class Executed(NamedTuple):
+    """The reports of all tasks of a batch; which way it went, and why; and the bytes that its
+    source ``announced`` before it was read (0: not asked, or none).
+    """
+
+    reports: list[Report]
+    choice: Choice
+    announced: int = 0
 
 
 class Past(NamedTuple):

@@ -7,10 +7,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from braid.core.report import Report
-from braid.engine.choice import COPIES, Choice, Machine, choose, over, past
+from braid.engine.choice import COPIES, Choice, Executed, Machine, choose, over, past
 from braid.engine.memory import allowed
 from braid.engine.wire import Batch
 
@@ -20,16 +19,6 @@ if TYPE_CHECKING:
 WAYS = ("auto", "process", "spark")
 _LOOKED_AT = 1000
 """Events that the cost model looks for batches among, the last ones."""
-
-
-class Executed(NamedTuple):
-    """The reports of all tasks of a batch; which way it went, and why; and the bytes that its
-    source ``announced`` before it was read (0: not asked, or none).
-    """
-
-    reports: list[Report]
-    choice: Choice
-    announced: int = 0
 
 
 class Executor(Protocol):

@@ -17,8 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from braid.core.report import Report
-from braid.engine.choice import Choice
-from braid.engine.executor import Executed
+from braid.engine.choice import Choice, Executed
 from braid.engine.task import Task
 from braid.engine.wire import Batch, by_stream, entering
 

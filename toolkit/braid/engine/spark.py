@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from braid.core.report import Report, decode
-from braid.engine.choice import Choice
-from braid.engine.executor import Executed
+from braid.engine.choice import Choice, Executed
 from braid.engine.task import Task
 from braid.engine.wire import (
     Batch,
