@@ -22,10 +22,10 @@ EXAMPLE = ROOT / "docs" / "examples" / "in_turn.py"
 
 MENTIONS = [
     ("Wang 2008, Fig. 5.8 to 5.10, 6.4 and 6.7.", "Figure 5.8 5.9 5.10 6.4 6.7"),
-    ("Fig. 7 (W = 60) and 8 (W = 120): results", "Figure 7 8"),
+    ("Gu 2007, Fig. 7 (W = 60) and 8 (W = 120): results", "Figure 7 8"),
     ("Fig. 16.2 (a), (c), (e): join", "Figure 16.2"),
     ("Eq. 4.1 (selection pull-up), 4.2 (partition), 5.1", "Equation 4.1 4.2 5.1"),
-    ("Algorithms 1 to 3 and section 4.2.2", "Algorithm 1 2 3"),
+    ("Elseidy 2014, Algorithms 1 to 3 and section 4.2.2", "Algorithm 1 2 3"),
     ("Theorem 5, on 4 nodes", "Theorem 5"),
     ("Elseidy 2014, Th. 4.1, Fig. 5a, 5b", "Theorem Figure 4.1 5 5"),
     ("Fig. 14.1, 3 to 5 nodes", "Figure 14.1"),
@@ -98,7 +98,7 @@ def test_every_claim_that_was_tried_is_on_the_page() -> None:
     items, claim = next((i, c) for i, c in claims["gu"] if i)
     (row,) = (
         line
-        for line in page[page.index("## Gu") :].splitlines()
+        for line in page[page.index("## Gu") :].split("\n## ")[0].splitlines()
         if line.startswith(f"| {items[0].kind} {items[0].number} |")
     )
     assert claim["holds"] in row.split("|")[-2]
