@@ -4,7 +4,7 @@ of the papers, and where this project has it.
 ``papers.toml`` lists what the papers number. The rest is read from the project: docstrings,
 comments and texts of the library, the studies, the tests and the benchmarks, names of tests such
 as ``test_lemma_4_4_...``, and the cells of the notebooks. Which claims hold is what the notebooks
-found when ``verdicts.py`` last ran them.
+found when ``verdicts.py`` last ran them. Which faults break a claim says ``tests/mutations``.
 
     .venv/bin/python -m docs.concordance    # the page, on standard output
 """
@@ -12,6 +12,7 @@ found when ``verdicts.py`` last ran them.
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from pathlib import Path
 from docs.mentions import Finder, Item, Paper, Unknown, index, papers
 
 HERE = Path(__file__).parent
+TESTS = HERE.parent / "tests"
 
 
 def verdicts(known: Mapping[str, Paper]) -> dict[str, list[tuple[list[Item], dict[str, str]]]]:
@@ -36,9 +38,23 @@ def verdicts(known: Mapping[str, Paper]) -> dict[str, list[tuple[list[Item], dic
     return found
 
 
+def faults() -> dict[str, list[str]]:
+    """By how the sentence of a claim begins, the names of the faults that break it."""
+    if str(TESTS) not in sys.path:
+        sys.path.append(str(TESTS))
+    from mutations import mutations
+
+    found: dict[str, list[str]] = {}
+    for m in mutations():
+        for begins in m.breaks:
+            found.setdefault(begins, []).append(m.name)
+    return found
+
+
 def page() -> str:
     """The concordance as Markdown."""
     known, found = papers(), index()
+    broken = faults()
     claims = verdicts(known)
     lines = [
         "---\nhide: [navigation, toc]\n---\n# Concordance\n",
@@ -46,26 +62,37 @@ def page() -> str:
         "of tests and notebook cells; do not edit. A place in square brackets is the number of a "
         "notebook's cell. *In words* marks a caption with nothing to compute or check. A claim is "
         "a sentence of a paper that was tried: it holds here, does not, or does under a reading "
-        "that the reason names.\n",
+        "that the reason names. *Broken by* names faults: a test puts each into the policies and "
+        "sees the claim fail.\n",
     ]
     for name, paper in known.items():
         lines += [f"\n## {paper.cite}\n", _count(name, paper, found)]
         for kind, captions in paper.numbered.items():
             lines += [f"\n### {kind}s\n", *_HEAD]
             lines += [
-                _row(Item(name, kind, n), about, paper, found[Item(name, kind, n)], claims[name])
+                _row(
+                    Item(name, kind, n),
+                    about,
+                    paper,
+                    found[Item(name, kind, n)],
+                    claims[name],
+                    broken,
+                )
                 for n, about in captions.items()
             ]
         lines += [
             "\n### Claims\n",
-            "| where | what the paper says | holds | reason |",
-            "|---|---|---|---|",
+            "| where | what the paper says | holds | reason | broken by |",
+            "|---|---|---|---|---|",
         ]
-        lines += [_claim(claim) for _, claim in claims[name]]
+        lines += [_claim(claim, broken) for _, claim in claims[name]]
     return "\n".join(lines) + "\n"
 
 
-_HEAD = ("| | what | code | tests | notebooks | claims hold |", "|---|---|---|---|---|---|")
+_HEAD = (
+    "| | what | code | tests | notebooks | claims hold | broken by |",
+    "|---|---|---|---|---|---|---|",
+)
 
 
 def _row(
@@ -74,19 +101,31 @@ def _row(
     paper: Paper,
     places: Mapping[str, list[str]],
     claims: list[tuple[list[Item], dict[str, str]]],
+    broken: Mapping[str, list[str]],
 ) -> str:
     title = f"{item.kind} {item.number}"
     cells = ["<br>".join(places[c]) for c in ("code", "tests", "notebooks")]
     if not any(cells):
         cells[0] = "*in words*" if title in paper.words else "*not covered yet*"
-    held = Counter(claim["holds"] for items, claim in claims if item in items)
+    mine = [claim for items, claim in claims if item in items]
+    held = Counter(claim["holds"] for claim in mine)
     cells.append(", ".join(f"{n} {verdict}" for verdict, n in held.items()))
+    by = dict.fromkeys(name for claim in mine for name in _breaking(claim, broken))
+    cells.append("; ".join(by))
     return f"| {title} | {about} | {' | '.join(cells)} |"
 
 
-def _claim(claim: Mapping[str, str]) -> str:
-    texts = (claim[name].replace("|", "\\|") for name in ("where", "says", "holds", "reason"))
-    return f"| {' | '.join(texts)} |"
+def _breaking(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> list[str]:
+    """The faults that break a claim."""
+    return [
+        n for begins, names in broken.items() if claim["says"].startswith(begins) for n in names
+    ]
+
+
+def _claim(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> str:
+    told = {**claim, "broken": "; ".join(_breaking(claim, broken))}
+    names = ("where", "says", "holds", "reason", "broken")
+    return f"| {' | '.join(told[name].replace('|', chr(92) + '|') for name in names)} |"
 
 
 def _count(name: str, paper: Paper, found: Mapping[Item, Mapping[str, list[str]]]) -> str:

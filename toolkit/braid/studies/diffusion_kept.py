@@ -17,7 +17,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from braid.studies.claim import Claim, Verdict, figures, verdict
 from braid.studies.diffusion import READINGS, SCANNED, VISITED, Setting, outcome, placement, run
+from braid.studies.diffusion_claims import PAPER
 
 _PACKAGED = Path(__file__).parents[1] / "reports" / "data" / "studies"
 FOLDER = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "data" / "studies"
@@ -92,6 +94,84 @@ def summary() -> pd.DataFrame:
     return found.assign(**{"Mbit/s": by["mbits"].mean()}).reset_index()
 
 
+def claims(kept: pd.DataFrame) -> list[Claim]:
+    """What the long runs say of Fig. 4, 11, 12, 13 and 15; nothing of a figure that has no run."""
+    made = {"11, 12": _searched, "4": _interior, "13": _streams, "15": _selectivity}
+    of = {figure: kept[kept["figure"] == figure] for figure in made}
+    return [claim for figure, rows in of.items() if len(rows) for claim in made[figure](rows)]
+
+
+def _ratio(rows: pd.DataFrame, value: str, a: str, b: str, by: list[str]) -> pd.Series:
+    """One placement over another, by some columns."""
+    table = rows.pivot_table(value, by, "placement", sort=False)
+    return (table[a] / table[b]).dropna()
+
+
+def _long(figure: str, says: str, found: str, holds: Verdict, why: str = "") -> Claim:
+    """A claim of long runs; it must hold if it did when they were kept."""
+    says = f"{says} ({SECONDS} s, kept)"
+    return Claim(PAPER, f"Fig. {figure}", says, found, holds, why, must=holds != "no")
+
+
+def _searched(rows: pd.DataFrame) -> list[Claim]:
+    pair = ("ATR", "ATR-unoptimized", ["seed"])
+    more, sent = (_ratio(rows, value, *pair) for value in ("throughput", "mbits"))
+    why = (
+        "the search shortens the segments, which spreads the work and sends more; less is sent "
+        "only where the best length is above T0"
+    )
+    return [
+        _long(
+            "11",
+            "from T0 = 5 s ATR is above ATR-unoptimized, by seed",
+            figures(more),
+            verdict(more.min() > 1.01),
+        ),
+        _long(
+            "12",
+            "from T0 = 5 s ATR sends less than ATR-unoptimized, by seed",
+            figures(sent),
+            verdict(sent.max() < 0.99),
+            why if sent.max() >= 0.99 else "",
+        ),
+    ]
+
+
+def _interior(rows: pd.DataFrame) -> list[Claim]:
+    by = rows.groupby("x", sort=False)["throughput"].mean()
+    by.index = pd.Index([int(x.split(",")[0].removeprefix("T = ")) for x in by.index])
+    inside = len(by) > 2 and by.idxmax() not in (by.index.min(), by.index.max())
+    says = "throughput peaks at a length T* between extremes, 4-way: T / best"
+    why = "where 300 seconds of work may wait; with ten the shortest is the best"
+    holds: Verdict = "under reading" if inside else "no"
+    return [_long("4", says, figures(by / by.max()), holds, why)]
+
+
+def _ends(rows: pd.DataFrame, figure: str, says: str, first: int) -> list[Claim]:
+    """CTR over ATR at two ends; ``first`` is -1 when CTR is to be behind at the first, else 1."""
+    ctr = next((name for name in rows["placement"].unique() if name.startswith("CTR")), None)
+    if ctr is None or rows["x"].nunique() < 2:
+        return []
+    ratio = _ratio(rows, "throughput", ctr, "ATR", ["reading", "x"])
+    held = []
+    for reading in ratio.index.unique("reading"):
+        a, b = (ratio[reading].iloc[0] - 1) * first, (ratio[reading].iloc[-1] - 1) * first
+        held += [str(reading)] if a > 0.01 and b < -0.01 else []
+    found = "; ".join(f"{reading}, {x}: {value:.3g}" for (reading, x), value in ratio.items())
+    both = ratio.index.unique("reading")
+    holds: Verdict = "no" if not held else "yes" if len(held) == len(both) else "under reading"
+    why = "" if holds == "yes" else "; ".join(held) or "at L = J/2 neither reading has both ends"
+    return [_long(figure, f"{says}: CTR, L = J/2 / ATR", found, holds, why)]
+
+
+def _streams(rows: pd.DataFrame) -> list[Claim]:
+    return _ends(rows, "13", "ATR ahead for 3 streams, CTR for 6", -1)
+
+
+def _selectivity(rows: pd.DataFrame) -> list[Claim]:
+    return _ends(rows, "15", "CTR ahead at σ = 0.2, ATR at 1", 1)
+
+
 def record(minutes: float) -> int:
     """Add runs that the table lacks until the minutes are over: how many were added."""
     until, added = time.monotonic() + 60 * minutes, 0
@@ -108,8 +188,8 @@ def record(minutes: float) -> int:
         got = outcome(run(placement(one.placement, one.setting), one.setting), one.setting.window)
         day = datetime.now(UTC).date().isoformat()
         with FILE.open("a", encoding="utf-8", newline="") as file:
-            figures = (f"{got[name]:.6g}" for name in BESIDE)
-            csv.writer(file, lineterminator="\n").writerow((*one.key, *figures, SECONDS, day))
+            numbers = (f"{got[name]:.6g}" for name in BESIDE)
+            csv.writer(file, lineterminator="\n").writerow((*one.key, *numbers, SECONDS, day))
         added += 1
     return added
 

@@ -38,12 +38,14 @@ LAST = ["query", "operator", "skew", "hosts", "gb", "seed"]
 
 def settled(runs: pd.DataFrame) -> pd.DataFrame:
     """The last batch of each run, with its mean latency by result: a row for each run."""
-    made = runs.groupby(LAST, sort=False)["results"].diff().fillna(runs["results"])
-    weighed = runs.assign(latency_ms=runs["latency_ms"] * made, made=made)
-    sums = weighed.groupby(LAST, sort=False)[["latency_ms", "made"]].sum()
+    made = (
+        runs.groupby(LAST, sort=False)["results_modelled"].diff().fillna(runs["results_modelled"])
+    )
+    weighed = runs.assign(latency_ms_modelled=runs["latency_ms_modelled"] * made, made=made)
+    sums = weighed.groupby(LAST, sort=False)[["latency_ms_modelled", "made"]].sum()
     over = runs.groupby(LAST, sort=False)["overflow"].any()
     last = runs.groupby(LAST, sort=False).last().assign(overflow=over)
-    return last.assign(latency_ms=sums["latency_ms"] / sums["made"]).reset_index()
+    return last.assign(latency_ms_modelled=sums["latency_ms_modelled"] / sums["made"]).reset_index()
 
 
 def runs(
@@ -76,8 +78,9 @@ def runs(
 def table_2(
     scale: float = 0.1, seeds: int = 1, skews: Sequence[str] = tuple(SKEWS), batches: int = 20
 ) -> pd.DataFrame:
-    """Table 2: query, operator, skew, seconds (modelled, the mean over seeds), least and most (over
-    seeds), overflow (the share of seeds in which a memory is full), printed (seconds).
+    """Table 2: query, operator, skew, seconds_modelled (the mean over seeds), least_modelled and
+    most_modelled (over seeds), overflow (the share of seeds in which a memory is full), printed
+    (seconds).
     """
     found = pd.concat(
         [
@@ -86,8 +89,10 @@ def table_2(
         ]
     )
     by = found.groupby(["query", "operator", "skew"], sort=False)
-    table = by["seconds"].agg(["mean", "min", "max"]).assign(overflow=by["overflow"].mean())
-    table.columns = pd.Index(["seconds", "least", "most", "overflow"])
+    table = (
+        by["seconds_modelled"].agg(["mean", "min", "max"]).assign(overflow=by["overflow"].mean())
+    )
+    table.columns = pd.Index(["seconds_modelled", "least_modelled", "most_modelled", "overflow"])
     at = [PRINTED[q, name][list(SKEWS).index(z)] for q, name, z in table.index]
     return table.assign(printed=at).reset_index()
 
@@ -144,7 +149,7 @@ def weak_scaling(
     joiner: Joiner = JOINER,
 ) -> pd.DataFrame:
     """Fig. 5i, 5j: Dynamic on 10 GB for 16 machines, 20 GB for 32, and so on; a row for each join
-    and number of machines, as ``settled`` has it, and tuples_s (throughput, modelled).
+    and number of machines, as ``settled`` has it, and tuples_s_modelled (throughput).
     """
     queries = ("EQ5", "EQ7", "BNCI")
     found = pd.concat(
@@ -158,7 +163,7 @@ def weak_scaling(
         _tuples(counted(q, 0.0, scale), gb / scale)
         for q, gb in zip(found["query"], found["gb"], strict=True)
     ]
-    return found.assign(tuples_s=tuples / found["seconds"])
+    return found.assign(tuples_s_modelled=tuples / found["seconds_modelled"])
 
 
 def _tuples(of: Input, times: float) -> float:
@@ -196,27 +201,27 @@ def drawn(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, dict[str, 
             "% of the input",
             {
                 "MB on the fullest machine": _by(load, "percent", "operator", "mb"),
-                "seconds": _by(load, "percent", "operator", "seconds"),
+                "seconds": _by(load, "percent", "operator", "seconds_modelled"),
             },
         ),
         "Fig. 5g, 5h: nearer to the square (modelled)": (
             "optimal mapping",
             {
                 "tuples on a machine": _by(mapped, "optimum", "operator", "stored_mean"),
-                "seconds": _by(mapped, "optimum", "operator", "seconds"),
+                "seconds": _by(mapped, "optimum", "operator", "seconds_modelled"),
             },
         ),
         "Fig. 5i, 5j: data and machines grow together (modelled)": (
             "machines",
             {
-                "seconds, in memory": _by(scaled, "hosts", "query", "seconds"),
-                "tuples per second": _by(scaled, "hosts", "query", "tuples_s"),
-                "seconds, out of core": _by(disk, "hosts", "query", "seconds"),
+                "seconds, in memory": _by(scaled, "hosts", "query", "seconds_modelled"),
+                "tuples per second": _by(scaled, "hosts", "query", "tuples_s_modelled"),
+                "seconds, out of core": _by(disk, "hosts", "query", "seconds_modelled"),
             },
         ),
         "Fig. 5l: under fluctuations (modelled)": (
             "% of the input",
-            {"seconds": _by(swung, "percent", "k", "seconds").interpolate("index")},
+            {"seconds": _by(swung, "percent", "k", "seconds_modelled").interpolate("index")},
         ),
     }
 
@@ -234,9 +239,9 @@ def bars(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, pd.DataFram
     columns = {
         "Fig. 5b: input load of the fullest machine": ("MB", ends["stored_max"] * MB),
         "Fig. 5b: storage of the cluster": ("GB", ends["stored_mean"] * ends["hosts"] * MB / 1e3),
-        "Fig. 5d: execution time": ("seconds", ends["seconds"]),
-        "Fig. 5e: throughput": ("tuples per second", ends["tuples"] / ends["seconds"]),
-        "Fig. 5f: latency": ("ms", ends["latency_ms"]),
+        "Fig. 5d: execution time": ("seconds", ends["seconds_modelled"]),
+        "Fig. 5e: throughput": ("tuples per second", ends["tuples"] / ends["seconds_modelled"]),
+        "Fig. 5f: latency": ("ms", ends["latency_ms_modelled"]),
     }
     return {
         f"{title} (modelled)": (

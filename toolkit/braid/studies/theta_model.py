@@ -98,7 +98,8 @@ def progress(
     Columns: percent (of the input that has come) and tuples (that it is), stored_mean and
     stored_max (tuples on a host, the input-load factor), overflow (whether a host's memory is
     full), migrating, sent and moved (tuples, over all hosts, new ones and those of a migration),
-    seconds and results (modelled, since the start), latency_ms (modelled, of the batch's results).
+    seconds_modelled and results_modelled (since the start), latency_ms_modelled (of the results of
+    the batch).
     """
     r, s = of.r * times, of.s * times
     comes = evenly(r, s, batches) if isinstance(batches, int) else list(batches)
@@ -142,9 +143,9 @@ def _rows(run: Iterator[Any], weight: Floats | float, j: Joiner, total: int) -> 
                 "migrating": migrating or bool(did["moved"].any()),
                 "sent": int(did["received"].sum()),
                 "moved": int(did["moved"].sum()),
-                "seconds": seconds,
-                "results": results,
-                "latency_ms": _latency(j, new, busy, waiting / max(pairs.sum(), 1) * took),
+                "seconds_modelled": seconds,
+                "results_modelled": results,
+                "latency_ms_modelled": _latency(j, new, busy, waiting / max(pairs.sum(), 1) * took),
             }
 
 

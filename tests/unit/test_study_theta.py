@@ -1,0 +1,84 @@
+"""Table 2 and Fig. 5 of Elseidy 2014 on the modelled cluster: what goes in is what TPC-H has, and
+what comes out is what the plans say.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from braid.core.events import BatchCommitted
+from braid.studies import recordings, theta_claims, theta_figures, theta_inputs, theta_model
+from braid.studies.theta_inputs import Input, counted
+from braid.studies.theta_model import JOINER, Joiner, progress
+
+FEW = Input(
+    "made up", 100, 6400, 3200, (np.array([40, 30, 20, 10]), np.array([3200, 1600, 1600, 0]))
+)
+
+
+def test_counts_are_those_of_the_runs_on_spark():
+    """EQ5 as it was recorded, with and without skew: tuples and results."""
+    for z in recordings.SKEWS:
+        events = recordings.rivals()[f"SHJ, z={z}"]
+        done = [e for e in events if isinstance(e, BatchCommitted)]
+        of = counted("EQ5", float(z))
+        assert (of.r, of.s) == done[-1].total
+        assert of.results == sum(e.results for e in done)
+
+
+def test_a_hash_gives_every_value_to_one_host_and_bands_have_none():
+    r, s, found = FEW.on_hosts(3, seed=1)
+    assert (r.sum(), s.sum()) == (100, 6400) and found.sum() == 40 * 3200 + 30 * 1600 + 20 * 1600
+    assert len(r) == len(s) == 3
+    with pytest.raises(ValueError, match="no equality"):
+        Input("BCI", 1, 1, 1).on_hosts(4)
+    with pytest.raises(ValueError, match="no join is named 'EQ6'; there are: EQ5, EQ7, BNCI, BCI"):
+        counted("EQ6")
+
+
+def test_a_batch_takes_as_long_as_its_busiest_joiner_and_disk_longer():
+    """The square grid stores R/n + S/m on each of four hosts, at 21 microseconds a tuple."""
+    run = progress("StaticMid", FEW, 1000.0, 4, 4)
+    each = 100_000 / 2 + 6_400_000 / 2
+    last = run.iloc[-1]
+    assert last["stored_mean"] == pytest.approx(each) and not last["overflow"]
+    took, made = each * JOINER.tuple_us / 1e6, 3_200_000 / 4 * JOINER.result_us / 1e6
+    assert last["seconds_modelled"] == pytest.approx(took + made, rel=0.005)
+    assert last["results_modelled"] == pytest.approx(3200 * 1000, rel=1e-6)
+    slow = progress("StaticMid", FEW, 1000.0, 4, 4, Joiner(memory_mb=0.0)).iloc[-1]
+    assert slow["overflow"]
+    assert slow["seconds_modelled"] == pytest.approx(JOINER.disk * took + made, rel=0.005)
+
+
+def test_skew_loads_one_host_of_shj_and_results_wait_only_while_tuples_migrate():
+    shj = progress("SHJ", FEW, 1000.0, 4, 4).iloc[-1]
+    assert shj["stored_max"] > 1.9 * shj["stored_mean"]
+    dynamic = progress("Dynamic", FEW, 1000.0, 16, 8)
+    moving, still = (dynamic[dynamic["migrating"] == m] for m in (True, False))
+    assert moving["moved"].sum() > 0 == still["moved"].sum()
+    assert moving["latency_ms_modelled"].max() > still["latency_ms_modelled"].max()
+    with pytest.raises(ValueError, match="no operator is named 'Flux'"):
+        theta_model.operator("Flux", 4, (1, 1))
+
+
+def test_the_tables_have_every_query_operator_and_skew():
+    table = theta_figures.table_2(0.01, 1, ("Z0", "Z4"), batches=3)
+    assert len(table) == 2 * 3 * 2 and (table["seconds_modelled"] > 0).all()
+    assert (
+        table.set_index(["query", "operator", "skew"]).loc[("EQ7", "SHJ", "Z4"), "printed"] == 6385
+    )
+    runs = theta_figures.performance(0.01, 1, 16, 3)
+    ends = theta_figures.settled(runs)
+    assert len(ends) == 2 * 4 + 2 * 3 and set(ends["query"]) == set(theta_inputs.QUERIES)
+    tables = {"runs": runs, "mapped": theta_figures.mappings(16, 3, scale=0.01)}
+    tables |= dict.fromkeys(("scaled", "disk"), theta_figures.weak_scaling((16,), 3, 0.01))
+    tables["swung"] = theta_figures.fluctuating((2,), turns=1)
+    assert all(
+        isinstance(t, pd.DataFrame)
+        for _, p in theta_figures.drawn(tables).values()
+        for t in p.values()
+    )
+    assert len(theta_figures.bars(tables)) == 5
+    f = theta_claims.Figures(table, **tables)
+    assert theta_claims.resilient_check(f).holds == theta_claims.load_claim(f).holds == "yes"
