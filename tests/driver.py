@@ -1,7 +1,7 @@
-"""A driver for a test to kill: ``python driver.py FOLDER start|resume [BATCH [EXECUTOR]]``.
+"""A driver for a test to kill: ``python driver.py FOLDER start|resume [BATCH [EXECUTOR [FRACTION]]]``.
 
-It joins seeded streams. Given a batch, it makes the file FOLDER.held right before that batch's
-commit, and waits for ever.
+It joins seeded streams, a fraction of all pairs when one is given. Given a batch, it makes the file
+FOLDER.held right before that batch's commit, and waits for ever.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from braid.engine.store import Store
 from braid.join import StreamJoin
+from braid.papers.shedding.shed import Shed
 from braid.spark_session import session
 from oracle import frames, tables
 from scatter import Scatter
@@ -34,13 +35,16 @@ def hold(folder: str, batch: int) -> None:
     Store.commit = held  # type: ignore[method-assign]
 
 
-def main(folder: str, verb: str, batch: str = "", way: str = "spark") -> None:
+def main(folder: str, verb: str, batch: str = "", way: str = "spark", part: str = "") -> None:
     if batch:
         hold(folder, int(batch))
     streams = frames(session(cores=2), STREAMS)
     if verb == "start":
         windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
-        join = StreamJoin(streams, ON, Scatter(), windows, time="ts", check=True, executor=way)
+        shed = Shed(fraction=float(part)) if part else None
+        join = StreamJoin(
+            streams, ON, Scatter(), windows, time="ts", check=True, executor=way, shed=shed
+        )
         run = join.start(folder, batches="batch")
     else:
         run = StreamJoin.resume(folder, streams, executor=way)

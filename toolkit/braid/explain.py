@@ -101,7 +101,13 @@ def _links(setup: Setup) -> Iterator[tuple[str, str, str]]:
         for n, link in enumerate(links):
             role = "index" if n == 0 else "check" if link.exact else "left to a residual"
             yield "link", _names(setup, pair), f"{role}: {_kind(link)}: {_bounds(setup, link)}"
-    if not pairs:
+    for c in p.commons:
+        yield (
+            "link",
+            _names(setup, (c.left[0], c.right[0])),
+            f"index: common elements: >= {c.least}",
+        )
+    if not pairs and not p.commons:
         yield "link", "none", "all pairs are candidates"
 
 

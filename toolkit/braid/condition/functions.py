@@ -1,8 +1,9 @@
-"""The functions of two vectors that a condition may use over two streams."""
+"""The functions of two vectors, and of two sets, that a condition may use over two streams."""
 
 from __future__ import annotations
 
 from typing import Literal, get_args
 
-Function = Literal["vector_l2_distance", "vector_inner_product", "vector_cosine_similarity"]
-FUNCTIONS: dict[str, Function] = {name: name for name in get_args(Function)}
+VectorFunction = Literal["vector_l2_distance", "vector_inner_product", "vector_cosine_similarity"]
+Function = VectorFunction | Literal["set_overlap"]
+FUNCTIONS: dict[str, Function] = {name: name for name in get_args(VectorFunction)}

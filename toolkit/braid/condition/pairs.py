@@ -12,8 +12,9 @@ from braid.condition.analyser import Analyser
 from braid.condition.arrow import DOUBLE, Compiler, type_of
 from braid.condition.functions import FUNCTIONS
 from braid.condition.links import named
-from braid.condition.predicate import Measure, PredicateError, Residual
+from braid.condition.predicate import Common, Measure, PredicateError, Residual
 from braid.condition.residual import residual_mask
+from braid.condition.sets import OVERLAP, check_elements, least, lowered
 from braid.condition.terms import own, split_name
 
 SHARED = (
@@ -91,11 +92,11 @@ class Residuals:
     def _streams(self, node: exp.Expr) -> set[int]:
         return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
 
-    def add(self, conjunct: exp.Expr) -> None:
+    def add(self, conjunct: exp.Expr) -> Residual:
         """Check candidate pairs by a conjunct. Raises PredicateError where that cannot be."""
         home = min(self._streams(conjunct))
         measures: list[Measure] = []
-        flat = self._flat(conjunct.copy(), home, conjunct, measures)
+        flat = self._flat(lowered(conjunct.copy(), self._streams), home, conjunct, measures)
         columns_of = map(split_name, flat.find_all(exp.Column))
         columns = sorted(
             (self.aliases.index(alias), name)
@@ -108,6 +109,25 @@ class Residuals:
         if residual not in self.found:
             self._try(residual, conjunct)
             self.found.append(residual)
+        return residual
+
+    def common(self, conjunct: exp.Expr) -> Common | None:
+        """What the sets of two streams must have in common for a conjunct to hold; the conjunct is
+        a residual as well.
+        """
+        if (found := least(conjunct, self._streams)) is None:
+            return None
+        x, y, count, exact = found
+        residual = self.add(conjunct)
+        left, right = sorted((min(self._streams(side)), self._column(side)) for side in (x, y))
+        return Common(left, right, count, residual if exact else None)
+
+    def _column(self, side: exp.Expr) -> str:
+        """The column of its stream that has an expression over one stream."""
+        stream = min(self._streams(side))
+        if isinstance(side, exp.Column):
+            return side.name
+        return named(self.computed[stream], "__v", own(side))
 
     def _duckdb(self, flat: exp.Expr, columns: Sequence[tuple[int, str]], measures: int) -> str:
         """DuckDB SQL, every operand cast to the type that Spark gives it where that is known:
@@ -148,6 +168,9 @@ class Residuals:
             )
             return exp.column(f"{self.aliases[stream]}.{name}", quoted=True)
         function = FUNCTIONS.get(node.name.lower())
+        if node.name == OVERLAP:
+            self._check_sets(node, conjunct)
+            function = "set_overlap"
         if function and all(len(self._streams(side)) == 1 for side in node.expressions):
             sides = [
                 split_name(self._flat(side, home, conjunct, measures)) for side in node.expressions
@@ -160,6 +183,13 @@ class Residuals:
         for child in list(node.iter_expressions()):
             child.replace(self._flat(child, home, conjunct, measures))
         return node
+
+    def _check_sets(self, node: exp.Expr, conjunct: exp.Expr) -> None:
+        kinds = [
+            str(self.analyser.type_of(self.aliases[min(self._streams(side))], own(side)))
+            for side in node.expressions
+        ]
+        check_elements((kinds[0], kinds[1]), conjunct.sql(dialect="spark").replace("`", ""))
 
     def _try(self, residual: Residual, conjunct: exp.Expr) -> None:
         """Run the residual on no rows, so that what DuckDB cannot evaluate is refused before
@@ -184,5 +214,6 @@ class Residuals:
             "may share comparisons, "
             "arithmetic, AND, OR, NOT, IN, LIKE, CASE, coalesce, greatest, least, concat, power, "
             "sqrt, the trigonometric ones, and "
-            f"{', '.join(FUNCTIONS)}"
+            f"{', '.join(FUNCTIONS)}, "
+            "and the size of array_intersect, array_except and array_union, and arrays_overlap"
         ) from None

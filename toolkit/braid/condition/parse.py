@@ -15,7 +15,7 @@ from braid.condition.arrow import ArrowAnalyser
 from braid.condition.links import End, composite, equality, implied, merged, named
 from braid.condition.names import read, resolved
 from braid.condition.pairs import Residuals
-from braid.condition.predicate import Link, Predicate, PredicateError, windowed
+from braid.condition.predicate import Common, Link, Predicate, PredicateError, windowed
 from braid.condition.sqltypes import SqlType
 from braid.condition.terms import (
     conjuncts,
@@ -75,6 +75,7 @@ class _Parser:
         self.links: list[Link] = []
         self.residuals = Residuals(analyser)
         self.equal: list[tuple[End, End]] = []
+        self.commons: list[Common] = []
 
     def parse(self, tree: exp.Expr) -> Predicate:
         filters: list[list[str]] = [[] for _ in self.aliases]
@@ -95,7 +96,15 @@ class _Parser:
             tuple(merged(links)),
             tuple(self.residuals.found),
             equality(self.equal, len(self.aliases)),
+            tuple(self.commons),
         )
+
+    def _sharing(self, conjunct: exp.Expr) -> bool:
+        """``size(array_intersect(left, right)) >= c``, and what else needs common elements."""
+        if (common := self.residuals.common(conjunct)) is None:
+            return False
+        self.commons.append(common)
+        return True
 
     def _streams(self, node: exp.Expr) -> set[int]:
         return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
@@ -259,6 +268,7 @@ LINKING: tuple[Callable[[_Parser, exp.Expr], bool], ...] = (
     _Parser._distance,
     _Parser._bounding,
     _Parser._comparison,
+    _Parser._sharing,
 )
 """The rules by which a conjunct over two streams becomes links, tried in this order until one says
 that it was one; what none takes is a residual.

@@ -61,9 +61,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Measure:
-    """What a vector function (see ``distance``) says of two streams' columns: (stream, column)
-    pairs.
-    """
+    """What a function of vectors or sets says of two streams' columns: (stream, column) pairs."""
 
     function: Function
     left: tuple[int, str]
@@ -84,13 +82,26 @@ class Residual:
 
 
 @dataclass(frozen=True)
+class Common:
+    """The sets in two columns, (stream, column) pairs of different streams, have ``least`` elements
+    in common or more. ``decides`` is the residual that says no more than this; None where one has
+    to be asked besides.
+    """
+
+    left: tuple[int, str]
+    right: tuple[int, str]
+    least: int
+    decides: Residual | None = None
+
+
+@dataclass(frozen=True)
 class Step:
     """How a partial result meets one more stream: ``index`` finds candidates (None: all pairs), the
     rest is checked.
     """
 
     stream: int
-    index: Link | None
+    index: Link | Common | None
     links: tuple[Link, ...]
     residuals: tuple[Residual, ...]
 
@@ -98,7 +109,8 @@ class Step:
 @dataclass(frozen=True)
 class Predicate:
     """The condition in pieces. ``keys`` maps, by stream, the names of key columns to their Spark
-    SQL over that stream; ``computed`` likewise what residuals read (it may be NULL).
+    SQL over that stream; ``computed`` likewise what residuals read (it may be NULL). ``commons``
+    are what sets must have in common, which an inverted index finds pairs by.
 
     ``equality`` lists, by stream, the Spark SQL of the one key that an equality links over all
     streams, or None.
@@ -111,6 +123,7 @@ class Predicate:
     links: tuple[Link, ...]
     residuals: tuple[Residual, ...]
     equality: tuple[str, ...] | None = None
+    commons: tuple[Common, ...] = ()
 
     def step(self, visited: frozenset[int], stream: int) -> Step:
         """The step from the visited streams to the next: the most selective kind of link is the
@@ -125,8 +138,21 @@ class Predicate:
         residuals = tuple(
             r for r in self.residuals if stream in r.streams and r.streams <= visited | {stream}
         )
+        common = self._common(visited, stream)
+        if common is not None and not (ends and ends[0].rank == 0):
+            left = tuple(r for r in residuals if r != common.decides)
+            return Step(stream, common, tuple(k for k in ends if k.exact), left)
         index = ends[0] if ends else None
         return Step(stream, index, tuple(k for k in ends[1:] if k.exact), residuals)
+
+    def _common(self, visited: frozenset[int], stream: int) -> Common | None:
+        """The sets that find most: those that must have most in common."""
+        known = [
+            c
+            for c in self.commons
+            if stream in (c.left[0], c.right[0]) and {c.left[0], c.right[0]} <= visited | {stream}
+        ]
+        return max(known, key=lambda c: c.least, default=None)
 
     def indexes(self, stream: int) -> tuple[str, ...]:
         """Key columns by which a probe may enter a block of the stream; blocks are sorted by the

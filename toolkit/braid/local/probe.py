@@ -11,12 +11,13 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from braid.condition.predicate import Link, Predicate, Residual, Step
+from braid.condition.predicate import Common, Link, Predicate, Residual, Step
 from braid.condition.residual import residual_mask
 from braid.core.columns import ROUTING, TIME
 from braid.local.bitmaps import QueryBitmaps
 from braid.local.intervals import holds, ranges
 from braid.local.rows import Partial, Rows
+from braid.local.sets import Sets, overlap, sharing
 from braid.local.vectors import measure
 
 CHUNK = 1 << 20
@@ -107,7 +108,9 @@ class Joiner:
             for s, name in residual.columns
         }
         measured = [
-            measure(m.function, *found.vectors(*m.left), *found.vectors(*m.right))
+            overlap(*found.sets(*m.left), *found.sets(*m.right))
+            if m.function == "set_overlap"
+            else measure(m.function, *found.vectors(*m.left), *found.vectors(*m.right))
             for m in residual.measures
         ]
         return found.take(
@@ -136,13 +139,17 @@ def _end(
 
 
 def _candidates(
-    partial: Partial, rows: Rows, stream: int, index: Link | None
+    partial: Partial, rows: Rows, stream: int, index: Link | Common | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Pairs (position in the partial results, position in the block) that the index admits, in
     chunks.
     """
     size = rows.batch.num_rows
     if not size or not len(partial):
+        return
+    if isinstance(index, Common):
+        mine, theirs = (index.left, index.right)[:: 1 if index.left[0] == stream else -1]
+        yield from _sharing(*partial.sets(*theirs), rows.sets(mine[1]), index.least)
         return
     if index is None:
         first = np.zeros(len(partial), np.int64)
@@ -163,6 +170,22 @@ def _candidates(
             hits[start:stop], first[hits[start:stop]], counts[hits[start:stop]], order
         )
         start = stop
+
+
+def _sharing(
+    sets: Sets, at: np.ndarray, stored: Sets, least: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs whose sets have so many elements in common; a set that several partial results have is
+    counted once.
+    """
+    chosen, which = np.unique(at, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    ends = np.searchsorted(which[order], np.arange(len(chosen) + 1))
+    for left, right in sharing(sets, chosen, stored, least):
+        times = ends[left + 1] - ends[left]
+        done = np.cumsum(times)
+        inside = np.arange(done[-1]) - np.repeat(done - times, times)
+        yield order[np.repeat(ends[left], times) + inside], np.repeat(right, times)
 
 
 def _expand(

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from braid.core.columns import ROUTING, TIME
 from braid.core.plan import Keys
+from braid.local.sets import Sets
 from braid.local.vectors import Vectors
 
 
@@ -29,6 +30,7 @@ class Rows:
         self.batch, self.keys = batch, keys
         self._numpy: dict[str, np.ndarray] = {}
         self._vectors: dict[str, Vectors] = {}
+        self._sets: dict[str, Sets] = {}
         self._span: tuple[int, int] | None = None
         self._nbytes: int | None = None
 
@@ -57,6 +59,13 @@ class Rows:
         """The rows that count."""
         chosen = self.chosen()
         return self.batch.num_rows if chosen is None else int(np.count_nonzero(chosen))
+
+    def sets(self, name: str) -> Sets:
+        """A column of sets and their index, made once."""
+        found = self._sets.get(name)
+        if found is None:
+            found = self._sets[name] = Sets.of(self.batch.column(name))
+        return found
 
     def span(self) -> tuple[int, int]:
         """The earliest and latest event time of the rows that count, in microseconds."""
@@ -123,6 +132,11 @@ class Partial:
         """A column of vectors and, by result, the position in it."""
         rows, at = self.parts[stream]
         return rows.vectors(name), at
+
+    def sets(self, stream: int, name: str) -> tuple[Sets, np.ndarray]:
+        """A column of sets and, by result, the position in it."""
+        rows, at = self.parts[stream]
+        return rows.sets(name), at
 
     @staticmethod
     def concat(several: list[Partial]) -> Partial:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.condition.functions import Function
+from braid.condition.functions import VectorFunction
 
 Reals = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -62,7 +62,9 @@ class Vectors:
         return Vectors(whole, valid)
 
 
-def measure(function: Function, a: Vectors, left: Places, b: Vectors, right: Places) -> pa.Array:
+def measure(
+    function: VectorFunction, a: Vectors, left: Places, b: Vectors, right: Places
+) -> pa.Array:
     """The function of a[left] and b[right], pair by pair, as doubles; NULL where Spark's function
     is.
 

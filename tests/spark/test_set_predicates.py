@@ -1,0 +1,112 @@
+"""Conditions on sets agree with Spark's own join of the same text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from braid import Centralized
+from braid.condition.predicate import Common
+from braid.join import StreamJoin
+from oracle import Ids, differ, local
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+CONDITIONS = """
+index | size(array_intersect(a.x, b.x)) >= 2
+index | 1 < size(array_intersect(a.x, b.x))
+index | cardinality(array_intersect(b.x, a.x)) >= 1 AND a.k < b.k
+index | size(array_intersect(a.x, b.x)) = 2
+index | array_size(array_intersect(a.s, b.s)) > 0
+index | size(array_intersect(split(a.t, ' '), split(b.t, ' '))) >= 2
+index | size(array_intersect(a.x, b.x)) / size(array_union(a.x, b.x)) >= 0.4
+index | arrays_overlap(a.x, b.x)
+index | arrays_overlap(a.s, b.s) AND size(array_intersect(a.x, b.x)) >= 1
+index | size(array_intersect(a.x, b.y)) >= 2
+index | size(array_intersect(a.x, b.x)) >= 1 AND size(array_except(a.x, b.x)) <= 1
+scan | size(array_intersect(a.x, b.x)) >= 0 AND a.k = b.k OR a.k = 3
+scan | size(array_except(a.x, b.x)) = 0
+scan | size(array_except(b.s, a.s)) = 0
+scan | NOT arrays_overlap(a.x, b.x)
+scan | size(array_intersect(a.x, b.x)) <= 1
+scan | size(array_union(a.x, b.x)) = 3
+scan | arrays_overlap(a.x, b.x) OR a.k = b.k
+scan | array_sort(array_distinct(a.x)) = array_sort(array_distinct(b.x))
+scan | size(array_intersect(a.x, b.x)) BETWEEN 1 AND 2 AND a.k <> b.k
+link | size(array_intersect(a.x, b.x)) >= 1 AND a.k = b.k
+""".strip().splitlines()
+
+
+def stream(spark: SparkSession, seed: int) -> DataFrame:
+    """Sets with NULL, empty and double elements, and NULL sets."""
+    draw, rows = np.random.default_rng(seed), 90
+
+    def sets(values: list[Any]) -> list[Any]:
+        found: list[Any] = []
+        for _ in range(rows):
+            size = int(draw.integers(0, 6))
+            found.append(None if draw.random() < 0.08 else draw.choice(values, size).tolist())
+        return found
+
+    numbers: list[Any] = [1, 2, 3, 4, 5, 6, None]
+    columns = {
+        "id": pa.array(range(rows), pa.int64()),
+        "x": pa.array(sets(numbers), pa.list_(pa.int32())),
+        "y": pa.array(sets(numbers), pa.list_(pa.int64())),
+        "s": pa.array(sets(["", "a", "b", "é", None]), pa.list_(pa.string())),
+        "t": pa.array([" ".join(draw.choice(list("abcdef"), 3)) for _ in range(rows)]),
+        "k": pa.array(draw.integers(0, 6, rows), pa.int32()),
+    }
+    return spark.createDataFrame(pa.table(columns))
+
+
+@pytest.fixture(scope="module")
+def given(spark: SparkSession) -> dict[str, DataFrame]:
+    return {a: stream(spark, seed).cache() for seed, a in enumerate("ab")}
+
+
+@pytest.fixture(scope="module")
+def truth(given: dict[str, DataFrame]) -> dict[str, Ids]:
+    """Spark's own answer to all conditions, in one pass over all pairs."""
+    texts = [line.split(" | ", 1)[1] for line in CONDITIONS]
+    pairs = given["a"].alias("a").crossJoin(given["b"].alias("b"))
+    columns = [F.expr(f"coalesce({on}, false)").alias(str(i)) for i, on in enumerate(texts)]
+    rows = pairs.select(F.col("a.id").alias("a"), F.col("b.id").alias("b"), *columns).collect()
+    return {on: Counter((r["a"], r["b"]) for r in rows if r[str(i)]) for i, on in enumerate(texts)}
+
+
+@pytest.mark.parametrize("line", CONDITIONS)
+def test_sets_agree_with_spark(
+    given: dict[str, DataFrame], truth: dict[str, Ids], line: str
+) -> None:
+    kind, on = line.split(" | ", 1)
+    join = StreamJoin(given, on, Centralized())
+    assert truth[on], "a condition that nothing fulfils shows nothing"
+    assert differ(local(join), truth[on]) == ""
+    index = join.predicate.step(frozenset({0}), 1).index
+    found = "index" if isinstance(index, Common) else "link" if index else "scan"
+    assert found == kind
+
+
+@pytest.mark.parametrize(
+    ("on", "sentence"),
+    [
+        ("size(array_intersect(array(1.5D), array(b.k * 1D))) >= a.k", "compares elements of type"),
+        (
+            "size(array_intersect(a.s, transform(b.x, e -> cast(e AS float)))) >= 1",
+            "Spark refuses|compares",
+        ),
+        (
+            "arrays_overlap(transform(a.x, e -> cast(e AS double)), transform(b.x, e -> cast(e AS double)))",
+            "elements of type double with double; both must be integers",
+        ),
+    ],
+)
+def test_elements_that_are_not_compared_exactly_are_refused(
+    given: dict[str, DataFrame], on: str, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        StreamJoin(given, on, Centralized())

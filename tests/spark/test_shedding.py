@@ -1,0 +1,125 @@
+"""Shedding load on Spark: the same as in this process, over killed drivers, for many queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import driver
+import pytest
+from braid import AdaptiveGrid, SharedJoin, Shed
+from braid.core.events import BatchHarvested
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from killing import kill, launch
+from oracle import expected, found, frames, tables, until
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from scatter import Scatter
+
+ON = "abs(a.n - b.n) <= 60"
+WINDOWS = {"a": 150, "b": 110}
+
+
+def join(spark: SparkSession, streams: Any, shed: Shed | None, **more: Any) -> StreamJoin:
+    windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
+    settings: Any = dict(windows=windows, time="ts", partitions=2, check=True) | more
+    return StreamJoin(frames(spark, streams), ON, Scatter(), shed=shed, **settings)
+
+
+def weighed(run: Any) -> dict[Any, float]:
+    """Results by ids, with their weights."""
+    rows = run.results()
+    ids = [rows[a]["id"].alias(a) for a in ("a", "b")]
+    columns = rows.select(*ids, "weight").toArrow().to_pydict()
+    pairs = list(zip(columns["a"], columns["b"], strict=True))
+    assert len(set(pairs)) == len(pairs)
+    return dict(zip(pairs, columns["weight"], strict=True))
+
+
+def test_both_executors_find_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    """Results are some of the full join's, each with its weight; estimates say how many there are,
+    and by group.
+    """
+    streams = tables("ab", 200, seed=5, batches=4)
+    full = expected(streams, ON, WINDOWS)
+    kept = {}
+    for way in ("spark", "process"):
+        shed = Shed(fraction=0.5, utility={"a": "CASE WHEN a.flag THEN 5 ELSE 1 END"})
+        run = join(spark, streams, shed, executor=way).start(tmp_path / way, batches="batch")
+        run.awaitTermination()
+        kept[way] = weighed(run)
+        assert set(kept[way]) <= set(full) and len(kept[way]) < full.total()
+        whole = run.estimate().iloc[-1]
+        assert whole["found"] == len(kept[way])
+        assert abs(whole["estimated"] - full.total()) <= 2.5 * whole["error"]
+        groups = run.results().groupBy("a.k").agg(F.sum("weight").alias("n")).toPandas()
+        assert groups["n"].sum() == pytest.approx(whole["estimated"])
+    assert kept["spark"] == kept["process"]
+
+
+def test_a_driver_that_sheds_load_is_killed(spark: SparkSession, tmp_path: Path) -> None:
+    """kill -9 right before the commit of batch 4: results and weights are those of a run that
+    nobody disturbed.
+    """
+    windows = {a: f"{w} seconds" for a, w in driver.WINDOWS.items()}
+    made = StreamJoin(
+        frames(spark, driver.STREAMS),
+        driver.ON,
+        Scatter(),
+        windows,
+        time="ts",
+        check=True,
+        shed=Shed(fraction=0.4),
+    )
+    whole = made.start(tmp_path / "whole", batches="batch")
+    folder = tmp_path / "run"
+    held, log = Path(f"{folder}.held"), Path(f"{folder}.log")
+    process = launch(folder, "start", "4", "spark", "0.4")
+    until(lambda: held.exists() or process.poll(), "batch 4 before its commit", 240)
+    kill(process, log)
+    assert Store(folder).committed() == [0, 1, 2, 3]
+    run = StreamJoin.resume(folder, frames(spark, driver.STREAMS))
+    run.awaitTermination()
+    whole.awaitTermination()
+    assert weighed(run) == weighed(whole)
+    full = expected(driver.STREAMS, driver.ON, driver.WINDOWS)
+    assert 0 < len(weighed(run)) < full.total() and set(weighed(run)) <= set(full)
+
+
+def test_a_shared_join_sheds_load(spark: SparkSession, tmp_path: Path) -> None:
+    """Results of each query are some of its own; with a fraction of 1 they are all."""
+    streams = tables("ab", 120, seed=6, batches=3)
+    for fraction in (1.0, 0.5):
+        shared = SharedJoin(
+            frames(spark, streams), ON, "ts", "memory", check=True, shed=Shed(fraction=fraction)
+        )
+        shared.add("short", "60 seconds")
+        shared.add("long", "150 seconds", where={"a": "a.n > 0"})
+        run = shared.start(tmp_path / f"{fraction}", batches="batch")
+        run.awaitTermination()
+        short = expected(streams, ON, {"a": 60, "b": 60})
+        rows = run.results("short")
+        ids = rows.select(rows["a"]["id"].alias("a"), rows["b"]["id"].alias("b")).collect()
+        got = {(r["a"], r["b"]) for r in ids}
+        assert len(got) == len(ids) and got <= set(short)
+        assert (got == set(short)) == (fraction == 1)
+        assert run.results("long").columns == ["a", "b", "weight"]
+        assert any(isinstance(e, BatchHarvested) and e.considered for e in run.events())
+
+
+def test_results_as_a_stream_have_weights(spark: SparkSession, tmp_path: Path) -> None:
+    streams = tables("ab", 60, seed=7, batches=2)
+    run = join(spark, streams, Shed(fraction=0.5)).start(tmp_path / "run", batches="batch")
+    run.awaitTermination()
+    assert run.results_stream().columns[-1] == "weight"
+    assert run.results().columns == ["a", "b", "weight"]
+    assert found(run) <= expected(streams, ON, WINDOWS)
+
+
+def test_what_cannot_be_drawn_is_refused(spark: SparkSession) -> None:
+    maps = spark.createDataFrame([({"k": 1},)], "m map<string,int>")
+    with pytest.raises(ValueError, match="no column of stream a can be hashed"):
+        StreamJoin(
+            {"a": maps, "b": maps}, "a.m['k'] = b.m['k']", AdaptiveGrid(2), shed=Shed(fraction=0.5)
+        )

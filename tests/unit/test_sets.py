@@ -1,0 +1,99 @@
+"""What sets have in common: the kernel against Python's own sets."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from braid.local import sets as kernel
+from braid.local.rows import Partial, Rows
+from braid.local.sets import Sets, overlap, sharing
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+some = st.lists(
+    st.none() | st.lists(st.none() | st.integers(0, 9), max_size=5), min_size=1, max_size=12
+)
+
+
+def alike(values):
+    return set(values or [])
+
+
+@pytest.mark.parametrize("heavy", [0, 2, 128])
+@given(a=some, b=some, least=st.integers(1, 4))
+@settings(deadline=None, max_examples=60)
+def test_common_elements_are_counted_as_python_does(heavy, a, b, least):
+    """NULL is an element; a NULL set has no count; duplicates count once. With few heavy elements
+    most are counted by their lists.
+    """
+    before, kernel.HEAVY = kernel.HEAVY, heavy
+    try:
+        x, y = (Sets.of(pa.array(s, pa.list_(pa.int32()))) for s in (a, b))
+        left, right = (m.ravel() for m in np.meshgrid(range(len(a)), range(len(b)), indexing="ij"))
+        counted = overlap(x, left, y, right).to_pylist()
+        pairs = sorted(
+            (i, j)
+            for lefts, rights in sharing(x, np.arange(len(a)), y, least)
+            for i, j in zip(lefts.tolist(), rights.tolist(), strict=True)
+        )
+    finally:
+        kernel.HEAVY = before
+    wanted = [
+        None if a[i] is None or b[j] is None else float(len(alike(a[i]) & alike(b[j])))
+        for i, j in zip(left, right, strict=True)
+    ]
+    assert counted == wanted
+    assert pairs == [
+        (i, j)
+        for i, j, n in zip(left.tolist(), right.tolist(), wanted, strict=True)
+        if n is not None and n >= least
+    ]
+
+
+def test_tiles_are_put_together(monkeypatch):
+    monkeypatch.setattr(kernel, "_CELLS", 7)
+    a = Sets.of(pa.array([[i, i + 1] for i in range(9)]))
+    b = Sets.of(pa.array([[i] for i in range(5)]))
+    found = {(i, j) for x, y in sharing(a, np.arange(9), b, 1) for i, j in zip(x, y, strict=True)}
+    assert found == {(i, j) for i in range(9) for j in range(5) if j in (i, i + 1)}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["x", "yy"],
+        [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)],
+        [True, False],
+        [b"1", b"2"],
+    ],
+)
+def test_elements_of_all_kinds(values):
+    a = Sets.of(pa.array([values, values[:1], []]))
+    b = Sets.of(pa.array([values[1:], values]))
+    at = np.arange(3)
+    assert overlap(a, at, b, np.ones(3, int)).to_pylist() == [2.0, 1.0, 0.0]
+    assert overlap(a, at, b, np.zeros(3, int)).to_pylist() == [1.0, 0.0, 0.0]
+
+
+def test_integers_of_two_widths():
+    a = Sets.of(pa.array([[1, 300]], pa.list_(pa.int64())))
+    b = Sets.of(pa.array([[1, 44]], pa.list_(pa.int8())))
+    one = np.zeros(1, int)
+    assert overlap(a, one, b, one).to_pylist() == overlap(b, one, a, one).to_pylist() == [1.0]
+
+
+def test_a_set_that_many_partial_results_have_is_counted_once():
+    from braid.local.probe import _sharing
+
+    rows = Rows(pa.record_batch({"x": pa.array([[1], [2]])}))
+    stored = Rows(pa.record_batch({"y": pa.array([[2, 1], [2]])}))
+    partial = Partial({0: (rows, np.array([1, 0, 1]))})
+    found = [
+        pair
+        for left, right in _sharing(*partial.sets(0, "x"), stored.sets("y"), 1)
+        for pair in zip(left.tolist(), right.tolist(), strict=True)
+    ]
+    assert sorted(found) == [(0, 0), (0, 1), (1, 0), (2, 0), (2, 1)]

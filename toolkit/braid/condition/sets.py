@@ -1,0 +1,149 @@
+"""Conditions on what two arrays have in common, as Spark SQL spells them: all of them by one
+measure, the number of distinct common elements.
+
+| meaning | Spark SQL |
+|---|---|
+| overlap | ``size(array_intersect(X, Y)) >= c``, also ``cardinality`` and ``array_size`` |
+| any common element | ``arrays_overlap(X, Y)`` |
+| X within Y | ``size(array_except(X, Y)) = 0`` |
+| Jaccard | ``size(array_intersect(X, Y)) / size(array_union(X, Y)) >= q`` |
+
+X and Y are expressions over one stream each. Equality is ``array_sort(array_distinct(X)) =
+array_sort(array_distinct(Y))``, which needs no measure. As in Spark, NULL is an element that equals
+NULL, but ``arrays_overlap`` knows nothing of NULL; a NULL array matches nothing. Source of the five
+predicates: Gedik 2007, section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from braid.condition.predicate import PredicateError
+
+OVERLAP = "set_overlap"
+"""What the measure is called between parsing and evaluation."""
+_EXACT = ("tinyint", "smallint", "int", "bigint")
+_ELEMENTS = (*_EXACT, "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz")
+
+Streams = Callable[[exp.Expr], set[int]]
+"""The streams that an expression names."""
+
+
+def lowered(node: exp.Expr, streams: Streams) -> exp.Expr:
+    """The expression with all that it says of two streams' arrays in terms of OVERLAP."""
+    return node.transform(lambda n: _lowered(n, streams))
+
+
+def _lowered(node: exp.Expr, streams: Streams) -> exp.Expr:
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "arrays_overlap":
+        x, y = node.expressions
+        return _any_common(x, y) if _apart(x, y, streams) else node
+    inner = _sized(node)
+    if isinstance(inner, exp.ArrayIntersect) and len(inner.expressions) == 2:
+        x, y = inner.expressions
+        return _overlap(x, y) if _apart(x, y, streams) else node
+    if isinstance(inner, exp.ArrayExcept):
+        x, y = inner.this, inner.expression
+        return (
+            exp.paren(exp.Sub(this=_distinct(x), expression=_overlap(x, y)))
+            if _apart(x, y, streams)
+            else node
+        )
+    if isinstance(inner, exp.Anonymous) and inner.name.lower() == "array_union":
+        x, y = inner.expressions
+        both = exp.Add(this=_distinct(x), expression=_distinct(y))
+        return (
+            exp.paren(exp.Sub(this=both, expression=_overlap(x, y)))
+            if _apart(x, y, streams)
+            else node
+        )
+    return node
+
+
+def _sized(node: exp.Expr) -> exp.Expr | None:
+    """What the node is the size of; None when it is no size."""
+    if isinstance(node, exp.ArraySize):
+        return node.this
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "cardinality":
+        return node.expressions[0]
+    return None
+
+
+def _apart(x: exp.Expr, y: exp.Expr, streams: Streams) -> bool:
+    return len(streams(x)) == len(streams(y)) == 1 and streams(x) != streams(y)
+
+
+def _overlap(x: exp.Expr, y: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=OVERLAP, expressions=[x.copy(), y.copy()])
+
+
+def _distinct(x: exp.Expr) -> exp.Expr:
+    return exp.ArraySize(this=exp.ArrayDistinct(this=x.copy()))
+
+
+def _any_common(x: exp.Expr, y: exp.Expr) -> exp.Expr:
+    """True, or unknown where a NULL might have been the common element, or false."""
+    common = exp.GTE(this=_overlap(_compact(x), _compact(y)), expression=exp.Literal.number(1))
+    unknown = exp.or_(_may_be_in(x, y), _may_be_in(y, x))
+    whens = [exp.If(this=common, true=exp.true()), exp.If(this=unknown, true=exp.null())]
+    return exp.paren(exp.Case(ifs=whens, default=exp.false()))
+
+
+def _compact(x: exp.Expr) -> exp.Expr:
+    """The elements that are not NULL."""
+    return exp.func("array_compact", x.copy(), dialect="spark")
+
+
+def _may_be_in(x: exp.Expr, y: exp.Expr) -> exp.Expr:
+    """Whether x has a NULL, and y anything that it might be."""
+    has_null = exp.GT(this=_size(x), expression=_size(_compact(x)))
+    return exp.and_(has_null, exp.GT(this=_size(y), expression=exp.Literal.number(0)))
+
+
+def _size(x: exp.Expr) -> exp.Expr:
+    return exp.ArraySize(this=x.copy())
+
+
+def least(node: exp.Expr, streams: Streams) -> tuple[exp.Expr, exp.Expr, int, bool] | None:
+    """(X, Y, c, exact) of a conjunct that holds only for c common elements or more, c being 1 at
+    least; ``exact`` when it holds for all such. None for any other.
+    """
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "arrays_overlap":
+        x, y = map(_compact, node.expressions)
+        return (x, y, 1, True) if _apart(x, y, streams) else None
+    mirrored = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
+    op, left, right = type(node), node.args.get("this"), node.args.get("expression")
+    if op not in mirrored or left is None or right is None:
+        return None
+    if isinstance(left, exp.Literal):
+        op, left, right = mirrored[op], right, left  # type: ignore[assignment]
+    if not isinstance(right, exp.Literal) or right.is_string or op not in (exp.GT, exp.GTE, exp.EQ):
+        return None
+    bound = float(right.name)
+    pair = _sized(left)
+    if isinstance(left, exp.Div) and bound >= 0 and (op is exp.GT or bound > 0):
+        pair, op, bound = _sized(left.this), exp.GT, 0.0
+        exact = False
+    else:
+        exact = op is not exp.EQ
+    if not isinstance(pair, exp.ArrayIntersect) or len(pair.expressions) != 2:
+        return None
+    x, y = pair.expressions
+    count = int(bound) + 1 if op is exp.GT or bound != int(bound) else int(bound)
+    return (x, y, count, exact) if count >= 1 and _apart(x, y, streams) else None
+
+
+def check_elements(kinds: tuple[str, str], text: str) -> None:
+    """Raises PredicateError unless two arrays, by Spark's names of their types, have elements that
+    are compared exactly.
+    """
+    found = [k.removeprefix("array<").removesuffix(">") for k in kinds]
+    alike = found[0] == found[1] or all(k in _EXACT for k in found)
+    if not alike or any(k not in _ELEMENTS and not k.startswith("decimal") for k in found):
+        raise PredicateError(
+            f"{text!r} in the join condition compares elements of type {found[0]} with {found[1]}; "
+            "both must be integers, or of one type: string, binary, boolean, date, timestamp or "
+            "decimal"
+        )

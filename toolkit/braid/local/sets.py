@@ -1,0 +1,133 @@
+"""How many elements the sets of two streams share, for many pairs at once: an inverted index a
+block. NumPy and Arrow.
+
+Elements are looked up in the block's dictionary, so that all types are compared exactly. The
+commonest elements of a block are counted by a product of dense matrices, the rest by their lists:
+of each element the sets that have it, in the order of the block, which is that of time where no
+equality leads (Gedik 2007, section 4.2.2). A block never changes, so neither does its index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Places = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.float32]
+
+HEAVY = 128
+"""Elements of a block that are counted by a dense product: the commonest."""
+_CELLS = 1 << 22
+"""Pairs that are counted at once."""
+
+
+@dataclass
+class Sets:
+    """A column of n sets: which of the ``dictionary``'s elements each has. ``rows`` and ``codes``
+    are aligned, each element of a set once, sorted by row; NULL sets have none and are not
+    ``valid``.
+    """
+
+    dictionary: pa.Array
+    rows: Places
+    codes: Places
+    valid: npt.NDArray[np.bool_]
+
+    @staticmethod
+    def of(column: pa.Array) -> Sets:
+        """The sets of a column of lists; NULL is an element like others."""
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        lengths = np.where(valid, pc.list_value_length(column).fill_null(0).to_numpy(), 0)
+        encoded = pc.dictionary_encode(column.flatten(), null_encoding="encode")
+        rows = np.repeat(np.arange(len(valid)), lengths)
+        size = max(1, len(encoded.dictionary))
+        both = np.unique(rows * size + encoded.indices.to_numpy())
+        return Sets(encoded.dictionary, both // size, both % size, valid)
+
+    def __post_init__(self) -> None:
+        frequency = np.bincount(self.codes, minlength=len(self.dictionary))
+        order = np.argsort(-frequency, kind="stable")
+        self.heavy = np.full(len(self.dictionary), -1)
+        self.heavy[order[:HEAVY]] = np.arange(min(HEAVY, len(order)))
+        columns = self.heavy[self.codes]
+        self.dense = np.zeros((len(self.valid), min(HEAVY, len(order))), np.float32)
+        self.dense[self.rows[columns >= 0], columns[columns >= 0]] = 1
+        light = np.flatnonzero(columns < 0)
+        by_code = light[np.argsort(self.codes[light], kind="stable")]
+        self.lists = self.rows[by_code]
+        self.starts = np.searchsorted(self.codes[by_code], np.arange(len(self.dictionary) + 1))
+
+    def within(self, other: Sets) -> tuple[Places, Places]:
+        """(rows, codes) of these sets in the dictionary of others, without elements that none of
+        those has.
+        """
+        values = self.dictionary
+        if values.type != other.dictionary.type:
+            values = values.cast(other.dictionary.type, safe=False)
+        codes = pc.index_in(values, value_set=other.dictionary).fill_null(-1).to_numpy()
+        mine = codes[self.codes] if len(codes) else np.zeros(0, np.int64)
+        return self.rows[mine >= 0], mine[mine >= 0].astype(np.int64)
+
+
+def common(a: Sets, chosen: Places, b: Sets) -> Iterator[tuple[slice, Counts]]:
+    """How many elements each chosen set of ``a`` shares with each set of ``b``: tiles of some
+    chosen sets by all of b.
+    """
+    rows, codes = a.within(_widened(a, b))
+    size = max(1, _CELLS // max(1, len(b.valid)))
+    for start in range(0, len(chosen), size):
+        tile = slice(start, min(start + size, len(chosen)))
+        yield tile, _counted(rows, codes, chosen[tile], len(a.valid), b)
+
+
+def _widened(a: Sets, b: Sets) -> Sets:
+    """Integers of different widths are looked up as 64 bits."""
+    if a.dictionary.type == b.dictionary.type or not pa.types.is_integer(b.dictionary.type):
+        return b
+    return Sets(b.dictionary.cast(pa.int64()), b.rows, b.codes, b.valid)
+
+
+def _counted(rows: Places, codes: Places, chosen: Places, total: int, b: Sets) -> Counts:
+    """The counts of one tile."""
+    place = np.full(total, -1)
+    place[chosen] = np.arange(len(chosen))
+    mine = place[rows]
+    at, code = mine[mine >= 0], codes[mine >= 0]
+    heavy = b.heavy[code]
+    dense = np.zeros((len(chosen), b.dense.shape[1]), np.float32)
+    dense[at[heavy >= 0], heavy[heavy >= 0]] = 1
+    counts: Counts = dense @ b.dense.T
+    at, code = at[heavy < 0], code[heavy < 0]
+    lengths = b.starts[code + 1] - b.starts[code]
+    if lengths.sum():
+        ends = np.cumsum(lengths)
+        inside = np.arange(ends[-1]) + np.repeat(b.starts[code] - (ends - lengths), lengths)
+        cells = np.repeat(at, lengths) * len(b.valid) + b.lists[inside]
+        counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
+    return counts
+
+
+def overlap(a: Sets, left: Places, b: Sets, right: Places) -> pa.Array:
+    """How many elements a[left] and b[right] share, pair by pair, as doubles; NULL where a set is
+    NULL.
+    """
+    valid = a.valid[left] & b.valid[right]
+    values = np.zeros(len(left))
+    chosen, at = np.unique(left, return_inverse=True)
+    for tile, counts in common(a, chosen, b):
+        mine = np.flatnonzero((at >= tile.start) & (at < tile.stop))
+        values[mine] = counts[at[mine] - tile.start, right[mine]]
+    return pa.array(values, mask=~valid, from_pandas=False)
+
+
+def sharing(a: Sets, chosen: Places, b: Sets, least: int) -> Iterator[tuple[Places, Places]]:
+    """Pairs (position in ``chosen``, position in b) that share so many elements, 1 or more."""
+    for tile, counts in common(a, chosen, b):
+        left, right = np.nonzero(counts >= least)
+        if len(left):
+            yield left + tile.start, right
