@@ -22,7 +22,7 @@ index | cardinality(array_intersect(b.x, a.x)) >= 1 AND a.k < b.k
 index | size(array_intersect(a.x, b.x)) = 2
 index | array_size(array_intersect(a.s, b.s)) > 0
 index | size(array_intersect(split(a.t, ' '), split(b.t, ' '))) >= 2
-index | size(array_intersect(a.x, b.x)) / size(array_union(a.x, b.x)) >= 0.4
+index | size(array_intersect(a.x, b.x)) / nullif(size(array_union(a.x, b.x)), 0) >= 0.4
 index | arrays_overlap(a.x, b.x)
 index | arrays_overlap(a.s, b.s) AND size(array_intersect(a.x, b.x)) >= 1
 index | size(array_intersect(a.x, b.y)) >= 2
