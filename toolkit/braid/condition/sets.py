@@ -64,11 +64,12 @@ def _lowered(node: exp.Expr, streams: Streams) -> exp.Expr:
 
 def _sized(node: exp.Expr) -> exp.Expr | None:
     """What the node is the size of; None when it is no size."""
+    inner: exp.Expr | None = None
     if isinstance(node, exp.ArraySize):
-        return node.this
+        inner = node.this
     if isinstance(node, exp.Anonymous) and node.name.lower() == "cardinality":
-        return node.expressions[0]
-    return None
+        inner = node.expressions[0]
+    return inner
 
 
 def _apart(x: exp.Expr, y: exp.Expr, streams: Streams) -> bool:
@@ -118,7 +119,7 @@ def least(node: exp.Expr, streams: Streams) -> tuple[exp.Expr, exp.Expr, int, bo
     if op not in mirrored or left is None or right is None:
         return None
     if isinstance(left, exp.Literal):
-        op, left, right = mirrored[op], right, left  # type: ignore[assignment]
+        op, left, right = mirrored[op], right, left
     if not isinstance(right, exp.Literal) or right.is_string or op not in (exp.GT, exp.GTE, exp.EQ):
         return None
     bound = float(right.name)

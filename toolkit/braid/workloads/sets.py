@@ -134,7 +134,8 @@ class Sets:
         shift = self.shift * self.period
         behind = age + shift if window == 1 else age - shift
         known = likeness(self.items, self.size, self.deviation, self.kappa, self.theta, self.seed)
-        return known[np.rint(self.items * behind / self.period).astype(int) % self.items]
+        at = np.rint(self.items * behind / self.period).astype(int) % self.items
+        return np.asarray(known[at], np.float64)
 
     def tables(self) -> dict[str, pa.Table]:
         """The tuples by alias: ``id``, ``ts``, ``batch``, ``items`` and ``worth``."""
