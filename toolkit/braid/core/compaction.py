@@ -80,7 +80,9 @@ def reached(b: Block, ages: Sequence[int], watermark: int | None) -> int:
 
 
 def _width(ages: Sequence[int], at: int) -> int | None:
-    return None if at >= len(ages) else ages[at] - (ages[at - 1] if at else 0)
+    """The length of the slice that lies between two ages; what is past the last is of the last."""
+    at = min(at, len(ages) - 1)
+    return ages[at] - (ages[at - 1] if at > 0 else 0) if ages else None
 
 
 def _tiers(group: list[Block]) -> list[list[Block]]:

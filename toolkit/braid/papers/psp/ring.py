@@ -14,8 +14,9 @@ let every node choose its own.
 
 A slice boundary falls on a block boundary: a slice is a whole number of micro-batches, and a block
 belongs where the middle of its event times does. So a window of fewer batches than nodes leaves
-nodes empty, and in full history, where merged blocks grow without limit, slices that stay are
-uneven. Which blocks are met never depends on any of that: a block is probed wherever it is.
+nodes empty, and one of fewer than five times as many leaves them uneven. Blocks are not merged
+across the ends of slices. In full history, where merged blocks grow without limit, slices that stay
+are uneven. Which blocks are met never depends on any of that: a block is probed wherever it is.
 
 Semi-ordered input (15.2): streams may run ahead of one another, so a stream's state is purged by
 the slowest of the *other* streams, never by one of them alone. That is the lazy purge. The engine
@@ -210,6 +211,12 @@ class Ring(Placement):
         rings = self.rings or (tuple(range(self.hosts)),) * streams
         tables = tuple(Slices(ring, (None,) * len(ring)) for ring in rings)
         return RingState(self.hosts, self.hosts, tables)
+
+    def slices(self, state: RingState) -> tuple[tuple[int, ...], ...]:
+        """Where slices end: a block that was merged across an end would lie on one node whole, and
+        leave another with less (13.4).
+        """
+        return tuple(s.ends() for s in state.slices)
 
     def plan(self, facts: Facts, state: RingState) -> Plan:
         return _Planner(self, facts, state).plan()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 from braid.core.plan import Block
 from braid.papers.psp.cost import insertions
@@ -29,6 +29,13 @@ class Slices:
     since: int | None = None
     count: int = 0
     tail: int | None = None
+
+    def ends(self) -> tuple[int, ...]:
+        """The ages (microseconds) at which its slices end, youngest first, as far as lengths are
+        known.
+        """
+        known = takewhile(lambda length: length is not None, self.lengths)
+        return tuple(accumulate(length or 0 for length in known))
 
     def refit(self, wanted: int, added: tuple[int, ...], aggressive: bool) -> Slices:
         """The ring without hosts numbered ``wanted`` or more, and with those added (14.2).
