@@ -1,22 +1,25 @@
-"""The experiments on the PSP ring: Wang 2008, Fig. 15.1 and 16.1 to 16.7. Everything here is
-modelled, nothing is measured.
+"""The experiments on the PSP ring: Wang 2008, Fig. 16.1, 16.2, 16.6 and 16.7. Everything here is
+modelled, nothing is measured. ``psp_rivals`` has the ring beside ATR and CTR.
 
-Two models serve. The closed forms are those of ``placement.ring_cost`` (chapter 13, section 15.1).
-The counted ones run the placements without tuples (``simulate``) and price what every node does:
-pairs, sends and receipts by ``hosts.wang_costs``.
+Two models serve. The closed forms are those of ``papers.psp.cost`` (chapter 13, section 15.1). The
+counted ones run the placements without tuples (``simulate``) and price what every node does: pairs,
+sends and receipts by ``core.cluster.wang_costs``.
 
 The book prints neither times nor values for its cost terms. A pair takes 1 ns for a pixel and a
-tuple 50 microseconds to send or to receive, as in ``wang_costs``. ``HOP``, T_n, is 2 ms, which puts
-the best lengths into the book's range of 4 to 19 nodes. Response times leave out queueing, but for
-``adaptation``, where queues are the point.
+tuple 50 microseconds to send or to receive, as in ``wang_costs``. T_n is a parameter: HOPS. At 2 ms
+the best lengths lie in the book's range of 4 to 19 nodes; 0.1 ms is a hop of the gigabit network
+that it names. Response times leave out queueing, but for ``adaptation``, where queues are the
+point.
 
-Columns that end in ``_modelled`` hold tuples or seconds, as their names say.
+Columns that end in ``_modelled`` hold tuples or seconds, as their names say. Counted runs have a
+seed, of the arrivals; ``spread`` has their mean and range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,8 +30,6 @@ from braid.core.events import BatchCommitted
 from braid.core.facts import Usage
 from braid.core.placement import Placement
 from braid.model.simulate import simulate
-from braid.papers.diffusion.aligned import Aligned
-from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.psp import cost
 from braid.papers.psp.events import RingResized
 from braid.papers.psp.ring import Ring
@@ -37,8 +38,13 @@ from braid.workloads.arrivals import Arrivals
 JOINS = {"small": 5.0, "middle": 10.0, "large": 20.0}
 """Join costs of section 16.1, in thousands of pixels for an image."""
 
-HOP = 0.002
-"""T_n: seconds from one node of the ring to the next."""
+HOPS = (0.0001, 0.0002, 0.0005, 0.001, 0.002)
+"""T_n, seconds from one node of the ring to the next: from a fast local network to the one under
+which the book's best lengths come out.
+"""
+
+BOOK_LENGTH = 14
+"""The one best length that section 16.2 prints: 3-way, small join, selectivity 0.5."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +52,9 @@ class Setting:
     """An M-way join of section 16.1; the defaults are its own.
 
     ``rate`` lambda in tuples per second and stream, ``window`` W in seconds, ``sigma`` the
-    selectivity of each pair of streams, ``join`` one of JOINS, ``seconds`` that a counted run lasts
-    (the book's last 600), ``step`` seconds of a micro-batch, ``seed`` of the Poisson arrivals.
+    selectivity of each pair of streams, ``join`` one of JOINS, ``seconds`` that a counted run
+    lasts (the book's last 600), ``step`` seconds of a micro-batch, ``hop`` T_n in seconds, ``seed``
+    of the Poisson arrivals.
     """
 
     streams: int = 3
@@ -57,6 +64,7 @@ class Setting:
     join: str = "small"
     seconds: float = 60.0
     step: float = 0.5
+    hop: float = HOPS[-1]
     seed: int = 0
 
     def load(self) -> cost.Workload:
@@ -69,7 +77,7 @@ class Setting:
             tuple(self.sigma * x for x in each),
             join=costs.compare_us * 1e-6,
             send=2e-3 * costs.transfer_ms,
-            hop=HOP,
+            hop=self.hop,
         )
 
     def arrivals(self, factor: float = 1.0) -> Arrivals:
@@ -94,161 +102,86 @@ class Setting:
         )
 
 
-def schemes(
-    nodes: Sequence[int] = tuple(range(4, 20)),
-    setting: Setting = Setting(),
-    copies: int = 2,
-    segment: float = 10.0,
+def spread(runs: pd.DataFrame, value: str) -> pd.DataFrame:
+    """A tidy frame over its seeds: what else it is settled by, with mean, low and high of a value
+    (all three modelled).
+    """
+    keys = [c for c in runs.columns if c != "seed" and not c.endswith("_modelled")]
+    found = runs.groupby(keys, sort=False)[value].agg(["mean", "min", "max"])
+    names = {"mean": "mean_modelled", "min": "low_modelled", "max": "high_modelled"}
+    return found.rename(columns=names).reset_index()
+
+
+def breakdown(
+    nodes: int = 4, setting: Setting = Setting(), seeds: Sequence[int] = (0,)
 ) -> pd.DataFrame:
-    """Fig. 15.1 and the equations above it: nodes, scheme, memory_modelled (tuples), sent_modelled
-    (sends for one tuple).
+    """Fig. 16.1: join, part ("network" or "join"), seed, mean_modelled and deviation_modelled,
+    seconds for one tuple over batches, and equation_modelled, the same by Eq. 13.1.
 
-    Closed forms; for ATR with the book's N segments at a time.
+    Counted. The three joins differ in what a pair costs only, so that the network's part is counted
+    once, as the book says of its own runs: that is its setting, and no claim.
     """
-    load = setting.load()
     rows = []
-    for n in nodes:
-        rows.append((n, "PSP", cost.memory_psp(load), cost.sent_psp(load, n)))
-        rows.append((n, "CTR", cost.memory_ctr(load, copies), cost.sent_ctr(load, n, copies)))
-        rows.append((n, "ATR", cost.memory_atr(load, n, segment), cost.sent_atr(load, segment)))
-    return pd.DataFrame(rows, columns=["nodes", "scheme", "memory_modelled", "sent_modelled"])
-
-
-def breakdown(nodes: int = 4, setting: Setting = Setting()) -> pd.DataFrame:
-    """Fig. 16.1: join, part ("network" or "join"), mean_modelled and deviation_modelled, seconds
-    for one tuple over batches.
-
-    Counted. As in the book the network's share is the same for all join costs, so it is told once
-    for each.
-    """
-    batches = _settled(setting.run(Ring(nodes)), setting)
-    rows = []
-    for name, kilopixels in JOINS.items():
-        costs = wang_costs(kilopixels)
+    for seed in seeds:
+        given = replace(setting, seed=seed)
+        batches = settled(given.run(Ring(nodes)), given)
         tuples = np.array([sum(b.received) for b in batches])
-        pairs = np.array([b.all_hosts.compared for b in batches])
-        sends = np.array([b.all_hosts.received + b.all_hosts.arrived for b in batches])
-        parts = {
-            "network": sends * 2e-3 * costs.transfer_ms,
-            "join": pairs * costs.compare_us * 1e-6,
-        }
-        rows += [
-            (name, part, float((s / tuples).mean()), float((s / tuples).std()))
-            for part, s in parts.items()
-        ]
-    return pd.DataFrame(rows, columns=["join", "part", "mean_modelled", "deviation_modelled"])
+        pairs = np.array([b.all_hosts.compared for b in batches]) / tuples
+        sent = np.array([b.all_hosts.received + b.all_hosts.arrived for b in batches]) / tuples
+        for name, kilopixels in JOINS.items():
+            costs, load = wang_costs(kilopixels), replace(given, join=name).load()
+            network = sent * 2e-3 * costs.transfer_ms, nodes * cost.sends(load)
+            joining = pairs * costs.compare_us * 1e-6, cost.probe_work(load)
+            for part, (s, equation) in (("network", network), ("join", joining)):
+                rows.append((name, part, seed, float(s.mean()), float(s.std()), equation))
+    names = ["join", "part", "seed", "mean_modelled", "deviation_modelled", "equation_modelled"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def response(
     nodes: Sequence[int] = tuple(range(4, 20)),
     sigmas: Sequence[float] = (0.05, 0.1, 0.5),
     joins: Iterable[str] = tuple(JOINS),
+    hops: Sequence[float] = HOPS[-1:],
     setting: Setting = Setting(),
 ) -> pd.DataFrame:
-    """Fig. 16.2 (a), (c), (e): join, sigma, nodes, response_modelled (Eq. 13.5, seconds),
-    best_modelled (Theorem 9, nodes).
+    """Fig. 16.2 (a), (c), (e): join, sigma, hop (T_n, seconds), nodes, response_modelled (Eq. 13.5,
+    seconds), best_modelled (Theorem 9, nodes).
     """
     rows = []
-    for join in joins:
-        for sigma in sigmas:
-            load = replace(setting, join=join, sigma=sigma).load()
-            best = cost.optimal_length(load)
-            rows += [(join, sigma, n, cost.latency(load, (n,) * load.streams), best) for n in nodes]
-    return pd.DataFrame(
-        rows, columns=["join", "sigma", "nodes", "response_modelled", "best_modelled"]
-    )
+    for join, sigma, hop in product(joins, sigmas, hops):
+        load = replace(setting, join=join, sigma=sigma, hop=hop).load()
+        best = cost.optimal_length(load)
+        rows += [
+            (join, sigma, hop, n, cost.latency(load, (n,) * load.streams), best) for n in nodes
+        ]
+    names = ["join", "sigma", "hop", "nodes", "response_modelled", "best_modelled"]
+    return pd.DataFrame(rows, columns=names)
 
 
-def contenders(nodes: int) -> dict[str, Placement]:
-    """The schemes of sections 16.2 to 16.4 by name; segments of W and 3 W, copies 2 and half of the
-    nodes.
-
-    Lengths are in batches, for the ``step`` and ``window`` of the default Setting.
+def hop_of(length: int, sigma: float = 0.5, join: str = "small") -> float:
+    """The T_n (seconds) at which Theorem 9 gives this length, for a 3-way join: what the book's one
+    number says of its network.
     """
-    short = round(Setting.window / Setting.step)
-    return {
-        "PSP": Ring(nodes, form="basic"),
-        "PSP-D": Ring(nodes),
-        "PSP-I": Ring(nodes, form="interleaved"),
-        "ATR, T = W": Aligned(nodes, length=short, adaptive=False),
-        "ATR, T = 3 W": Aligned(nodes, length=3 * short, adaptive=False),
-        "CTR, 2 copies": Coordinated(nodes, copies=2),
-        "CTR, N/2 copies": Coordinated(nodes, copies=max(2, nodes // 2)),
-    }
+    low, high = 1e-6, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        longer = cost.optimal_length(Setting(sigma=sigma, join=join, hop=middle).load()) > length
+        low, high = (middle, high) if longer else (low, middle)
+    return (low + high) / 2
 
 
-def rivals(
-    nodes: Sequence[int] = (4, 8, 12, 16), setting: Setting = Setting(sigma=0.05, seconds=120.0)
-) -> pd.DataFrame:
-    """Fig. 16.2 to 16.5: nodes, scheme, stored_modelled, left_modelled (tuples), response_modelled
-    (seconds). Counted.
-
-    ``stored``: tuples that are live, with their copies, the mean over batches. ``left``: the same,
-    if a host purges only when a tuple comes to it (cross-purge), so that an idle host keeps its
-    last segment; the end of the run. ``response``: what the busiest node does for one tuple, and
-    the hops: M - 1 rounds of N / 2 on a ring, M - 1 under CTR, one under ATR.
-    """
-    rows = []
-    for n in nodes:
-        for name, placement in contenders(n).items():
-            events = setting.run(placement)
-            batches = _settled(events, setting)
-            stored = float(np.mean([b.all_hosts.stored for b in batches]))
-            rows.append(
-                (
-                    n,
-                    name,
-                    stored,
-                    _left(events, n),
-                    _busiest(batches, setting) + _hops(placement, setting) * HOP,
-                )
-            )
-    return pd.DataFrame(
-        rows, columns=["nodes", "scheme", "stored_modelled", "left_modelled", "response_modelled"]
-    )
-
-
-def rivals_by_streams(
-    nodes: Sequence[int], streams: Iterable[int], setting: Setting
-) -> pd.DataFrame:
-    """``rivals`` for each number of streams, which the column ``streams`` holds."""
-    runs = [rivals(nodes, replace(setting, streams=m)).assign(streams=m) for m in streams]
-    return pd.concat(runs, ignore_index=True)
-
-
-def _hops(placement: Placement, setting: Setting) -> float:
-    """Hops of a tuple and its intermediate results: M - 1 rounds of N / 2 on a ring, M - 1 under
-    CTR, one under ATR.
-    """
-    rounds = setting.streams - 1
-    if isinstance(placement, Ring):
-        return rounds * placement.hosts / 2
-    return rounds if isinstance(placement, Coordinated) else 1
-
-
-def _left(events: Iterable[Any], nodes: int) -> int:
-    left = [0] * nodes
-    for b in (e for e in events if isinstance(e, BatchCommitted)):
-        left = [h.stored if h.received else n for h, n in zip(b.hosts, left, strict=True)]
-    return sum(left)
-
-
-def _settled(events: Iterable[Any], setting: Setting) -> list[BatchCommitted]:
+def settled(events: Iterable[Any], setting: Setting) -> list[BatchCommitted]:
     """The batches with tuples after the first window, when states are full."""
     batches = [e for e in events if isinstance(e, BatchCommitted) and any(e.received)]
     return [b for b in batches if (b.batch + 1) * setting.step > setting.window]
 
 
-def _work(b: BatchCommitted, setting: Setting) -> np.ndarray:
+def work(b: BatchCommitted, setting: Setting) -> np.ndarray:
     """Seconds that each node is busy with a batch."""
     costs, node = wang_costs(JOINS[setting.join]), wang_hosts(1)[0]
     did = (Usage(h.received, h.arrived, h.sent, h.probed, h.compared) for h in b.hosts)
     return np.array([costs.busy(counts, node) for counts in did])
-
-
-def _busiest(batches: Sequence[BatchCommitted], setting: Setting) -> float:
-    """Seconds of the busiest node for one tuple, the mean over batches."""
-    return float(np.mean([_work(b, setting).max() / sum(b.received) for b in batches]))
 
 
 @dataclass(frozen=True)
@@ -271,10 +204,14 @@ every node, however many there are. So rates start lower.
 
 
 def adaptation(
-    figure: str, seconds: float = 60.0, nodes: int = 3, most: int = 40, seed: int = 0
+    figure: str,
+    seconds: float = 60.0,
+    nodes: int = 3,
+    most: int = 40,
+    seeds: Sequence[int] = (0,),
 ) -> pd.DataFrame:
-    """Fig. 16.6 and 16.7: adapts, second, nodes, response_modelled (seconds), with and without
-    adaptation. Counted.
+    """Fig. 16.6 and 16.7: adapts, second, seed, nodes, response_modelled (seconds), with and
+    without adaptation. Counted.
 
     A batch waits for those before it, then takes as long as its busiest node. With adaptation the
     ring takes nodes in, up to ``most``, by the pairs that it compares (``Ring(capacity=...)``: a
@@ -283,13 +220,16 @@ def adaptation(
     """
     if figure not in CHANGES:
         raise ValueError(f"no figure is named {figure!r}; there are: {', '.join(CHANGES)}")
-    setting = replace(CHANGES[figure].setting, seconds=seconds, seed=seed)
-    third = int(setting.step / 3 / (JOINS[setting.join] * 1e-6))
     frames = []
-    for adapts, ring in ((False, Ring(nodes)), (True, Ring(nodes, capacity=third, max_hosts=most))):
-        events = setting.run(ring, CHANGES[figure].factor)
-        frames.append(_queue(events, setting, nodes).assign(adapts=adapts))
-    return pd.concat(frames, ignore_index=True)[["adapts", "second", "nodes", "response_modelled"]]
+    for seed in seeds:
+        setting = replace(CHANGES[figure].setting, seconds=seconds, seed=seed)
+        third = int(setting.step / 3 / (JOINS[setting.join] * 1e-6))
+        growing = Ring(nodes, capacity=third, max_hosts=most)
+        for adapts, ring in ((False, Ring(nodes)), (True, growing)):
+            events = setting.run(ring, CHANGES[figure].factor)
+            frames.append(_queue(events, setting, nodes).assign(adapts=adapts, seed=seed))
+    names = ["adapts", "second", "seed", "nodes", "response_modelled"]
+    return pd.concat(frames, ignore_index=True)[names]
 
 
 def _queue(events: Iterable[Any], setting: Setting, nodes: int) -> pd.DataFrame:
@@ -298,7 +238,7 @@ def _queue(events: Iterable[Any], setting: Setting, nodes: int) -> pd.DataFrame:
         if isinstance(e, RingResized):
             nodes = e.new
         if isinstance(e, BatchCommitted):
-            takes = float(_work(e, setting).max())
+            takes = float(work(e, setting).max())
             rows.append((round(e.batch * setting.step, 6), nodes, waiting + takes))
             waiting = max(0.0, waiting + takes - setting.step)
     return pd.DataFrame(rows, columns=["second", "nodes", "response_modelled"])

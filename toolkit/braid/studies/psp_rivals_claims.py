@@ -1,0 +1,353 @@
+"""The claims of Wang 2008, section 15.1 and Fig. 15.1, 16.2 to 16.5, against the figures of
+``studies.psp_rivals``. All of it is counted on the policies and priced, so modelled.
+
+Claims that hold are checked (``must``); ``tests/mutations`` has the faults that break them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from braid.studies.claim import Claim, Verdict, verdict
+from braid.studies.psp import HOPS
+from braid.studies.psp_rivals import HALF, LONG, PAIR, RINGS, SHORT, ahead, best, responses
+
+PAPER = "Wang 2008, II"
+
+
+def told(where: str, says: str, found: str, holds: object, reason: str = "") -> Claim:
+    """A claim that is told, with the likely reason when it does not hold."""
+    return Claim(PAPER, where, says, found, verdict(holds), "" if holds else reason)
+
+
+def checked(where: str, says: str, found: str, holds: object, reason: str = "") -> Claim:
+    """A claim that must hold."""
+    return Claim(PAPER, where, says, found, verdict(holds), reason, must=True)
+
+
+def read(where: str, says: str, found: str, holds: object, reading: str) -> Claim:
+    """A claim that must hold under the reading that is named."""
+    way: Verdict = "under reading" if holds else "no"
+    return Claim(PAPER, where, says, found, way, reading, must=True)
+
+
+# Section 15.1: ``psp_rivals.replicas`` and ``psp_comparison.comparison``
+
+
+def grown_claim(kept: pd.DataFrame) -> Claim:
+    """Section 15.1, Fig. 16.4: the state of ATR grows with N."""
+    by = kept.groupby(["segment", "nodes"])[["left_modelled", "formula_modelled"]].mean()
+    held, texts = True, []
+    for segment, runs in by.groupby("segment"):
+        left = runs["left_modelled"].droplevel("segment")
+        more, nodes = left.iloc[-1] / left.iloc[0], left.index[-1] / left.index[0]
+        held &= left.is_monotonic_increasing and 0.8 <= more / nodes <= 1.6
+        share = (runs["left_modelled"] / runs["formula_modelled"]).mean()
+        sizes = ", ".join(f"{x:,.0f}" for x in left)
+        texts.append(f"T = {segment:g} s {sizes} tuples, {share:.2f} of the formula")
+    lengths = ", ".join(map(str, sorted(kept["nodes"].unique())))
+    reading = (
+        "purged when a tuple comes, as the book does (5.2, 12.3), in runs of (N + 3) T and more; "
+        "purged by the clock it is the same at any N"
+    )
+    says = "State of ATR grows with N as MEM_ATR does"
+    return read("15.1, Fig. 16.4", says, f"{lengths} nodes: {'; '.join(texts)}", held, reading)
+
+
+def formula_claim(kept: pd.DataFrame) -> Claim:
+    """Section 15.1: MEM_ATR itself, a whole segment of T + 2 W on every node."""
+    share = (kept["left_modelled"] / kept["formula_modelled"]).agg(["min", "max"])
+    found = f"{share['min']:.2f} to {share['max']:.2f} of it"
+    reason = "a host purges its slave tuples as long as tuples come, so it never has T + 2 W whole"
+    says = "State of ATR is λTN + λ(T + 2W)(M - 1)N"
+    return told("15.1", says, found, share["min"] > 0.75, reason)
+
+
+ORDERS: dict[str, tuple[Callable[[dict[str, float]], bool], str]] = {
+    "Routing Cost": (lambda n: n["CTR"] > 2 * max(n["ATR"], n["PSP"]), ""),
+    "Per Segment Metadata": (lambda n: n["CTR"] > max(n["ATR"], n["PSP"]) <= 1, ""),
+    "Duplication Removal": (
+        lambda n: n["CTR"] > 0 == n["ATR"] == n["PSP"],
+        "greedy covers seldom visit two hosts with the same segment",
+    ),
+    "Load Balancing Granularity": (lambda n: n["ATR"] > 1.3 * max(n["CTR"], n["PSP"]), ""),
+    "State Management Cost": (lambda n: 1.5 * n["PSP"] < min(n["ATR"], n["CTR"]), ""),
+    "Adaptation Cost": (lambda n: n["PSP"] < 60, ""),
+    "Network Transmission": (lambda n: n["ATR"] < n["CTR"] < n["PSP"], ""),
+}
+"""By row of Fig. 15.1, when the numbers are as its words say, and why they may not be."""
+
+
+def row_claims(rows: pd.DataFrame) -> list[Claim]:
+    """Fig. 15.1, a claim for each row, counted on the policies."""
+    found = []
+    for item, mine in rows.groupby("item", sort=False):
+        numbers = mine.groupby("scheme", sort=False)["number_modelled"].mean().to_dict()
+        words = mine.drop_duplicates("scheme").set_index("scheme")["printed"]
+        holds, why = ORDERS[str(item)][0](numbers), ORDERS[str(item)][1]
+        each = ", ".join(f"{k} {n:.3g}" for k, n in numbers.items())
+        says = f"{item}: {', '.join(f'{k} {w}' for k, w in words.items())}"
+        make = told if why else checked
+        found.append(make("Fig. 15.1", says, f"{mine['counts'].iloc[0]}: {each}", holds, why))
+    return found
+
+
+# Fig. 16.2 to 16.5: ``psp_rivals.contest``
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """A contest, in the mean of its seeds; by streams, sigma, join and nodes a column for each
+    scheme.
+    """
+
+    runs: pd.DataFrame
+
+    def _by(self, runs: pd.DataFrame, value: str) -> pd.DataFrame:
+        keys = ["streams", "sigma", "join", "nodes"]
+        mean = runs.groupby([*keys, "scheme"])[f"{value}_modelled"].mean()
+        return mean.unstack("scheme")
+
+    @cached_property
+    def stored(self) -> pd.DataFrame:
+        """Live tuples, with their copies."""
+        return self._by(self.runs, "stored")
+
+    @cached_property
+    def busy(self) -> pd.DataFrame:
+        """Seconds of the busiest node for one tuple."""
+        return self._by(self.runs, "busy")
+
+    @cached_property
+    def took(self) -> pd.DataFrame:
+        """Seconds of response, at the longest of HOPS."""
+        return self._by(responses(self.runs, HOPS[-1:]), "response")
+
+    @property
+    def settings(self) -> list[str]:
+        """What is varied but for the nodes."""
+        return ["streams", "sigma", "join"]
+
+    @property
+    def few(self) -> int:
+        """The least number of nodes."""
+        return int(self.runs["nodes"].min())
+
+    @property
+    def many(self) -> int:
+        """The largest number of nodes."""
+        return int(self.runs["nodes"].max())
+
+    def flat(self, scheme: str) -> tuple[bool, float, float]:
+        """Whether a scheme's state is the same for all lengths but for 15 %, its least and its
+        most.
+        """
+        by = self.stored[scheme].groupby(self.settings)
+        low, high = self.stored[scheme].min(), self.stored[scheme].max()
+        return bool((by.max() <= 1.15 * by.min()).all()), float(low), float(high)
+
+
+def one_copy_claim(r: Rivals) -> Claim:
+    """Fig. 16.2 (b), (d), (f): the state of PSP is flat in N, with one copy of each tuple."""
+    dynamic, low, high = r.flat("PSP-D")
+    basic, _, _ = r.flat("PSP")
+    once = (r.stored[["PSP", "PSP-D"]].max(axis=1) < r.stored[SHORT]).all()
+    found = f"{low:,.0f} to {high:,.0f} tuples over all settings"
+    return checked("Fig. 16.2", "State of PSP is flat in N", found, dynamic and basic and once)
+
+
+def late_purge_claim(r: Rivals) -> Claim:
+    """Fig. 16.3: PSP-I holds more state than PSP, for what is purged late is on two nodes."""
+    more = r.stored["PSP-I"] / r.stored["PSP"] - 1
+    found = f"{more.min():.0%} to {more.max():.0%} more"
+    return checked("Fig. 16.3", "PSP-I holds more state than PSP", found, more.min() > 0)
+
+
+def copies_claim(r: Rivals) -> Claim:
+    """Section 15.1: ATR with T = W and CTR store much more than a ring does."""
+    ratio = r.stored[[SHORT, PAIR]].min(axis=1) / r.stored["PSP-D"]
+    says = "ATR (T = W) and CTR store more than 1.5 times what PSP does"
+    return checked("15.1", says, f"{ratio.min():.2f} times and more", ratio.min() > 1.5)
+
+
+def ctr_state_claim(r: Rivals) -> Claim:
+    """Fig. 16.5 (b), (d): the state of CTR is flat in N for a fixed number of copies, and grows with
+    them.
+    """
+    flat, low, high = r.flat(PAIR)
+    last = r.stored.xs(r.many, level="nodes")
+    grows = r.many <= 4 or (last[HALF] > 1.2 * last[PAIR]).all()
+    says = "State of CTR is flat in N for a fixed number of copies, and grows with the copies"
+    found = f"2 copies {low:,.0f} to {high:,.0f}, N/2 up to {last[HALF].max():,.0f} tuples"
+    return checked("Fig. 16.5", says, found, flat and grows)
+
+
+def atr_response_claim(r: Rivals) -> Claim:
+    """Fig. 16.4 (a), (c): the response time of ATR does not fall with N, for one host does all the
+    work.
+    """
+    by = r.took[SHORT].groupby(r.settings)
+    ratio = by.min() / by.max()
+    says = "Response time of ATR does not fall with N"
+    found = f"within {1 - ratio.min():.0%} in every setting"
+    return checked("Fig. 16.4", says, found, (r.many == r.few) or ratio.min() > 0.9)
+
+
+def ctr_response_claim(r: Rivals) -> Claim:
+    """Fig. 16.5 (a), (c): the response time of CTR falls with N."""
+    says = "Response time of CTR falls with N"
+    if r.many == r.few:
+        return Claim(PAPER, "Fig. 16.5", says, "one length only", "not tried", must=True)
+    begin, end = (r.took.xs(n, level="nodes")[PAIR] for n in (r.few, r.many))
+    ratio = end / begin
+    found = f"at {r.many} nodes {ratio.min():.2f} to {ratio.max():.2f} times that at {r.few}"
+    return checked("Fig. 16.5", says, found, ratio.max() < 1)
+
+
+def ctr_copies_claim(r: Rivals) -> Claim:
+    """Fig. 16.5: more copies mean a longer response time."""
+    says = "More copies mean a longer response time"
+    wide = r.took[r.took.index.get_level_values("nodes") > 4]
+    if wide.empty:
+        return Claim(PAPER, "Fig. 16.5", says, "no length above 4", "not tried")
+    slower = wide[HALF] > wide[PAIR]
+    found = f"slower with N/2 copies than with 2 at {slower.sum()} of {len(slower)} points"
+    why = "where few copies mean wide covers, more of them send fewer intermediate results"
+    return told("Fig. 16.5", says, found, slower.all(), why)
+
+
+def less_work_claim(r: Rivals) -> Claim:
+    """Section 15.1: the latency of PSP is expected to be the lowest, for most nodes work on a tuple:
+    what its busiest node does, beside that of CTR with 2 copies and of ATR.
+    """
+    rings = r.busy[list(RINGS)].min(axis=1)
+    low = r.busy[r.busy.index.get_level_values("sigma") == r.runs["sigma"].min()]
+    least = (low[[SHORT, PAIR]].min(axis=1) / rings.loc[low.index]).min()
+    says = "The busiest node of a ring does less for a tuple than that of ATR or CTR (2 copies)"
+    sigma = r.runs["sigma"].min()
+    found = f"at σ = {sigma:g}, at every N and join, {least:.2f} times less and more"
+    return checked("15.1", says, found, least > 1)
+
+
+def level_claim(r: Rivals) -> Claim:
+    """Section 13.4: the pieces of a basic ring are even, so that its busiest node does 1 / N of the
+    work, but for what is sent.
+    """
+    by = r.busy["PSP"].unstack("nodes")
+    speedup = (by[r.few] / by[r.many]).min()
+    says = "The work of a tuple is shared by all nodes of a ring"
+    found = f"{r.few} to {r.many} nodes: the busiest does {speedup:.2f} times less and better"
+    return checked("13.4", says, found, r.many == r.few or speedup > 0.55 * r.many / r.few)
+
+
+def best_length_claim(r: Rivals) -> Claim:
+    """Fig. 16.2 (a), (c), (e), counted: more nodes help up to a point."""
+    says = "The best ring has an interior length (counted)"
+    lengths = sorted(r.runs["nodes"].unique())
+    if len(lengths) < 3:
+        return Claim(PAPER, "Fig. 16.2", says, "fewer than three lengths", "not tried", must=True)
+    inner = {
+        hop: (best(r.runs, [hop]).query("scheme == 'PSP, best'")["nodes"] < r.many).mean()
+        for hop in HOPS
+    }
+    found = ", ".join(f"T_n {1e3 * hop:g} ms {share:.0%}" for hop, share in inner.items())
+    reading = "at T_n of about a millisecond; on a faster network the longest ring tried is best"
+    held = inner[HOPS[-1]] > inner[HOPS[0]] and inner[HOPS[-1]] > 0
+    return read("Fig. 16.2", says, f"{found} of the settings", held, reading)
+
+
+def ahead_claim(r: Rivals) -> Claim:
+    """Section 16.4: with its best length PSP is ahead of ATR and CTR."""
+    by = ahead(r.runs).groupby(["hop", "rival"])["ratio_modelled"]
+    low = by.min().unstack("rival")
+    found = "; ".join(
+        f"T_n {1e3 * hop:g} ms {low.loc[hop, SHORT]:.2f} times ATR, {low.loc[hop, PAIR]:.2f} CTR "
+        f"with 2 copies, {low.loc[hop, HALF]:.2f} with N/2"
+        for hop in (HOPS[0], HOPS[-1])
+    )
+    fast = low.loc[HOPS[0], [SHORT, LONG, PAIR, HALF]].min() > 1
+    reading = (
+        "at T_n = 0.1 ms, a hop of a gigabit network, which a ring makes N / 2 of a round and CTR "
+        "one; the book prints no T_n"
+    )
+    says = "With its best length PSP is ahead of ATR and CTR, in every setting"
+    return read("16.4", says, f"{found} at least", fast, reading)
+
+
+def behind_claim(r: Rivals) -> Claim:
+    """Section 16.4 again, at the T_n that gives the book's best length of 14 nodes."""
+    by = ahead(r.runs, HOPS[-1:]).groupby("rival")["ratio_modelled"].min()
+    found = f"at least {by[PAIR]:.2f} times as fast as CTR with 2 copies, {by[SHORT]:.2f} as ATR"
+    reason = "at 2 ms a hop costs more than a ring of several hops gains on joins that cost little"
+    says = "With its best length PSP is ahead of ATR and CTR, at T_n = 2 ms"
+    return told("16.4", says, found, by[[SHORT, PAIR]].min() > 1, reason)
+
+
+def ahead_of_atr_claim(r: Rivals) -> Claim:
+    """Fig. 16.4: PSP with its best length is ahead of ATR whatever a hop costs."""
+    ratio = ahead(r.runs).query("rival in @RIVALS", local_dict={"RIVALS": [SHORT, LONG]})
+    least = ratio["ratio_modelled"].min()
+    says = "With its best length PSP is ahead of ATR at every T_n"
+    return checked("16.4", says, f"{least:.2f} times as fast and more", least > 1)
+
+
+# Fig. 16.3: ``psp_rivals.concurrent``
+
+
+def stable_claim(many: pd.DataFrame) -> Claim:
+    """Fig. 16.3 (a), (c), (e): the response time of PSP-I is stable in N."""
+    by = many.groupby(["tuples", "nodes"])["response_modelled"].mean().unstack("nodes")
+    rise = by.max(axis=1) / by.min(axis=1) - 1
+    found = ", ".join(f"{k} at once within {x:.0%}" for k, x in rise.items())
+    fixed = rise.drop("N")
+    reading = "with as many tuples at once as nodes; with a fixed number it falls"
+    says = "Response time of PSP-I is pretty stable in N"
+    return read("Fig. 16.3", says, found, rise["N"] < 0.5 and rise["N"] < fixed.max(), reading)
+
+
+def more_at_once_claim(many: pd.DataFrame) -> Claim:
+    """Section 16.3: more tuples at once hold more state and take longer each."""
+    by = many[many["tuples"] != "N"].assign(tuples=lambda f: f["tuples"].astype(int))
+    mean = by.groupby(["nodes", "tuples"])[["copied_modelled", "response_modelled"]].mean()
+    grows = [mean[c].unstack("tuples").diff(axis=1).iloc[:, 1:] for c in mean]
+    copied, took = ((g > 0).all(axis=None) for g in grows)
+    few, many_at = min(by["tuples"]), max(by["tuples"])
+    sums = mean["copied_modelled"].groupby("tuples").mean()
+    found = f"{sums[few]:.0f} tuples on two nodes with {few} at once, {sums[many_at]:.0f} with {many_at}"
+    says = "The more tuples are processed at once, the more state is held twice"
+    return checked("Fig. 16.3", says, found, copied and took)
+
+
+def claims(
+    runs: pd.DataFrame, kept: pd.DataFrame, rows: pd.DataFrame, many: pd.DataFrame
+) -> list[Claim]:
+    """All of them: of ``psp_rivals.contest`` and ``replicas``, ``psp_comparison.comparison`` and
+    ``psp_rivals.concurrent``."""
+    r = Rivals(runs)
+    counted = (
+        copies_claim,
+        less_work_claim,
+        level_claim,
+        one_copy_claim,
+        best_length_claim,
+        late_purge_claim,
+        atr_response_claim,
+        ctr_state_claim,
+        ctr_response_claim,
+        ctr_copies_claim,
+        ahead_claim,
+        behind_claim,
+        ahead_of_atr_claim,
+    )
+    return [
+        grown_claim(kept),
+        formula_claim(kept),
+        *row_claims(rows),
+        *(claim(r) for claim in counted),
+        stable_claim(many),
+        more_at_once_claim(many),
+    ]
