@@ -116,7 +116,9 @@ RING = [
     "seconds=16",
     "measured_batches=3",
     "ring_lengths=4,8",
-    "compare_seconds=40",
+    "ways=3",
+    "sigmas=0.05",
+    "compare_seconds=14",
     "adapt_seconds=50",
 ]
 
@@ -125,8 +127,8 @@ def test_the_psp_ring(tmp_path: Path) -> None:
     assert report("03_psp_ring", page := tmp_path / "ring.html", RING) == 0
     html = page.read_text(encoding="utf-8")
     assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
-    assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 5, (
-        "two rings, three examples"
+    assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 6, (
+        "two rings, four examples"
     )
     assert "16 of 16 batches" in html and "3 of 3 batches" in html, (
         "the modelled run and the measured one"

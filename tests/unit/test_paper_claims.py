@@ -13,71 +13,82 @@ from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
 from braid.studies import diffusion, psp, shared_ring, slices, slices_run
 from braid.studies import diffusion_claims as gu
 from braid.studies import psp_claims as ring
+from braid.studies import psp_rivals_claims as rivals
 from braid.studies import shared_ring_claims as shared
 from braid.studies import slices_claims as chain
 
 
-def test_one_copy_and_the_order_of_what_is_sent() -> None:
-    """Fig. 15.1, and it fails for a ring that replicates."""
-    schemes = psp.schemes()
-    assert ring.memory_claim(schemes).holds == ring.sent_claim(schemes).holds == "yes"
-    grown = schemes.copy()
-    mine = grown["scheme"] == "PSP"
-    grown.loc[mine, "memory_modelled"] *= grown.loc[mine, "nodes"]
-    grown.loc[mine, "sent_modelled"] = 0
-    assert ring.memory_claim(grown).holds == ring.sent_claim(grown).holds == "no"
-
-
 def test_the_best_ring_is_neither_the_shortest_nor_the_longest() -> None:
     """Fig. 16.2 and Theorem 9, and they fail when hops cost nothing."""
-    times = psp.response()
-    assert ring.interior_claim(times).holds == ring.theorem_claim(times).holds == "yes"
+    times = psp.response(hops=psp.HOPS)
+    assert ring.interior_claim(times).holds == "under reading"
+    assert ring.theorem_claim(times).holds == ring.grows_claim(times).holds == "yes"
     assert ring.text_claim(times).holds == "no" and ring.text_claim(times).reason
     free = times.assign(response_modelled=times["sigma"] / times["nodes"])
-    assert ring.interior_claim(free).holds == "no"
+    assert ring.interior_claim(free).holds == ring.fourteen_claim(free).holds == "no"
     assert ring.grows_claim(free).holds == "yes"
     upside = times.assign(response_modelled=-times["response_modelled"])
     assert ring.grows_claim(upside).holds == "no"
 
 
-def rivals(**factors: float) -> ring.Rivals:
+def contest(**factors: float) -> rivals.Rivals:
     """Made-up runs on 4 and 8 nodes; each scheme's figures times its factor on 8."""
-    names = ("PSP", "PSP-D", "PSP-I", ring.SHORT, ring.PAIR, ring.HALF)
-    stored, took = (1.0, 1.0, 1.2, 2.0, 2.0, 2.0), (1.0, 1.0, 1.0, 3.0, 2.0, 2.0)
+    names = ("PSP", "PSP-D", "PSP-I", rivals.SHORT, rivals.LONG, rivals.PAIR, rivals.HALF)
+    stored = (1.0, 1.0, 1.2, 2.0, 1.6, 2.0, 2.6)
+    busy = (0.05, 0.05, 0.05, 0.3, 0.5, 0.2, 0.2)
     rows = []
     for n in (4, 8):
         for k, name in enumerate(names):
             f = factors.get(name.split(",")[0].replace("-", "_"), 1.0) if n == 8 else 1.0
-            rows.append((3, n, name, 100 * stored[k] * f, 100 * stored[k] * f, took[k] * f))
-    columns = ["streams", "nodes", "scheme", "stored_modelled", "left_modelled"]
-    return ring.Rivals(pd.DataFrame(rows, columns=[*columns, "response_modelled"]))
+            figures = (100 * stored[k] * f, 9.0, busy[k] * f, f, 1.0)
+            rows.append((3, 0.05, n, name, "small", 0, *figures))
+    keys = ["streams", "sigma", "nodes", "scheme", "join", "seed"]
+    counts = [f"{c}_modelled" for c in ("stored", "sent", "busy", "uneven", "hops")]
+    return rivals.Rivals(pd.DataFrame(rows, columns=[*keys, *counts]))
 
 
 @pytest.mark.parametrize(
     ("claim", "factors", "holds"),
     [
-        (ring.one_copy_claim, {}, "yes"),
-        (ring.one_copy_claim, {"PSP_D": 1.3}, "no"),
-        (ring.late_purge_claim, {}, "yes"),
-        (ring.late_purge_claim, {"PSP_I": 0.8}, "no"),
-        (ring.copies_claim, {}, "yes"),
-        (ring.copies_claim, {"CTR": 0.7}, "no"),
-        (ring.atr_response_claim, {}, "yes"),
-        (ring.atr_response_claim, {"ATR": 2.0}, "no"),
-        (ring.ctr_response_claim, {"CTR": 0.9}, "yes"),
-        (ring.ctr_response_claim, {}, "no"),
-        (ring.ctr_state_claim, {"CTR": 1.5}, "no"),
-        (ring.ahead_of_atr_claim, {}, "yes"),
-        (ring.ahead_of_atr_claim, {"ATR": 0.1}, "no"),
-        (ring.atr_state_claim, {"ATR": 2.0}, "yes"),
-        (ring.atr_state_claim, {}, "no"),
-        (ring.best_length_claim, {}, "not tried"),
+        (rivals.one_copy_claim, {}, "yes"),
+        (rivals.one_copy_claim, {"PSP_D": 1.3}, "no"),
+        (rivals.late_purge_claim, {}, "yes"),
+        (rivals.late_purge_claim, {"PSP_I": 0.8}, "no"),
+        (rivals.copies_claim, {}, "yes"),
+        (rivals.copies_claim, {"CTR": 0.7}, "no"),
+        (rivals.atr_response_claim, {}, "yes"),
+        (rivals.atr_response_claim, {"ATR": 2.0}, "no"),
+        (rivals.ctr_response_claim, {"CTR": 0.9}, "yes"),
+        (rivals.ctr_response_claim, {}, "no"),
+        (rivals.ctr_state_claim, {}, "yes"),
+        (rivals.ctr_state_claim, {"CTR": 1.5}, "no"),
+        (rivals.less_work_claim, {}, "yes"),
+        (rivals.less_work_claim, {"CTR": 0.2}, "no"),
+        (rivals.level_claim, {}, "yes"),
+        (rivals.level_claim, {"PSP": 1.5}, "no"),
+        (rivals.ahead_claim, {}, "under reading"),
+        (rivals.ahead_claim, {"CTR": 0.2}, "no"),
+        (rivals.ahead_of_atr_claim, {}, "yes"),
+        (rivals.ahead_of_atr_claim, {"ATR": 0.1}, "no"),
+        (rivals.best_length_claim, {}, "not tried"),
     ],
 )
 def test_each_claim_about_the_rivals_of_the_ring_can_fail(
     claim: Any, factors: dict[str, float], holds: str
 ) -> None:
-    assert claim(rivals(**factors)).holds == holds
+    assert claim(contest(**factors)).holds == holds
+
+
+def test_state_that_does_not_grow_breaks_the_claim_of_15_1() -> None:
+    def kept(left: list[float]) -> pd.DataFrame:
+        rows = [(n, 10.0, 0, 5.0, x, 30.0) for n, x in zip((4, 8), left, strict=True)]
+        names = ["nodes", "segment", "seed", "live_modelled", "left_modelled", "formula_modelled"]
+        return pd.DataFrame(rows, columns=names)
+
+    assert rivals.grown_claim(kept([10.0, 20.0])).holds == "under reading"
+    assert rivals.grown_claim(kept([10.0, 12.0])).holds == "no"
+    assert rivals.formula_claim(kept([10.0, 20.0])).holds == "no"
+    assert rivals.formula_claim(kept([25.0, 30.0])).holds == "yes"
 
 
 def outcomes(ratio: np.ndarray, **factors: float) -> pd.DataFrame:

@@ -23,10 +23,6 @@ from braid.papers.psp.cost import (
     output_rate,
     probe_work,
     ring_work,
-    sends,
-    sent_atr,
-    sent_ctr,
-    sent_psp,
     service_rate,
     shifts,
     spread,
@@ -282,14 +278,6 @@ def test_the_waste_of_atr_does_not_depend_on_its_nodes(load, segment, nodes):
     assert waste_atr(load, segment) == pytest.approx(
         2 * load.windows[0] / segment * (load.streams - 1) / load.streams
     )
-
-
-@given(st.integers(3, 6), st.integers(4, 64))
-def test_traffic_is_low_middle_and_high(streams, nodes):
-    """Fig. 15.1, last line, with L = 2 copies and segments as long as windows."""
-    load = equal(streams)
-    assert sent_atr(load, 10) < sent_ctr(load, nodes, 2) < sent_psp(load, nodes)
-    assert sent_psp(load, nodes) * load.send == pytest.approx(nodes * sends(load))
 
 
 @pytest.mark.parametrize(

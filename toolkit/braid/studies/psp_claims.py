@@ -147,25 +147,22 @@ def agreement_claims(both: pd.DataFrame) -> list[Claim]:
 @dataclass(frozen=True)
 class Figures:
     """The tidy frames that the claims are about: of ``psp.breakdown``, ``response`` and, by figure,
-    ``adaptation``; of ``psp_rivals.contest``, ``replicas``, ``comparison`` and ``concurrent``.
+    ``adaptation``; and those of ``psp_rivals_claims``.
     """
 
     parts: pd.DataFrame
     times: pd.DataFrame
     grown: dict[str, pd.DataFrame]
-    contest: pd.DataFrame
-    kept: pd.DataFrame
-    rows: pd.DataFrame
-    many: pd.DataFrame
+    rivals: rivals.Figures
 
 
 def claims(f: Figures) -> list[Claim]:
-    """All of them, in the order of the figures."""
+    """All of them, by chapter."""
     closed = (interior_claim, fourteen_claim, grows_claim, theorem_claim, text_claim)
     return [
         equation_claim(f.parts),
         probing_claim(f.parts),
         *(claim(f.times) for claim in closed),
-        *rivals.claims(f.contest, f.kept, f.rows, f.many),
+        *rivals.claims(f.rivals),
         *(adaptation_claim(grown, figure) for figure, grown in f.grown.items()),
     ]

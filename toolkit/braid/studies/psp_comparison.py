@@ -1,5 +1,6 @@
-"""Fig. 15.1 of Wang 2008, a table in words that sets ATR, CTR and PSP side by side: each of its
-rows counted on the policies themselves. Modelled: no tuple is joined.
+"""Fig. 14.1 and 15.1 of Wang 2008, counted on the policies themselves: what a ring moves when it
+takes nodes in, and a table in words that sets ATR, CTR and PSP side by side. Modelled: no tuple is
+joined.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from braid.core.plan import Block, Route
 from braid.model.simulate import simulate
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.events import PathChosen
+from braid.papers.psp import cost
+from braid.papers.psp.events import Relocated, SlicesSet
 from braid.papers.psp.ring import Ring
 from braid.studies.psp import Setting, settled
 from braid.studies.psp_rivals import PAIR, SHORT, contenders, fine, sent
@@ -132,7 +135,7 @@ def comparison(
         ways = {"ATR": all_of[SHORT], "CTR": all_of[PAIR], "PSP": all_of["PSP-D"]}
         seen = {k: _Seen.of(given.run(placement), given) for k, placement in ways.items()}
         loose = _Seen.of(given.run(Coordinated(nodes, copies=None)), given)
-        numbers = {
+        numbers: dict[str, dict[str, float]] = {
             "Routing Cost": {k: s.covers() for k, s in seen.items()},
             "Per Segment Metadata": {k: s.named() for k, s in seen.items()},
             "Duplication Removal": {k: s.doubled() for k, s in (seen | {"CTR": loose}).items()},
@@ -162,3 +165,29 @@ def relocated(nodes: int, setting: Setting) -> float:
     )
     at = next(e for e in run if isinstance(e, BatchCommitted) and e.batch == when)
     return at.all_hosts.moved / sum(at.live)
+
+
+def relocations(
+    grown: Sequence[tuple[int, int]] = ((3, 1), (3, 2), (4, 4), (5, 2)),
+) -> pd.DataFrame:
+    """Fig. 14.1, for rings of N nodes that take M more: nodes, added, place (1 is the head's),
+    moved_modelled and equation_modelled, what the node of that place hands on, in new slices.
+
+    Counted on rings whose window is N (N + M) batches, when the head's slice is full. ``equation``
+    is Eq. 14.1 and, for each new node that goes in after the place, a whole slice.
+    """
+    rows = []
+    for nodes, added in grown:
+        batches = nodes * (nodes + added)
+        ring = Ring(nodes, resize=((2 * batches, nodes + added),))
+        counts = [(10, 10)] * (2 * batches + 1)
+        run = simulate(ring, counts, windows=(batches,) * 2, seconds=1.0)
+        moves = [m for e in run if isinstance(e, Relocated) and e.stream == 0 for m in e.moves]
+        tables = [e.nodes for e in run if isinstance(e, SlicesSet) and e.stream == 0]
+        old = next(t for t in reversed(tables) if len(t) == nodes)
+        places = cost.insertions(nodes, added)
+        for place, share in enumerate(cost.shifts(nodes, added), 1):
+            moved = sum(m.source == old[place - 1] for m in moves) / nodes
+            rows.append((nodes, added, place, moved, float(share) + places.count(place)))
+    names = ["nodes", "added", "place", "moved_modelled", "equation_modelled"]
+    return pd.DataFrame(rows, columns=names)

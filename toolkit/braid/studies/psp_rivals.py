@@ -32,7 +32,7 @@ SEGMENTS = (10.0, 30.0, 50.0)
 """Section 16.4: segment lengths of ATR in seconds, from the window's to five times that."""
 
 
-SIDE, TOGETHER = Setting(seconds=30.0), Setting(sigma=0.05, seconds=15.0)
+SIDE, TOGETHER = Setting(seconds=30.0), Setting(sigma=0.05, seconds=13.0)
 LONG_ENOUGH = Setting(seconds=0.0, step=1.0)
 """What is set where nothing else is given: side by side, many at once, and the state of ATR."""
 
@@ -66,12 +66,13 @@ def contest(
     setting: Setting = SIDE,
 ) -> pd.DataFrame:
     """Fig. 16.2 to 16.5: streams, sigma, nodes, scheme, join, seed, stored_modelled (tuples),
-    sent_modelled (for one tuple), busy_modelled (seconds), hops_modelled.
+    sent_modelled (for one tuple), busy_modelled (seconds), uneven_modelled, hops_modelled.
 
     ``stored``: tuples that are live, with their copies, the mean over batches. ``sent``: copies of
     it and of its intermediate results that travel. ``busy``: what the busiest node does for one
-    tuple. ``hops``: M - 1 rounds of N / 2 on a ring (section 12.2.2), M - 1 under CTR, one under
-    ATR. ``responses`` makes response times of them.
+    tuple, ``uneven`` how many times the mean of all nodes that is. ``hops``: M - 1 rounds of N / 2
+    on a ring (section 12.2.2), M - 1 under CTR, one under ATR.
+    ``responses`` makes response times of them.
     """
     rows = []
     for m, sigma, n, seed in product(streams, sigmas, nodes, seeds):
@@ -81,11 +82,13 @@ def contest(
             stored = float(np.mean([b.all_hosts.stored for b in batches]))
             hops = _hops(placement, m)
             for join in JOINS:
-                busy = busiest(batches, replace(given, join=join))
-                rows.append((m, sigma, n, name, join, seed, stored, sent(batches), busy, hops))
+                busy = busiest(batches, priced := replace(given, join=join))
+                mean = float(np.mean([work(b, priced).sum() / sum(b.received) for b in batches]))
+                counts = (stored, sent(batches), busy, n * busy / mean, hops)
+                rows.append((m, sigma, n, name, join, seed, *counts))
     names = ["streams", "sigma", "nodes", "scheme", "join", "seed"]
-    counts = ["stored_modelled", "sent_modelled", "busy_modelled", "hops_modelled"]
-    return pd.DataFrame(rows, columns=[*names, *counts])
+    counted = ("stored", "sent", "busy", "uneven", "hops")
+    return pd.DataFrame(rows, columns=[*names, *(f"{c}_modelled" for c in counted)])
 
 
 def responses(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
@@ -125,11 +128,11 @@ def ahead(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
 
 def concurrent(
     nodes: Sequence[int] = (4, 8, 12, 16),
-    tuples: Sequence[int] = (5, 15, 0),
+    tuples: Sequence[int] = (15, 30, 0),
     seeds: Sequence[int] = (0,),
     setting: Setting = TOGETHER,
 ) -> pd.DataFrame:
-    """Fig. 16.3, the number of concurrent tuples: nodes, tuples ("5", .., or "N": as many as
+    """Fig. 16.3, the number of concurrent tuples: nodes, tuples ("15", .., or "N": as many as
     nodes), seed, stored_modelled, copied_modelled (tuples on two nodes), response_modelled.
 
     All tuples of a batch go round a ring (PSP-I) together, so that a batch has that many: a tuple's

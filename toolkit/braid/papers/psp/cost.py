@@ -273,26 +273,3 @@ def _spans(load: Workload, segment: float, master: int) -> list[float]:
     return [
         segment if s == master else segment + 2 * window for s, window in enumerate(load.windows)
     ]
-
-
-def sent_psp(load: Workload, nodes: int) -> float:
-    """Tuples and intermediate results sent for one tuple on a ring: the factor of T_s in Eq. 13.1.
-
-    For traffic, section 15.1 prints words only (Fig. 15.1: low for ATR, middle for CTR, high for
-    PSP). This and the next two are closed forms of what the schemes send.
-    """
-    return nodes * sends(load) / load.send
-
-
-def sent_ctr(load: Workload, nodes: int, copies: int) -> float:
-    """The same for CTR: L copies to store, then what enters each step goes to a cover of N / L
-    nodes, the least there can be.
-    """
-    return copies + nodes / copies * sends(load) / load.send
-
-
-def sent_atr(load: Workload, segment: float, master: int = 0) -> float:
-    """The same for ATR: a slave tuple goes to the (T + 2 W) / T segments that hold it; there are no
-    intermediate results.
-    """
-    return waste_atr(load, segment, master) + 1
