@@ -143,7 +143,7 @@ def test_the_psp_ring(tmp_path: Path) -> None:
     ), "the claims"
 
 
-SLICES = ["flight_days=1", "flight_batches=8", "study_seconds=60"]
+SLICES = ["flight_days=1", "flight_batches=8", "study_seconds=45"]
 
 
 def test_state_slices(tmp_path: Path) -> None:

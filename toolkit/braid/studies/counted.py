@@ -146,11 +146,11 @@ class Run:
             for p in parts
         )
         selects = sum(map(len, self.a)) if self.queries.selective and strategy != "pull-up" else 0
-        return int(joins + self.passed(parts) + selects + self._unite(strategy))
+        return int(joins + self.passed(parts) + selects + self.unite(strategy))
 
-    def _unite(self, strategy: str) -> int:
-        """A chain: one for each punctuation of every query but the first. A partition: one for each
-        result of its two joins.
+    def unite(self, strategy: str) -> int:
+        """Comparisons of union operators. A chain: one for each punctuation of every query but the
+        first. A partition: one for each result of its two joins.
         """
         plain, n = self.queries.plain, len(self.queries.windows)
         if strategy == "state-slice":

@@ -13,7 +13,7 @@ import pandas as pd
 from braid.studies import psp_rivals_claims as rivals
 from braid.studies.claim import Claim
 from braid.studies.psp import BOOK_LENGTH, CHANGES, HOPS, JOINS, hop_of
-from braid.studies.psp_rivals_claims import checked, read, told
+from braid.studies.psp_rivals_claims import BOOK
 
 # Fig. 16.1: ``psp.breakdown`` with a column for the streams
 
@@ -29,7 +29,7 @@ def equation_claim(parts: pd.DataFrame) -> Claim:
         "which the equation counts; of more streams the equation has one selectivity a stream"
     )
     says = "Counted work and sends of a 3-way join are those of Eq. 13.1"
-    return checked(
+    return BOOK.checked(
         "Fig. 16.1, Eq. 13.1", says, f"{each} times", ratio.between(0.6, 1.2).all(), reason
     )
 
@@ -41,7 +41,7 @@ def probing_claim(parts: pd.DataFrame) -> Claim:
     found = f"at least {ratio.min(axis=None):.1f} times the network's share"
     grows = (ratio.diff(axis=1).iloc[:, 1:] > 0).all(axis=None)
     holds = ratio.min(axis=None) > 1 and grows
-    return checked("Fig. 16.1", "Probing costs more than the network", found, holds)
+    return BOOK.checked("Fig. 16.1", "Probing costs more than the network", found, holds)
 
 
 # Fig. 16.2: closed forms, ``psp.response``
@@ -64,7 +64,7 @@ def interior_claim(times: pd.DataFrame) -> Claim:
     )
     reading = "T_n of a millisecond or two; at 0.1 ms the longest ring is best nearly everywhere"
     says = "More nodes help up to a point: the best ring has an interior length"
-    return read("Fig. 16.2", says, found, inner.iloc[-1] > max(2, inner.iloc[0]), reading)
+    return BOOK.read("Fig. 16.2", says, found, inner.iloc[-1] > max(2, inner.iloc[0]), reading)
 
 
 def fourteen_claim(times: pd.DataFrame) -> Claim:
@@ -75,7 +75,7 @@ def fourteen_claim(times: pd.DataFrame) -> Claim:
     reading = f"T_n = {1e3 * hop:.2f} ms, by Theorem 9 with our cost of a pair"
     says = f"{BOOK_LENGTH} nodes are best at σ = 0.5, small join"
     near = best.iloc[-1] <= BOOK_LENGTH <= best.iloc[0] and HOPS[0] < hop < 2 * HOPS[-1]
-    return read("Fig. 16.2, Theorem 9", says, f"{each}", near, reading)
+    return BOOK.read("Fig. 16.2, Theorem 9", says, f"{each}", near, reading)
 
 
 def grows_claim(times: pd.DataFrame) -> Claim:
@@ -85,7 +85,7 @@ def grows_claim(times: pd.DataFrame) -> Claim:
     ordered = (by[0.05] <= by[0.1]).all() and (by[0.1] <= by[0.5]).all()
     found = "at every length, join cost and T_n, until the hops outweigh the rest"
     says = "Response time grows with the selectivity"
-    return checked("Fig. 16.2", says, found, ordered and (by[0.05] < by[0.5]).any())
+    return BOOK.checked("Fig. 16.2", says, found, ordered and (by[0.05] < by[0.5]).any())
 
 
 def theorem_claim(times: pd.DataFrame) -> Claim:
@@ -99,7 +99,9 @@ def theorem_claim(times: pd.DataFrame) -> Claim:
     few = best.loc[HOPS[-1], "small"]
     found = f"small join, T_n {1e3 * HOPS[-1]:g} ms: {', '.join(map(str, few))} nodes"
     says = "The more selectivity, the longer the best ring (σ = 0.05, 0.1, 0.5)"
-    return checked("Theorem 9", says, f"{found}; off by {near:.1f} at most", longer and near <= 1.5)
+    return BOOK.checked(
+        "Theorem 9", says, f"{found}; off by {near:.1f} at most", longer and near <= 1.5
+    )
 
 
 def text_claim(times: pd.DataFrame) -> Claim:
@@ -108,7 +110,7 @@ def text_claim(times: pd.DataFrame) -> Claim:
     why = "the other way round, as Theorem 9 has it: more selectivity means more probing to share"
     found = f"small join: {few}, {some}, {more} nodes for σ = 0.05, 0.1, 0.5"
     says = "The smaller the selectivity, the longer the best ring (text of 16.2)"
-    return told("16.2", says, found, few > more, why)
+    return BOOK.told("16.2", says, found, few > more, why)
 
 
 # Fig. 16.6, 16.7: ``psp.adaptation``
@@ -128,7 +130,7 @@ def adaptation_claim(grown: pd.DataFrame, figure: str) -> Claim:
     )
     where = f"Fig. {figure.rstrip('abcd')}"
     says = f"Adaptation flattens the response time when the rates grow ({figure})"
-    return checked(where, says, found, bool((last[True] < last[False] / 2).all()))
+    return BOOK.checked(where, says, found, bool((last[True] < last[False] / 2).all()))
 
 
 def agreement_claims(both: pd.DataFrame) -> list[Claim]:
@@ -139,8 +141,8 @@ def agreement_claims(both: pd.DataFrame) -> list[Claim]:
     same = by.loc["tuples in", "measured"] == by.loc["tuples in", "modelled"]
     count, ratio = by.loc["tuples in", "measured"], by.loc["state at the end", "ratio"]
     return [
-        checked("12", "the streams are those of the model", f"{count:,.0f} tuples in", same),
-        checked("12", "state is the model's", f"{ratio:.2f} times", abs(ratio - 1) < 0.35),
+        BOOK.checked("12", "the streams are those of the model", f"{count:,.0f} tuples in", same),
+        BOOK.checked("12", "state is the model's", f"{ratio:.2f} times", abs(ratio - 1) < 0.35),
     ]
 
 

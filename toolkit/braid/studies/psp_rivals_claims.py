@@ -12,27 +12,12 @@ from functools import cached_property
 
 import pandas as pd
 
-from braid.studies.claim import Claim, Verdict, verdict
+from braid.studies.book import Book
+from braid.studies.claim import Claim
 from braid.studies.psp import HOPS
 from braid.studies.psp_rivals import HALF, LONG, PAIR, RINGS, SHORT, ahead, best, responses
 
-PAPER = "Wang 2008, II"
-
-
-def told(where: str, says: str, found: str, holds: object, reason: str = "") -> Claim:
-    """A claim that is told, with the likely reason when it does not hold."""
-    return Claim(PAPER, where, says, found, verdict(holds), "" if holds else reason)
-
-
-def checked(where: str, says: str, found: str, holds: object, reason: str = "") -> Claim:
-    """A claim that must hold."""
-    return Claim(PAPER, where, says, found, verdict(holds), reason, must=True)
-
-
-def read(where: str, says: str, found: str, holds: object, reading: str) -> Claim:
-    """A claim that must hold under the reading that is named."""
-    way: Verdict = "under reading" if holds else "no"
-    return Claim(PAPER, where, says, found, way, reading, must=True)
+BOOK = Book("Wang 2008, II")
 
 
 # Chapter 14 and section 15.1: ``psp_comparison``, ``psp_rivals.replicas``
@@ -55,7 +40,7 @@ def grown_claim(kept: pd.DataFrame) -> Claim:
         "purged by the clock it is the same at any N"
     )
     says = "State of ATR grows with N as MEM_ATR does"
-    return read("15.1, Fig. 16.4", says, f"{lengths} nodes: {'; '.join(texts)}", held, reading)
+    return BOOK.read("15.1, Fig. 16.4", says, f"{lengths} nodes: {'; '.join(texts)}", held, reading)
 
 
 def formula_claim(kept: pd.DataFrame) -> Claim:
@@ -64,7 +49,7 @@ def formula_claim(kept: pd.DataFrame) -> Claim:
     found = f"{share['min']:.2f} to {share['max']:.2f} of it"
     reason = "a host purges its slave tuples as long as tuples come, so it never has T + 2 W whole"
     says = "State of ATR is λTN + λ(T + 2W)(M - 1)N"
-    return told("15.1", says, found, share["min"] > 0.75, reason)
+    return BOOK.told("15.1", says, found, share["min"] > 0.75, reason)
 
 
 ORDERS: dict[str, tuple[Callable[[dict[str, float]], bool], str]] = {
@@ -91,7 +76,7 @@ def row_claims(rows: pd.DataFrame) -> list[Claim]:
         holds, why = ORDERS[str(item)][0](numbers), ORDERS[str(item)][1]
         each = ", ".join(f"{k} {n:.3g}" for k, n in numbers.items())
         says = f"{item}: {', '.join(f'{k} {w}' for k, w in words.items())}"
-        make = told if why else checked
+        make = BOOK.told if why else BOOK.checked
         found.append(make("Fig. 15.1", says, f"{mine['counts'].iloc[0]}: {each}", holds, why))
     return found
 
@@ -104,7 +89,7 @@ def moved_claim(moves: pd.DataFrame) -> Claim:
     says = "Aggressive relocation moves what Eq. 14.1 says, between neighbours"
     found = f"{grown} nodes: off by {off:.2f} of a slice at most"
     reading = "the k-th node has a new one after it where M k / N ≥ j; printed is >, which has none"
-    return read("Fig. 14.1, Eq. 14.1", says, found, off < 0.01, reading)
+    return BOOK.read("Fig. 14.1, Eq. 14.1", says, found, off < 0.01, reading)
 
 
 # Fig. 16.2 to 16.5: ``psp_rivals.contest``
@@ -168,21 +153,21 @@ def one_copy_claim(r: Rivals) -> Claim:
     basic, _, _ = r.flat("PSP")
     once = (r.stored[["PSP", "PSP-D"]].max(axis=1) < r.stored[SHORT]).all()
     found = f"{low:,.0f} to {high:,.0f} tuples over all settings"
-    return checked("Fig. 16.2", "State of PSP is flat in N", found, dynamic and basic and once)
+    return BOOK.checked("Fig. 16.2", "State of PSP is flat in N", found, dynamic and basic and once)
 
 
 def late_purge_claim(r: Rivals) -> Claim:
     """Fig. 16.3: PSP-I holds more state than PSP, for what is purged late is on two nodes."""
     more = r.stored["PSP-I"] / r.stored["PSP"] - 1
     found = f"{more.min():.0%} to {more.max():.0%} more"
-    return checked("Fig. 16.3", "PSP-I holds more state than PSP", found, more.min() > 0)
+    return BOOK.checked("Fig. 16.3", "PSP-I holds more state than PSP", found, more.min() > 0)
 
 
 def copies_claim(r: Rivals) -> Claim:
     """Section 15.1: ATR with T = W and CTR store much more than a ring does."""
     ratio = r.stored[[SHORT, PAIR]].min(axis=1) / r.stored["PSP-D"]
     says = "ATR (T = W) and CTR store more than 1.5 times what PSP does"
-    return checked("15.1", says, f"{ratio.min():.2f} times and more", ratio.min() > 1.5)
+    return BOOK.checked("15.1", says, f"{ratio.min():.2f} times and more", ratio.min() > 1.5)
 
 
 def ctr_state_claim(r: Rivals) -> Claim:
@@ -194,7 +179,7 @@ def ctr_state_claim(r: Rivals) -> Claim:
     grows = r.many <= 4 or (last[HALF] > 1.2 * last[PAIR]).all()
     says = "State of CTR is flat in N for a fixed number of copies, and grows with the copies"
     found = f"2 copies {low:,.0f} to {high:,.0f}, N/2 up to {last[HALF].max():,.0f} tuples"
-    return checked("Fig. 16.5", says, found, flat and grows)
+    return BOOK.checked("Fig. 16.5", says, found, flat and grows)
 
 
 def atr_response_claim(r: Rivals) -> Claim:
@@ -205,18 +190,18 @@ def atr_response_claim(r: Rivals) -> Claim:
     ratio = by.min() / by.max()
     says = "Response time of ATR does not fall with N"
     found = f"within {1 - ratio.min():.0%} in every setting"
-    return checked("Fig. 16.4", says, found, (r.many == r.few) or ratio.min() > 0.9)
+    return BOOK.checked("Fig. 16.4", says, found, (r.many == r.few) or ratio.min() > 0.9)
 
 
 def ctr_response_claim(r: Rivals) -> Claim:
     """Fig. 16.5 (a), (c): the response time of CTR falls with N."""
     says = "Response time of CTR falls with N"
     if r.many == r.few:
-        return Claim(PAPER, "Fig. 16.5", says, "one length only", "not tried", must=True)
+        return BOOK.untried("Fig. 16.5", says, "one length only")
     begin, end = (r.took.xs(n, level="nodes")[PAIR] for n in (r.few, r.many))
     ratio = end / begin
     found = f"at {r.many} nodes {ratio.min():.2f} to {ratio.max():.2f} times that at {r.few}"
-    return checked("Fig. 16.5", says, found, ratio.max() < 1)
+    return BOOK.checked("Fig. 16.5", says, found, ratio.max() < 1)
 
 
 def ctr_copies_claim(r: Rivals) -> Claim:
@@ -224,11 +209,11 @@ def ctr_copies_claim(r: Rivals) -> Claim:
     says = "More copies mean a longer response time"
     wide = r.took[r.took.index.get_level_values("nodes") > 4]
     if wide.empty:
-        return Claim(PAPER, "Fig. 16.5", says, "no length above 4", "not tried")
+        return BOOK.untried("Fig. 16.5", says, "no length above 4")
     slower = wide[HALF] > wide[PAIR]
     found = f"slower with N/2 copies than with 2 at {slower.sum()} of {len(slower)} points"
     why = "where few copies mean wide covers, more of them send fewer intermediate results"
-    return told("Fig. 16.5", says, found, slower.all(), why)
+    return BOOK.told("Fig. 16.5", says, found, slower.all(), why)
 
 
 def less_work_claim(r: Rivals) -> Claim:
@@ -241,7 +226,7 @@ def less_work_claim(r: Rivals) -> Claim:
     says = "The busiest node of a ring does less for a tuple than that of ATR or CTR (2 copies)"
     sigma = r.runs["sigma"].min()
     found = f"at σ = {sigma:g}, at every N and join, {least:.2f} times less and more"
-    return checked("15.1", says, found, least > 1)
+    return BOOK.checked("15.1", says, found, least > 1)
 
 
 def level_claim(r: Rivals) -> Claim:
@@ -252,7 +237,9 @@ def level_claim(r: Rivals) -> Claim:
     most = rings.groupby("scheme")["uneven_modelled"].max()
     found = ", ".join(f"{k} {x:.2f}" for k, x in most.items())
     says = "The nodes of a ring do about the same"
-    return checked("13.4", says, f"the busiest at most {found} times the mean", most.max() < 1.35)
+    return BOOK.checked(
+        "13.4", says, f"the busiest at most {found} times the mean", most.max() < 1.35
+    )
 
 
 def best_length_claim(r: Rivals) -> Claim:
@@ -260,7 +247,7 @@ def best_length_claim(r: Rivals) -> Claim:
     says = "The best ring has an interior length (counted)"
     lengths = sorted(r.runs["nodes"].unique())
     if len(lengths) < 3:
-        return Claim(PAPER, "Fig. 16.2", says, "fewer than three lengths", "not tried", must=True)
+        return BOOK.untried("Fig. 16.2", says, "fewer than three lengths")
     inner = {
         hop: (best(r.runs, [hop]).query("scheme == 'PSP, best'")["nodes"] < r.many).mean()
         for hop in HOPS
@@ -268,34 +255,50 @@ def best_length_claim(r: Rivals) -> Claim:
     found = ", ".join(f"T_n {1e3 * hop:g} ms {share:.0%}" for hop, share in inner.items())
     reading = "at T_n of about a millisecond; on a faster network the longest ring tried is best"
     held = inner[HOPS[-1]] > inner[HOPS[0]] and inner[HOPS[-1]] > 0
-    return read("Fig. 16.2", says, f"{found} of the settings", held, reading)
+    return BOOK.read("Fig. 16.2", says, f"{found} of the settings", held, reading)
+
+
+def _leads(lead: pd.DataFrame, hops: tuple[float, ...]) -> str:
+    """By how much PSP is ahead of its rivals, at the least, for some T_n."""
+    low = lead.groupby(["hop", "rival"])["ratio_modelled"].min().unstack("rival")
+    return "; ".join(
+        f"T_n {1e3 * hop:g} ms {low.loc[hop, SHORT]:.2f} times ATR, {low.loc[hop, PAIR]:.2f} CTR "
+        f"with 2 copies, {low.loc[hop, HALF]:.2f} with N/2"
+        for hop in hops
+    )
 
 
 def ahead_claim(r: Rivals) -> Claim:
     """Section 16.4: with its best length PSP is ahead of ATR and CTR."""
-    by = ahead(r.runs).groupby(["hop", "rival"])["ratio_modelled"]
-    low = by.min().unstack("rival")
-    found = "; ".join(
-        f"T_n {1e3 * hop:g} ms {low.loc[hop, SHORT]:.2f} times ATR, {low.loc[hop, PAIR]:.2f} CTR "
-        f"with 2 copies, {low.loc[hop, HALF]:.2f} with N/2"
-        for hop in (HOPS[0], HOPS[-1])
-    )
-    fast = low.loc[HOPS[0], [SHORT, LONG, PAIR, HALF]].min() > 1
+    lead = ahead(r.runs[r.runs["streams"] == r.runs["streams"].min()])
+    fast = lead.loc[lead["hop"] == HOPS[0], "ratio_modelled"].min() > 1
     reading = (
         "at T_n = 0.1 ms, a hop of a gigabit network, which a ring makes N / 2 of a round and CTR "
         "one; the book prints no T_n"
     )
-    says = "With its best length PSP is ahead of ATR and CTR, in every setting"
-    return read("16.4", says, f"{found} at least", fast, reading)
+    ways = f"{r.runs['streams'].min()}-way"
+    says = f"With its best length PSP is ahead of ATR and CTR, {ways}"
+    return BOOK.read("16.4", says, _leads(lead, (HOPS[0], HOPS[-1])), fast, reading)
 
 
 def behind_claim(r: Rivals) -> Claim:
-    """Section 16.4 again, at the T_n that gives the book's best length of 14 nodes."""
-    by = ahead(r.runs, HOPS[-1:]).groupby("rival")["ratio_modelled"].min()
-    found = f"at least {by[PAIR]:.2f} times as fast as CTR with 2 copies, {by[SHORT]:.2f} as ATR"
+    """Section 16.4 again, at a T_n that gives best lengths inside the book's range."""
+    lead = ahead(r.runs, HOPS[-1:])
     reason = "at 2 ms a hop costs more than a ring of several hops gains on joins that cost little"
     says = "With its best length PSP is ahead of ATR and CTR, at T_n = 2 ms"
-    return told("16.4", says, found, by[[SHORT, PAIR]].min() > 1, reason)
+    holds = lead["ratio_modelled"].min() > 1
+    return BOOK.told("16.4", says, _leads(lead, HOPS[-1:]), holds, reason)
+
+
+def more_streams_claim(r: Rivals) -> Claim:
+    """Section 16.4 for more streams than three: M - 1 rounds of N / 2 hops."""
+    more = r.runs[r.runs["streams"] > r.runs["streams"].min()]
+    says = "With its best length PSP is ahead of ATR and CTR, for more streams, at T_n = 0.1 ms"
+    if more.empty:
+        return BOOK.untried("16.4", says, "one number of streams only")
+    lead = ahead(more, HOPS[:1])
+    reason = "every further stream adds a round of N / 2 hops to a ring, and one hop to CTR"
+    return BOOK.told("16.4", says, _leads(lead, HOPS[:1]), lead["ratio_modelled"].min() > 1, reason)
 
 
 def ahead_of_atr_claim(r: Rivals) -> Claim:
@@ -303,7 +306,7 @@ def ahead_of_atr_claim(r: Rivals) -> Claim:
     ratio = ahead(r.runs).query("rival in @RIVALS", local_dict={"RIVALS": [SHORT, LONG]})
     least = ratio["ratio_modelled"].min()
     says = "With its best length PSP is ahead of ATR at every T_n"
-    return checked("16.4", says, f"{least:.2f} times as fast and more", least > 1)
+    return BOOK.checked("16.4", says, f"{least:.2f} times as fast and more", least > 1)
 
 
 # Fig. 16.3: ``psp_rivals.concurrent``
@@ -320,7 +323,7 @@ def stable_claim(many: pd.DataFrame) -> Claim:
     )
     says = "Response time of PSP-I is pretty stable in N"
     found = f"{by.columns[0]} to {by.columns[-1]} nodes: {found}"
-    return told("Fig. 16.3", says, found, (abs(change) < 0.25).all(), reason)
+    return BOOK.told("Fig. 16.3", says, found, (abs(change) < 0.25).all(), reason)
 
 
 def instead_claim(many: pd.DataFrame) -> Claim:
@@ -333,7 +336,7 @@ def instead_claim(many: pd.DataFrame) -> Claim:
     )
     says = "More nodes process more tuples at once instead of answering sooner"
     grows = served.is_monotonic_increasing and mine.iloc[-1] >= 0.9 * mine.iloc[0]
-    return checked("Fig. 16.3", says, found, len(mine) == 1 or grows)
+    return BOOK.checked("Fig. 16.3", says, found, len(mine) == 1 or grows)
 
 
 def more_at_once_claim(many: pd.DataFrame) -> Claim:
@@ -345,7 +348,7 @@ def more_at_once_claim(many: pd.DataFrame) -> Claim:
     sums = mean["copied_modelled"].groupby("tuples").mean()
     found = ", ".join(f"{n:.0f} with {k} at once" for k, n in sums.items())
     says = "The more tuples are processed at once, the more state is held twice"
-    return checked("Fig. 16.3", says, f"tuples on two nodes: {found}", copied and took)
+    return BOOK.checked("Fig. 16.3", says, f"tuples on two nodes: {found}", copied and took)
 
 
 @dataclass(frozen=True)
@@ -374,6 +377,7 @@ SIDE_BY_SIDE = (
     ctr_copies_claim,
     ahead_claim,
     behind_claim,
+    more_streams_claim,
     ahead_of_atr_claim,
 )
 """The claims about a contest."""

@@ -2,8 +2,9 @@
 modelled, nothing is measured.
 
 Columns that end in ``_modelled`` are closed forms of ``braid.papers.slices``. Those that end in
-``_counted`` are numbers of tuples and comparisons of a run over Poisson arrivals of two streams
-(``counted.Run``), where pairs match by a seeded draw, as in section 8.1.
+``_counted`` are numbers of tuples and comparisons of the chain placement itself, run over Poisson
+arrivals of two streams without tuples (``chained.Chained``); results are those of a tuple by tuple
+count (``counted.Run``), where pairs match by a seeded draw, as in section 8.1.
 
 The book measures a service rate, results per second of a machine. Here it is results per 1000
 comparisons, each result counted once for every query that it is for; where running one more slice
@@ -22,7 +23,8 @@ from braid.papers.slices import cost_tree as tree_costs
 from braid.papers.slices import cuts as slices
 from braid.papers.slices.cost import Shared
 from braid.papers.slices.cuts import Chain
-from braid.studies.counted import Run, plan
+from braid.studies.chained import Chained
+from braid.studies.counted import plan
 
 WINDOWS = {
     "mostly small": (5.0, 10.0, 30.0),
@@ -39,6 +41,11 @@ JOINS = (0.025, 0.1, 0.4)
 
 RATES = (20.0, 40.0, 60.0, 80.0)
 """Tuples per second and stream, as in all of chapter 8."""
+
+ROUTERS = {"compares": False, "looks up": True}
+"""What a router does with a result: compare it with each window of its slice, or look it up once
+(section 4.1's profile table).
+"""
 
 GRID = tuple(round(0.05 * k, 2) for k in range(1, 20))
 """Ratios and selectivities of the surfaces."""
@@ -133,35 +140,29 @@ def strategies(
     joins: Sequence[float] = JOINS,
     rates: Sequence[float] = RATES,
     seconds: float = 90.0,
-    seed: int = 0,
+    seeds: Sequence[int] = (0,),
+    step: float = 0.5,
 ) -> pd.DataFrame:
-    """Fig. 8.1 and 8.2, all 27 settings of Table 8.1: windows, sigma, join, rate, strategy,
+    """Fig. 8.1 and 8.2, all 27 settings of Table 8.1: windows, sigma, join, rate, seed, strategy,
     state_counted and state_modelled (tuples, when the longest window is full), service_counted and
     service_modelled (results per 1000 comparisons).
 
     The first query has no selection, the second and third have one. The modelled rate is that of
     full windows, the counted one is of a run that starts with empty states, as in the book.
+    ``step`` is a micro-batch of the chain, in seconds.
     """
     rows = []
-    for name, sigma, join, rate in product(windows, sigmas, joins, rates):
+    for name, sigma, rate, seed, join in product(windows, sigmas, rates, seeds, joins):
         q = Shared(rate, WINDOWS[name], sigma, join)
-        run = Run(q, seconds, seed)
+        run = Chained(q, seconds, step, seed)
         for strategy, model in STRATEGIES.items():
-            cost, state = model(q), run.stored(plan(q, strategy))
-            served = 1e3 * run.delivered / run.compared(strategy), 1e3 * _throughput(q) / cost.cpu
-            rows.append((name, sigma, join, rate, strategy, state, cost.memory, *served))
-    names = [
-        "windows",
-        "sigma",
-        "join",
-        "rate",
-        "strategy",
-        "state_counted",
-        "state_modelled",
-        "service_counted",
-        "service_modelled",
-    ]
-    return pd.DataFrame(rows, columns=names)
+            cost, state = model(q), run.stored(strategy)
+            served = 1e3 * run.run.delivered / run.compared(strategy)
+            figures = state, cost.memory, served, 1e3 * _throughput(q) / cost.cpu
+            rows.append((name, sigma, join, rate, seed, strategy, *figures))
+    names = ["windows", "sigma", "join", "rate", "seed", "strategy"]
+    counts = ["state_counted", "state_modelled", "service_counted", "service_modelled"]
+    return pd.DataFrame(rows, columns=[*names, *counts])
 
 
 def _throughput(q: Shared) -> float:
@@ -172,88 +173,92 @@ def _throughput(q: Shared) -> float:
 def chains(
     queries: Sequence[int] = (12, 24, 36),
     rates: Sequence[float] = RATES,
-    overhead: float = 60.0,
+    overhead: float | None = None,
     join: float = 0.025,
     seconds: float = 90.0,
-    seed: int = 0,
+    seeds: Sequence[int] = (0,),
+    step: float = 0.5,
+    router: str = "looks up",
 ) -> pd.DataFrame:
-    """Fig. 8.3: windows, queries, rate, chain, slices, compared_counted, service_modelled (results
-    per 1000 comparisons).
+    """Fig. 8.3: windows, queries, rate, seed, chain, slices, compared_counted, service_modelled
+    (results per 1000 comparisons).
 
     The service rate has ``overhead``, C_sys, comparisons added for each tuple and slice, which are
-    modelled; all else is counted. The book does not print its C_sys. With 60 two slices are best
-    for "small large" at 20 tuples/s, as it says; ``overheads`` has the range for each of its
-    chains.
+    modelled; by default ``spares_uniform``. All else is counted on the chain. ``router`` is one of
+    ROUTERS.
     """
-    rows = []
-    for name, n, rate in product(SPREADS, queries, rates):
+    rows, lookup = [], ROUTERS[router]
+    for name, n, rate, seed in product(SPREADS, queries, rates, seeds):
         windows = spread(name, n)
         q = Shared(rate, windows, join=join, plain=n)
-        run = Run(q, seconds, seed)
-        best = slices.cpu_chain(windows, slices.unfiltered((rate, rate), join, overhead, n))
+        run = Chained(q, seconds, step, seed)
+        c_sys = spares_uniform(rate, join, router) if overhead is None else overhead
+        known = slices.unfiltered((rate, rate), join, c_sys, n, lookup)
+        best = slices.cpu_chain(windows, known)
         for label, chain in (("Mem-Opt", windows), ("CPU-Opt", best)):
-            compared, passed = (
-                run.compared("state-slice", chain),
-                run.passed(plan(q, "state-slice", chain)),
-            )
-            service = 1e3 * run.delivered / (compared + overhead * passed)
-            rows.append((name, n, rate, label, len(chain), compared, service))
-    return pd.DataFrame(
-        rows,
-        columns=[
-            "windows",
-            "queries",
-            "rate",
-            "chain",
-            "slices",
-            "compared_counted",
-            "service_modelled",
-        ],
-    )
+            passed = run.run.passed(plan(q, "state-slice", chain))
+            compared = run.compared("state-slice", chain, lookup)
+            service = 1e3 * run.run.delivered / (compared + c_sys * passed)
+            rows.append((name, n, rate, seed, label, len(chain), compared, service))
+    names = ["windows", "queries", "rate", "seed", "chain", "slices"]
+    return pd.DataFrame(rows, columns=[*names, "compared_counted", "service_modelled"])
+
+
+def spares_uniform(rate: float, join: float = 0.025, router: str = "looks up") -> float:
+    """A C_sys that leaves the 12 uniform windows of Table 8.2 unmerged, as Fig. 8.3(a) has them:
+    nine tenths of the largest that does. The book prints none.
+    """
+    even = spread("uniform")
+    return 0.9 * overhead_range(even, even, rate, join, ROUTERS[router])[1]
 
 
 def said(distribution: str, queries: int = 12) -> dict[str, Chain]:
-    """What section 8.3 says of the CPU-Opt chain, as chains: one, or for the mostly small windows
-    two readings of it.
+    """What section 8.3 says of the CPU-Opt chain, as chains: one, or for the skewed windows several
+    readings of it.
 
     Raises ValueError as ``spread`` does.
     """
     windows = spread(distribution, queries)
     if distribution == "uniform":
         return {"every window": windows}
+    half = queries // 2
     if distribution == "small large":
-        return {"two slices": (windows[queries // 2 - 1], windows[-1])}
+        small, first, last = windows[half - 1], windows[half], windows[-1]
+        return {"two slices": (small, last), "small, between, large": (small, first, last)}
     large = windows[10 * queries // 12 - 1 :]
     return {"small ones merged": large, "small ones merged, large ones too": (large[0], large[-1])}
 
 
 def overheads(
-    queries: Sequence[int] = (12, 24, 36), rates: Sequence[float] = RATES, join: float = 0.025
+    queries: Sequence[int] = (12, 24, 36),
+    rates: Sequence[float] = RATES,
+    join: float = 0.025,
+    routers: Iterable[str] = ("compares",),
 ) -> pd.DataFrame:
-    """The C_sys with which section 8.3's chains are CPU-Opt: windows, queries, rate, said,
+    """The C_sys with which section 8.3's chains are CPU-Opt: router, windows, queries, rate, said,
     low_modelled, high_modelled, exists.
 
     Where there is no such C_sys, ``exists`` is False, and high is below low or below 0.
     """
     rows = []
-    for name, n, rate in product(SPREADS, queries, rates):
+    for router, name, n, rate in product(routers, SPREADS, queries, rates):
         for what, chain in said(name, n).items():
-            low, high = overhead_range(spread(name, n), chain, rate, join)
-            rows.append((name, n, rate, what, low, high, low <= high))
-    return pd.DataFrame(
-        rows,
-        columns=["windows", "queries", "rate", "said", "low_modelled", "high_modelled", "exists"],
-    )
+            low, high = overhead_range(spread(name, n), chain, rate, join, ROUTERS[router])
+            rows.append((router, name, n, rate, what, low, high, low <= high))
+    names = ["router", "windows", "queries", "rate", "said"]
+    return pd.DataFrame(rows, columns=[*names, "low_modelled", "high_modelled", "exists"])
 
 
-def overhead_range(windows: Chain, chain: Chain, rate: float, join: float) -> tuple[float, float]:
+def overhead_range(
+    windows: Chain, chain: Chain, rate: float, join: float, lookup: bool = False
+) -> tuple[float, float]:
     """From which to which C_sys no chain is cheaper than this one; the first is the greater when
     there is no such C_sys.
 
     With k slices the least cost is R_k + k C_sys lambda, so each other k bounds C_sys from one
     side; the own one must be R_k.
     """
-    s = slices.unfiltered((rate, rate), join, 0.0, len(windows))
+    s = slices.unfiltered((rate, rate), join, 0.0, len(windows), lookup)
     least, own = _least_by_slices(windows, s), slices.chain_cost(chain, windows, s)
     k = len(chain)
     if own > least[k] * (1 + 1e-9):

@@ -182,3 +182,24 @@ def printed_cpu_ratios(m: float, n: float) -> Ratios:
     """Eq. 6.8 as printed, without the probing of C3 by AB3."""
     sliced = 228.61 * m * n + 206.33 * m + 18.75 * n + 0.1375
     return Ratios(sliced / (187.5 * (m + n) + 0.125 * m + 0.125), sliced / 453.798)
+
+
+def isolated_ratios(m: float, n: float) -> dict[str, float]:
+    """What the chains compare, of what isolated execution does, by what their unions and filters
+    are taken to cost: "by results" (Eq. 6.7 whole), "by punctuations" (unions as in Fig. 5.7 and
+    5.1, a comparison for each tuple that has passed the last slice of a query) or "left out" (no
+    unions and no filters, of which isolated execution has none of results).
+
+    So it is seen where the chains lose: joins are shared, unions and filters of results are new.
+    """
+    t = ratio_tree(m, n)
+    parts, alone = slice_cpu(t), sum(sum(q.values()) for q in isolated_cpu(t))
+    ab1, ab2 = t.pairs(t.either, t.ab[0]), t.pairs(t.own, t.ab[1] - t.ab[0])
+    passing = 2 * (ab1 + t.rate * t.either) + ab2 + t.rate * t.own
+    whole = sum(parts.values())
+    without = whole - parts["union"]
+    return {
+        "by results": whole / alone,
+        "by punctuations": (without + passing) / alone,
+        "left out": (without - parts["filter"]) / alone,
+    }

@@ -45,6 +45,9 @@ class Statistics:
         C_sys: what running one more slice costs for each tuple that probes it, in comparisons.
     queries
         How many queries have the window.
+    lookup
+        Whether a router looks a result up once in a table of windows (section 4.1 mentions one);
+        else it compares it with every window that ends inside its slice, as section 7.2 prints.
 
     Raises ValueError, with one sentence, for numbers out of range.
     """
@@ -54,6 +57,7 @@ class Statistics:
     surviving: tuple[tuple[float, ...], tuple[float, ...]]
     overhead: float
     queries: tuple[int, ...]
+    lookup: bool = False
 
     def __post_init__(self) -> None:
         if min(self.rates) < 0 or not 0 <= self.join <= 1 or self.overhead < 0:
@@ -79,10 +83,10 @@ class Statistics:
 
 
 def unfiltered(
-    rates: tuple[float, float], join: float, overhead: float, windows: int
+    rates: tuple[float, float], join: float, overhead: float, windows: int, lookup: bool = False
 ) -> Statistics:
     """One query for each of a number of windows, and no selections."""
-    return Statistics(rates, join, ((1.0,) * windows,) * 2, overhead, (1,) * windows)
+    return Statistics(rates, join, ((1.0,) * windows,) * 2, overhead, (1,) * windows, lookup)
 
 
 def memory_chain(windows: Iterable[Age]) -> tuple[Age, ...]:
@@ -118,7 +122,8 @@ def edge_cost(i: int, j: int, windows: Chain, statistics: Statistics) -> float:
     """
     probing = statistics.rates[1] * statistics.surviving[1][i]
     pairs = edge_memory(i, j, windows, statistics)
-    routing = statistics.join * sum(statistics.queries[i : j - 1])
+    inside = sum(statistics.queries[i : j - 1])
+    routing = statistics.join * (min(1, inside) if statistics.lookup else inside)
     return probing * (1 + statistics.overhead + pairs * (1 + routing))
 
 

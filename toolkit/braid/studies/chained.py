@@ -1,0 +1,183 @@
+"""Shared plans counted on the chain placement itself: Wang 2008, Fig. 8.1 to 8.3. No Spark.
+
+The simulation runs ``papers.slices.Chain`` over the Poisson arrivals of two streams; what its
+slices hold, and which pairs its plans let meet, is added up slice by slice. Pull-up is a chain of
+one slice (section 7.2); a partition is two of them, for what passes the selection and what fails
+it. A slice is a whole number of micro-batches, so short ones count finer. ``counted`` has the same
+tuple by tuple, without any chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from braid.core.events import BatchCommitted, BatchPlanned
+from braid.core.history import LiveBlocks
+from braid.core.query import Query
+from braid.model.simulate import simulate
+from braid.papers.slices import chain as chains
+from braid.papers.slices.cost import Shared
+from braid.papers.slices.cuts import Chain
+from braid.papers.slices.events import ChainFilled, ChainSet
+from braid.studies.counted import ALL, FAIL, PASS, Part, Run, plan
+
+SECOND = 1_000_000
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Unmerged(chains.Chain):
+    """The chain, over blocks of one micro-batch each: merged ones leave a slice late, and the more
+    so the longer it is.
+    """
+
+    tick: int = SECOND
+
+    def slices(self, state: chains.ChainState) -> tuple[tuple[int, ...], ...]:
+        """Every ``tick`` microseconds."""
+        return tuple(
+            tuple(range(self.tick, ends[-1] + self.tick, self.tick)) if ends else ()
+            for ends in state.ends
+        )
+
+
+@dataclass(frozen=True)
+class Slices:
+    """What the slices of a chain did, youngest first: ``held`` tuples of both streams, the mean
+    over batches once the longest window is full; ``stored_a`` and ``stored_b``, pairs compared with
+    stored tuples of A and of B.
+    """
+
+    held: Floats
+    stored_a: Floats
+    stored_b: Floats
+
+
+@dataclass(frozen=True)
+class Chained:
+    """Queries on chains, for ``seconds`` in micro-batches of ``step`` seconds, over the arrivals of
+    ``counted.Run``. The selectivity of the join plays no part in what meets.
+    """
+
+    queries: Shared
+    seconds: float = 90.0
+    step: float = 0.5
+    seed: int = 0
+
+    @cached_property
+    def run(self) -> Run:
+        """The same tuple by tuple."""
+        return Run(self.queries, self.seconds, self.seed)
+
+    def slices(self, side: Sequence[int], windows: Chain, ends: Chain, plain: int) -> Slices:
+        """A chain with these ends over the tuples of A on some sides and all of B, for queries with
+        these windows, of which the first ``plain`` have no selection.
+        """
+        times = (np.concatenate([self.run.a[k] for k in side]), self.run.b.astype(float))
+        edges = np.arange(0, self.seconds + self.step / 2, self.step) * 1e6
+        counts = np.stack([np.histogram(t, edges)[0] for t in times], axis=1)
+        passing = len(self.run.a[0]) / max(1, sum(map(len, self.run.a)))
+        share = passing if tuple(side) == ALL else 1.0
+        return _counted(tuple(map(tuple, counts.tolist())), self.step, windows, ends, plain, share)
+
+    def parts(self, strategy: str, chain: Chain = ()) -> list[tuple[Part, Slices, int]]:
+        """The joins of a plan: what each is for, the slices that it is among, and its place."""
+        q, found = self.queries, []
+        if strategy == "state-slice":
+            ends = chain or q.windows
+            slices = self.slices(ALL, q.windows, ends, q.plain)
+            return [(p, slices, k) for k, p in enumerate(plan(q, strategy, chain))]
+        for p in plan(q, strategy):
+            windows = q.windows[: p.high]
+            plain = len(windows) if p.side in (FAIL, PASS) else q.plain
+            found.append((p, self.slices(p.side, windows, windows[-1:], plain), 0))
+        return found
+
+    def stored(self, strategy: str, chain: Chain = ()) -> float:
+        """Tuples in the states of a plan."""
+        return float(sum(s.held[k] for _, s, k in self.parts(strategy, chain)))
+
+    def compared(self, strategy: str, chain: Chain = (), lookup: bool = False) -> float:
+        """Comparisons of a plan, as ``counted.Run.compared`` has them: to probe, purge, route and
+        filter results, select or split A, and unite results. A router compares a result with every
+        window but the longest; with ``lookup`` it looks it up once.
+        """
+        q, total = self.queries, 0.0
+        for p, s, k in self.parts(strategy, chain):
+            pairs = float(s.stored_a[k] + s.stored_b[k])
+            routed = min(1, p.routed) if lookup else p.routed
+            total += pairs * (1 + q.join * (routed + p.filtered))
+        parts = plan(q, strategy, chain)
+        selects = sum(map(len, self.run.a)) if q.selective and strategy != "pull-up" else 0
+        return total + self.run.passed(parts) + selects + self.run.unite(strategy)
+
+
+@lru_cache(maxsize=4096)
+def _counted(
+    counts: tuple[tuple[int, int], ...],
+    step: float,
+    windows: Chain,
+    ends: Chain,
+    plain: int,
+    passing: float,
+) -> Slices:
+    """The chain's run, added up by slice."""
+    few = {"r": "passes"}
+    micros = [round(w * SECOND) for w in windows]
+    queries = tuple(
+        Query(f"{w:g} s", (t, t), (few["r"] if k >= plain else None, None), k)
+        for k, (w, t) in enumerate(zip(windows, micros, strict=True))
+    )
+    last = len(windows) - 1
+    fails = np.eye(1, last + 1, plain - 1)[0] * (1 - passing if plain <= last else 0.0)
+    passes = np.eye(1, last + 1, last)[0]
+    shares = (fails + passes * (1 - fails.sum()), passes)
+    asked = tuple(round(e * SECOND) for e in ends)
+    memory, tick = asked == tuple(micros), round(step * SECOND)
+    events = simulate(
+        _Unmerged("memory" if memory else "given", () if memory else (asked, asked), tick=tick),
+        counts,
+        seconds=step,
+        queries=queries,
+        key_shares=[tuple(s.tolist()) for s in shares],
+    )
+    reach = next(k for k, end in enumerate(asked) if end >= micros[plain - 1])
+    return _added(events, len(asked), windows[-1] / step, reach, passing if plain <= last else 1.0)
+
+
+def _added(events: Sequence[Any], wanted: int, full: float, reach: int, passing: float) -> Slices:
+    """A tuple of A that fails the selection probes no slice after ``reach`` (chapter 20)."""
+    live, where = LiveBlocks(), dict[int, int]()
+    routes: Sequence[Any] = ()
+    number = max((len(e.ends) for e in events if isinstance(e, ChainSet)), default=wanted)
+    held, stored, batches = np.zeros(number), np.zeros((2, number)), 0
+    for e in events:
+        if isinstance(e, BatchPlanned):
+            routes, where = e.routes, {}
+        elif isinstance(e, ChainFilled):
+            where |= {id: k for k, ids in enumerate(e.blocks) for id in ids}
+        elif isinstance(e, BatchCommitted):
+            live.commit(e)
+            for f, met in _pairs(routes, live):
+                k = where.get(met.id, 0)
+                reached = passing if f.stream == 0 and k > reach else 1.0
+                stored[met.stream, k] += f.rows * met.rows * reached
+            if e.batch >= full and any(e.received):
+                batches += 1
+                for b in live.values():
+                    held[where.get(b.id, 0)] += b.rows
+    return Slices(held / max(1, batches), stored[0], stored[1])
+
+
+def _pairs(routes: Sequence[Any], live: LiveBlocks) -> Any:
+    for r in routes:
+        if fresh := live.get(r.block.id):
+            for path in r.paths:
+                for hop in path:
+                    yield from ((fresh, live[id]) for id in hop.blocks() if id in live)
