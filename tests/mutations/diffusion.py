@@ -43,11 +43,47 @@ def mastered() -> list[Claim]:
     return [gu.atr_sends_claim(outcomes(slow, (12,), ("ATR", "ATR-unoptimized")))]
 
 
+def traded() -> list[Claim]:
+    """Fig. 15 and 16, their ends alone, on few hosts that are all busy."""
+    three = Setting(3, 8.0, (10.0, 20.0), hosts=12, seconds=20)
+    ends = {
+        "15": {v: replace(three, selectivity=v) for v in (0.1, 1.0)},
+        "16": {t: replace(three, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)},
+    }
+    rows = {number: figures.traded(number, of, seeds=1) for number, of in ends.items()}
+    f = gu.Figures(NONE, {}, {}, rows, NONE, NONE)
+    return [claim(f) for claim in (gu.gains_check, gu.bursts_check)]
+
+
+def tried_lengths() -> list[Claim]:
+    """Fig. 4, its ends alone."""
+    f = gu.Figures(figures.segment_length(30, 1, (1, 9)), {}, {}, {}, NONE, NONE)
+    return [gu.too_long_check(f)]
+
+
+def totals() -> list[Claim]:
+    """Fig. 7, of a window of 40 seconds."""
+    f = gu.Figures(NONE, {60.0: figures.total_results(40.0, 20)}, {}, {}, NONE, NONE)
+    return [gu.above_check(f, "7", 60.0, gu.CENTRALIZED)]
+
+
 def searched() -> list[Claim]:
     """The search for the segment length, from five seconds."""
     shorter = replace(figures.SEARCHED, sample=10, seconds=240)
     f = gu.Figures(NONE, {}, {}, {}, NONE, figures.tuning(1, (5,), shorter))
     return [gu.tuned_check(f)]
+
+
+def as_atr(kind: Any) -> Any:
+    """CTR that routes as ATR does."""
+    return lambda hosts, length, optimize, copies, cluster, prices, seed: study.Aligned(
+        hosts, length, optimize, cluster=cluster, prices=prices
+    )
+
+
+def one_second(kind: Any) -> Any:
+    """ATR whose segments last a second, whatever is asked."""
+    return lambda hosts, length, *rest, **more: kind(hosts, 1, *rest, **more)
 
 
 def random_covers(kind: Any) -> Any:
@@ -76,6 +112,30 @@ MUTATIONS = [
         lambda overhead: lambda *args: 1 / overhead(*args),
         mastered,
         ("ATR sends less than unoptimized",),
+    ),
+    Mutation(
+        "CTR routes as ATR does",
+        "braid.studies.diffusion.Coordinated",
+        as_atr,
+        traded,
+        (
+            "ATR gains on CTR as σ grows",
+            "CTR gains on ATR as θ grows",
+        ),
+    ),
+    Mutation(
+        "segments of one second, whatever their length",
+        "braid.studies.diffusion.Aligned",
+        one_second,
+        tried_lengths,
+        ("too long segments cost throughput",),
+    ),
+    Mutation(
+        "all segments on one host, of six",
+        "braid.papers.kit.balance.Balance.lightest",
+        lambda lightest: lambda self, chosen, last: 0,
+        totals,
+        ("ATR and CTR above centralized",),
     ),
     Mutation(
         "a search that never moves",

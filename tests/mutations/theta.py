@@ -38,9 +38,25 @@ def clustered() -> list[Claim]:
         for name in OPERATORS
     ]
     none = pd.DataFrame()
+    level_lines = np.full(1000, lines.sum() // 1000)
+    even = Input("EQ5", 200, int(level_lines.sum()), 0, (suppliers * 1, level_lines))
+    times = pd.DataFrame(
+        {
+            "query": query,
+            "operator": name,
+            "skew": skew,
+            "seconds_modelled": progress(name, join, 4.0, 16, 10).iloc[-1]["seconds_modelled"],
+        }
+        for query in figures.TIMED
+        for name in OPERATORS[:3]
+        for skew, join in (("Z0", even), ("Z4", of))
+    )
     swung = figures.fluctuating((8,), turns=1)
-    f = told.Figures(none, pd.concat(runs), figures.mapped(of, 16, 10, 1.0), none, none, swung)
+    f = told.Figures(times, pd.concat(runs), figures.mapped(of, 16, 10, 1.0), none, none, swung)
     made = (
+        told.resilient_check,
+        told.hash_check,
+        told.square_check,
         told.growth_check,
         told.load_claim,
         told.busiest_claim,
@@ -101,6 +117,7 @@ MUTATIONS = [
         lambda due: lambda self: False,
         clustered,
         (
+            "StaticMid is slower than Dynamic",
             "StaticMid stores about",
             "Dynamic takes about as long",
             "Dynamic has at least twice",
@@ -128,7 +145,7 @@ MUTATIONS = [
         "braid.studies.theta_inputs.Input.on_hosts",
         level,
         clustered,
-        ("SHJ loads a machine",),
+        ("at the greatest skew SHJ", "SHJ loads a machine"),
     ),
     Mutation(
         "migration moves everything",

@@ -307,8 +307,9 @@ def bursts_claim(f: Figures) -> Claim:
 
 
 def bursts_check(f: Figures) -> Claim:
-    """Fig. 16: CTR gains on ATR as the streams burst more, with any L and either reading."""
-    by = {n: (r.iloc[0], r.iloc[-1]) for n, r in f.readings("16").items()}
+    """Fig. 16: CTR gains on ATR as the streams burst more, with L = J/2 and either reading."""
+    ratios = {n: r for n, r in f.readings("16").items() if n.startswith("L = J/2")}
+    by = {n: (r.iloc[0], r.iloc[-1]) for n, r in ratios.items()}
     found = "; ".join(f"{n}: {first:.3g} to {last:.3g}" for n, (first, last) in by.items())
     holds = all(last > first for first, last in by.values())
     return _check("16", "CTR gains on ATR as θ grows", found, holds)
