@@ -11,6 +11,7 @@ import pandas as pd
 from braid.studies import diffusion as study
 from braid.studies import diffusion_claims as gu
 from braid.studies import diffusion_figures as figures
+from braid.studies import diffusion_plans as plans
 from braid.studies.claim import Claim
 from braid.studies.diffusion import Setting
 
@@ -67,6 +68,11 @@ def totals() -> list[Claim]:
     return [gu.above_check(f, "7", 60.0, gu.CENTRALIZED)]
 
 
+def written() -> list[Claim]:
+    """Eq. 2 of Gu 2007."""
+    return gu.equation_claims(plans.equations())
+
+
 def searched() -> list[Claim]:
     """The search for the segment length, from five seconds."""
     shorter = replace(figures.SEARCHED, sample=10, seconds=240)
@@ -112,6 +118,13 @@ MUTATIONS = [
         lambda overhead: lambda *args: 1 / overhead(*args),
         mastered,
         ("ATR sends less than unoptimized",),
+    ),
+    Mutation(
+        "slave tuples go to every host",
+        "braid.papers.diffusion.aligned._Planner._ahead",
+        lambda ahead: lambda self, stream: set(range(self.settings.hosts)),
+        written,
+        ("Eq. 2 counts the copies",),
     ),
     Mutation(
         "CTR routes as ATR does",

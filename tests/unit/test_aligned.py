@@ -337,7 +337,7 @@ def test_faster_hosts_get_more_segments():
 
 
 def test_the_least_loaded_host_is_chosen():
-    """Loads are as 30, 10, 20 and 0; each choice brings 20. Of equals the least chosen, then the
+    """Eq. 1 of Gu 2007: loads are as 30, 10, 20 and 0; each choice brings 20. Of equals the least chosen, then the
     next in turn.
     """
     usage = (Usage(received=30), Usage(received=10), Usage(received=20))

@@ -306,8 +306,10 @@ def test_a_bound_makes_disjoint_sets_of_hosts_so_that_one_host_of_each_is_a_cove
 
 
 def test_a_segment_keeps_its_hosts_and_its_join_order():
-    """batch:   0 1 2 3 | 4 5 6 7 | 8 ...     length = 4: what is stored and the order change
-    at bars alone.
+    """Figure 6 of Gu 2007, lines 2 and 13.
+
+    batch:   0 1 2 3 | 4 5 6 7 | 8 ...     length = 4: what is stored and the order change at bars
+    alone.
     """
     counts = np.random.default_rng(0).poisson(12, (60, 3)).tolist()
     events = simulate(Coordinated(16, length=4), counts, windows=(20.0,) * 3, selectivity=0.05)

@@ -502,6 +502,7 @@ def test_warmup_holds_adapting_back():
 
 
 def test_a_smaller_epsilon_adapts_earlier():
+    """Algorithm 2, with the epsilon of its footnote."""
     batches = [(400, 400), *[(20, 0)] * 100]
     first = []
     for epsilon in (1.0, 0.25):
@@ -526,6 +527,7 @@ def _last_mapping(grid, batches, tuple_bytes):
 
 
 def test_sampled_statistics_come_near_the_exact_ones():
+    """Algorithm 1 of Elseidy 2014: increments scaled by what the controller samples."""
     batches = [(1000, 3000)] * 10
     runs = [
         simulate(AdaptiveGrid(64, statistics=how), batches, seed=3) for how in ("sample", "exact")

@@ -18,7 +18,7 @@ FEW = Input(
 
 
 def test_counts_are_those_of_the_runs_on_spark():
-    """EQ5 as it was recorded, with and without skew: tuples and results."""
+    """Table 1: EQ5 as it was recorded, with and without skew: tuples and results."""
     for z in recordings.SKEWS:
         events = recordings.rivals()[f"SHJ, z={z}"]
         done = [e for e in events if isinstance(e, BatchCommitted)]

@@ -330,6 +330,23 @@ def bounded_check(f: Figures) -> Claim:
     return Claim(PAPER, "4.1", says, f"{worst:.3f}", verdict(worst < 1 + 1e-6), must=True)
 
 
+def equation_claims(equations: pd.DataFrame) -> list[Claim]:
+    """Eq. 2, 3 and 4 against what is counted (``diffusion_plans.equations``)."""
+    both = equations.set_index("equation")
+    near = abs(both["printed"] / both["counted"] - 1) <= 0.15
+    rows = both[["printed", "counted"]].itertuples(index=False)
+    found = [f"{printed:.0f} printed, {counted:.0f} counted a second" for printed, counted in rows]
+    says, why = (
+        ("Eq. 2 counts the copies that ATR makes", "Eq. 3 counts what CTR sends"),
+        "a host of two hops in a row gets nothing by Eq. 3, but it has only its own share of the "
+        "results so far (step 3 voids the rest): the others' have still to come",
+    )
+    return [
+        Claim(PAPER, "Eq. 2", says[0], found[0], verdict(near["Eq. 2"]), must=True),
+        Claim(PAPER, "Eq. 3, 4", says[1], found[1], verdict(near["Eq. 3, 4"]), why),
+    ]
+
+
 def claims(f: Figures) -> list[Claim]:
     """All of them, in the order of the figures."""
     ends = (("7", 60.0), ("8", 120.0))

@@ -12,11 +12,14 @@ from typing import Any
 
 import pandas as pd
 
+from braid.core.cluster import Costs
 from braid.core.events import BatchCommitted
 from braid.core.facts import Facts
 from braid.core.placement import Placement
 from braid.core.plan import Plan
 from braid.papers.diffusion.coordinated import Coordinated, first_covers
+from braid.papers.diffusion.events import PathChosen
+from braid.papers.diffusion.overhead import overhead
 from braid.papers.diffusion.setcover import chvatal_bound, exact_cover, greedy_cover
 from braid.studies.diffusion import RIVALS, Setting, placement, run
 
@@ -103,6 +106,45 @@ def cover_distance(setting: Setting, copies: Sequence[int | None], each: int = 3
             pass
         rows += [(str(weighed.copies or "none"), *line) for line in weighed.found]
     return pd.DataFrame(rows, columns=["copies", "second", "ratio", "bound"])
+
+
+ROOM = Setting(3, 6.0, hosts=40, length=2, seconds=40)
+"""So many hosts that no two segments that live together share one."""
+
+
+def equations(setting: Setting = ROOM) -> pd.DataFrame:
+    """Eq. 2, and Eq. 3 summed as in Eq. 4, beside what runs count: tuples and intermediate results
+    sent beyond one copy of each tuple, per second. Columns: equation, placement, printed, counted.
+
+    Hosts take no time, so that none sheds; CTR stores on all of V_1, as printed.
+    """
+    free = replace(setting, costs=Costs(0.0, 0.0, 0.0), copies=None)
+    rows = []
+    for equation, name in (("Eq. 2", "ATR-unoptimized"), ("Eq. 3, 4", "CTR")):
+        events = list(run(placement(name, replace(free, costs=setting.costs)), free))
+        done = [e for e in events if isinstance(e, BatchCommitted) and e.batch >= 2 * free.window]
+        extra = sum(e.all_hosts.received - sum(e.received) + e.all_hosts.sent for e in done)
+        printed = (_eq_2 if name != "CTR" else _eq_4)(events, done, free)
+        rows.append((equation, name, printed, extra / len(done)))
+    return pd.DataFrame(rows, columns=["equation", "placement", "printed", "counted"])
+
+
+def _eq_2(events: list[Any], done: list[BatchCommitted], s: Setting) -> float:
+    rates = [sum(e.received[i] for e in done) / len(done) for i in range(s.streams)]
+    return overhead(rates, (s.window,) * s.streams, 0, s.length)
+
+
+def _eq_4(events: list[Any], done: list[BatchCommitted], s: Setting) -> float:
+    """Eq. 3 of every segment that begins, for the tuples of its stream, while it goes on."""
+    came = {e.batch: e.received for e in done}
+    found = [e for e in events if isinstance(e, PathChosen)]
+    total = sum(
+        e.orders[0].eq3 * came[batch][e.stream]
+        for e in found
+        for batch in range(e.batch, e.batch + s.length)
+        if batch in came
+    )
+    return float(total / len(done))
 
 
 def cover_table(covers: pd.DataFrame) -> pd.DataFrame:
