@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from braid.hub.hub import QueryHub as QueryHub
+    from braid.hub.run import HubRun as HubRun
     from braid.join import StreamJoin as StreamJoin
     from braid.papers.baselines.biclique import JoinBiclique as JoinBiclique
     from braid.papers.baselines.centralized import Centralized as Centralized
@@ -31,6 +33,8 @@ _HOME = {
     "JoinRun": "run",
     "SharedJoin": "sharing.join",
     "SharedRun": "sharing.run",
+    "QueryHub": "hub.hub",
+    "HubRun": "hub.run",
     "session": "spark_session",
     "AdaptiveGrid": "papers.theta.grid",
     "StaticGrid": "papers.theta.grid",

@@ -52,6 +52,7 @@ class StreamQuery:
     filters: Mapping[str, str]
     groups: tuple[str, ...] = ()
     having: str | None = None
+    aggregates: bool = False
 
     @property
     def every(self) -> int | None:
@@ -122,6 +123,7 @@ class _Reader:
             self._filters(parts),
             tuple(map(_sql, groups)),
             None if having is None else _sql(having),
+            any(True for tree in select for _ in tree.find_all(exp.AggFunc)),
         )
 
     def _tables(self) -> Iterator[tuple[str, exp.Table]]:

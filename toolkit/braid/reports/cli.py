@@ -1,4 +1,4 @@
-"""The console command ``braid``: notebooks as reports."""
+"""The console command ``braid``: notebooks as reports, runs in words, advice on queries."""
 
 from __future__ import annotations
 
@@ -70,6 +70,12 @@ def _parser() -> argparse.ArgumentParser:
         "--why", metavar=("A", "B"), type=int, nargs=2, help="why two blocks met, or did not"
     )
     asked.set_defaults(command=_inspect)
+    advice = commands.add_parser(
+        "queries", help="say how many joins a file of queries needs, and what sharing them saves"
+    )
+    advice.add_argument("file", metavar="FILE", type=Path, help="SQL texts, each ended by ;")
+    advice.add_argument("--time", metavar="COLUMN", default="ts", help="the event-time column")
+    advice.set_defaults(command=_queries)
     for command in (report, listing):
         command.add_argument(
             "--notebooks",
@@ -95,6 +101,17 @@ def _inspect(options: argparse.Namespace) -> int:
     try:
         print(inspect(options.run, options.batch, options.block, options.why))
     except ValueError as error:
+        print(f"braid: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _queries(options: argparse.Namespace) -> int:
+    from braid.hub.advice import advise
+
+    try:
+        print(advise(options.file.read_text(encoding="utf-8"), options.time))
+    except (ValueError, OSError) as error:
         print(f"braid: {error}", file=sys.stderr)
         return 2
     return 0
