@@ -58,6 +58,7 @@ def test_coordinated_routing_finds_it_for_any_number_of_copies(given_, hosts, le
 
 
 def test_brute_force_knows_the_window_is_strict_and_the_condition():
+    """What is joined: Wang 2008, Fig. 3.1 and 3.2."""
     a, b, late = Tuple(0, 0, 1, 7), Tuple(3, 1, 1, 7), Tuple(4, 1, 2, 7)
     assert brute_force([a, b, late], (4, 1)) == [(a, b)]
     assert brute_force([a, b, late], (5, 1)) == [(a, b), (a, late)]
@@ -95,8 +96,23 @@ def test_state_is_in_one_place_and_the_last_end_mark_finds_an_empty_ring(given_,
     assert all(f"END{len(windows) - 1}" in s.text and not any(s.queued) for s in ends)
 
 
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), max_size=14), st.integers(1, 12))
+def test_lemma_15_2_a_later_result_is_later_in_some_stream(drawn, window):
+    """Of Wang 2008: what a sliced join puts out is ordered so, which bounds what a union has to keep.
+    No two tuples are of one time.
+    """
+    tuples = [
+        Tuple(time, stream, 1 + sum(s == stream for s, _ in drawn[:time]), value)
+        for time, (stream, value) in enumerate(drawn)
+    ]
+    found = reference_ring.run(tuples, (window,) * 2, 1).results
+    for k, later in enumerate(found):
+        for earlier in found[:k]:
+            assert any(t.time < u.time for t, u in zip(earlier, later, strict=True))
+
+
 def test_slices_hold_what_their_window_says_when_they_are_probed():
-    """Lemma 7: node k of N has, of each other stream, what is from k W / N to (k + 1) W / N old."""
+    """Lemma 7, Definition 4: node k of N has, of each other stream, what is from k W / N to (k + 1) W / N old."""
     trace, quarter = reference_ring.example(), 4
     times = {"b1": 1, "b2": 7, "b3": 13, "b4": 16, "b5": 18, "c1": 4, "c2": 10, "c3": 12, "c4": 19}
     for node, streams in enumerate(trace.steps[-1].stored):
@@ -105,6 +121,7 @@ def test_slices_hold_what_their_window_says_when_they_are_probed():
 
 
 def test_the_first_steps_of_figure_12_4():
+    """By the steps of Wang 2008, Fig. 12.3, on the ring of Fig. 12.1."""
     told = [s.text for s in reference_ring.example().steps]
     assert told[1] == "a1 makes a build copy a1ᵇ, which stays at the head, and a probe copy a1ᵖ."
     assert told[2] == "a1ᵖ purges b4ᵇ at M1, sent ahead, and goes on to M2."

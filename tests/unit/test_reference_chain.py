@@ -94,6 +94,9 @@ def check_disjoint(chain):
 @settings(deadline=None)
 @given(streams, cuts, st.booleans(), st.data())
 def test_results_and_disjoint_states_under_any_scheduling(tuples, boundaries, one_way, data):
+    """Definitions 1 and 2, Fig. 5.1 and 5.3, for one-way chains; Definition 3, Fig. 5.4 and 5.5,
+    for binary ones.
+    """
     chain = Chain(boundaries, one_way=one_way)
     scheduled(chain, tuples, data, lambda: check_disjoint(chain))
     for window, output in zip(boundaries, chain.outputs, strict=True):
@@ -143,6 +146,7 @@ def test_lemma_1_needs_the_probe_to_travel_behind_what_it_purges():
 @settings(deadline=None)
 @given(streams, cuts, st.data())
 def test_split_and_merge_in_the_middle_lose_and_double_nothing(tuples, boundaries, data):
+    """Fig. 7.4 and 7.5."""
     queries = [alike(w) for w in boundaries]
     chain = Chain(boundaries, queries)
 
@@ -191,6 +195,7 @@ queries = st.lists(
 def test_selections_in_the_chain_change_no_result_and_hold_nothing_useless(
     tuples, queries, merged, data
 ):
+    """Lemma 3; the chains of Fig. 5.6 and 7.6."""
     ends = sorted({q.windows[0] for q in queries})
     boundaries = ends[-1:] if merged else ends
     chain = Chain(boundaries, queries, keeps=keeps)
@@ -212,7 +217,7 @@ def test_selections_in_the_chain_change_no_result_and_hold_nothing_useless(
 
 
 def test_a_merged_slice_holds_what_a_selection_would_have_stopped():
-    """Section 7.4.2: state that the Mem-Opt chain does not have."""
+    """Fig. 7.7, section 7.4.2: state that the Mem-Opt chain does not have."""
     tuples = arrivals([[(0, 0)], [(4, 0)]])
     wants = (alike(2), replace(alike(8), where=("no", None)))
     held = {}

@@ -108,7 +108,7 @@ def test_events_survive_a_file(tmp_path_factory, join):
 
 
 def test_the_head_moves_and_nothing_else():
-    """W = 8 s on 4 nodes: slices of 2 batches. The head goes against the direction 0 1 2 3, onto
+    """Fig. 12.6 and 12.7. W = 8 s on 4 nodes: slices of 2 batches. The head goes against the direction 0 1 2 3, onto
     the tail.
 
     batch   0 1 | 2 3 | 4 5 | 6 7 | 8 9 | 10 11
@@ -268,7 +268,7 @@ def test_figure_12_2_rings_of_their_own_lengths_and_orders():
 
 
 def test_a_silent_stream_holds_back_the_purge_of_the_others():
-    """Section 15.2, lazy purge: a stream ages by the slowest of the others. s falls silent after
+    """Lemma 15.1, lazy purge: a stream ages by the slowest of the others. s falls silent after
     batch 9: r and t, which it has not passed, stay where they are and cannot expire; s itself goes
     on, as r and t do.
     """

@@ -33,8 +33,8 @@ from hypothesis import strategies as st
 
 
 def equal(streams=3, rate=50.0, window=10.0, selectivity=0.1, join=5e-6, send=5e-5, hop=1e-3):
-    """Section 16.2: 50 tuples/s, windows of 10 s. Pair, send and hop times are ours; the book
-    prints none.
+    """Section 16.2: 50 tuples/s, windows of 10 s, in the terms of Table 13.1. Pair, send and hop
+    times are ours; the book prints none.
     """
     return Workload(
         (rate,) * streams, (window,) * streams, (selectivity,) * streams, join, send, hop

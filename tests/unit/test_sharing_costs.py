@@ -22,6 +22,9 @@ TWO = Shared(20.0, (10.0, 60.0), 0.2, 0.1)
 
 
 def test_the_equations_for_two_queries_as_printed():
+    """Eq. 4.1 for the plan of Fig. 4.2, 4.2 for that of Fig. 4.3, 5.1 for that of Fig. 5.6; in the
+    terms of Table 4.1.
+    """
     rate, (w1, w2), s, join = TWO.rate, TWO.windows, TWO.sigma, TWO.join
     pull, split, chain = costs.pull_up(TWO), costs.partition(TWO), costs.state_slice(TWO)
     assert pull.memory == pytest.approx(2 * rate * w2)
@@ -103,6 +106,7 @@ def test_queries_without_selections_of_8_3():
 
 
 def test_isolated_queries_hold_most_when_windows_overlap():
+    """The plans of Fig. 4.1."""
     assert costs.isolated(TWO).memory == pytest.approx(2 * 20 * 10 + 1.2 * 20 * 60)
     assert costs.isolated(TWO).memory > costs.state_slice(TWO).memory
 
@@ -112,6 +116,7 @@ def total(parts):
 
 
 def test_memory_of_chapter_6_as_printed():
+    """Eq. 6.1 to 6.3 at the values of Table 6.2, for the plans of Fig. 6.1 to 6.3."""
     q1, q2 = map(total, tree_costs.isolated_memory(Tree()))
     assert q1 * MEGABYTES == pytest.approx(75.8) and q2 * MEGABYTES == pytest.approx(2253.375)
     assert total(tree_costs.pull_up_memory(Tree())) * MEGABYTES == pytest.approx(6484.5)
@@ -129,6 +134,7 @@ def test_the_sum_of_section_6_3_4_leaves_out_the_states_of_q2_but_ab():
 
 
 def test_work_of_chapter_6_as_printed():
+    """Eq. 6.5 to 6.7 at the values of Table 6.2."""
     q1, q2 = map(total, tree_costs.isolated_cpu(Tree()))
     assert q1 == pytest.approx(187.64e6, abs=5e3) and q2 == pytest.approx(5633.25e6, abs=5e3)
     assert q1 + q2 == pytest.approx(5820.89e6, abs=1e4)

@@ -105,6 +105,7 @@ def test_equation_5_1_but_for_the_purging_that_a_selection_saves(rate, rho, sigm
 
 
 def test_a_merged_slice_holds_and_probes_what_a_selection_would_have_stopped():
+    """Fig. 7.7, section 7.4.2."""
     s = Statistics((10.0, 10.0), 0.1, ((1.0, 0.2), (1.0, 0.2)), 0.0, (1, 1))
     windows = (1.0, 10.0)
     assert edge_memory(0, 2, windows, s) == 100
@@ -116,6 +117,7 @@ def test_a_merged_slice_holds_and_probes_what_a_selection_would_have_stopped():
 
 
 def test_the_graph_of_figure_7_3():
+    """Fig. 7.1 is its longest path, Fig. 7.2 an edge over two slices."""
     windows, s = (1.0, 2.0, 3.0), unfiltered((1.0, 1.0), 0.5, 0.0, 3)
     graph = slices.merge_graph(windows, s)
     assert [(i, j) for i, j, _ in graph] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]

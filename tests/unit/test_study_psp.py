@@ -88,6 +88,7 @@ def by_scheme(runs, value):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_memory_and_response_of_the_rivals(seed):
+    """Fig. 16.2 to 16.5: what grows with N, what falls, and what does not change."""
     runs = psp_rivals.contest((3, 9), seeds=(seed,), setting=replace(QUICK, seconds=30.0))
     stored, busy = by_scheme(runs, "stored"), by_scheme(runs, "busy")
     took = by_scheme(psp_rivals.responses(runs, (2e-3,)), "response")
@@ -103,6 +104,7 @@ def test_memory_and_response_of_the_rivals(seed):
 
 
 def test_idle_hosts_keep_their_last_segment():
+    """Fig. 16.4 (b), section 15.1."""
     kept = psp_rivals.replicas((3, 9), setting=replace(QUICK, seconds=0.0, step=1.0))
     by = kept.set_index("nodes")
     assert by["left_modelled"][9] > 2 * by["left_modelled"][3]
@@ -126,6 +128,7 @@ def test_the_more_a_hop_costs_the_less_a_ring_is_ahead():
 
 
 def test_more_tuples_at_once_are_on_two_nodes_more_often():
+    """Fig. 16.3."""
     few = replace(QUICK, rate=50.0, seconds=12.0)
     many = psp_rivals.concurrent((4,), (15, 30, 0), setting=few).set_index("tuples")
     assert many["copied_modelled"]["N"] < many["copied_modelled"]["15"]
@@ -146,6 +149,7 @@ def test_each_row_of_figure_15_1_is_counted():
 
 @pytest.mark.parametrize("figure", list(psp.CHANGES))
 def test_a_ring_that_takes_nodes_in_keeps_up(figure):
+    """Fig. 16.6 and 16.7."""
     grown = psp.adaptation(figure)
     end = grown[grown["second"] > 54].groupby("adapts")["response_modelled"].mean()
     assert end[True] < end[False] / 2 and set(grown["seed"]) == {0}

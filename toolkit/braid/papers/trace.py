@@ -6,7 +6,7 @@ forwards and backwards. ``reference_aligned`` follows Gu 2007, Fig. 3, ``referen
 Fig. 5, ``reference_ring`` Wang 2008, Fig. 12.3 and 12.4; ``brute_force`` is what all must find.
 
 Tuples (s_1 .. s_m) are a result when each pair of them satisfies theta and T - T_i < W_i for every
-i, T their latest time.
+i, T their latest time (Wang 2008, Fig. 3.1 and 3.2).
 """
 
 from __future__ import annotations

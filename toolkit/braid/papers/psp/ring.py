@@ -19,9 +19,9 @@ across the ends of slices. In full history, where merged blocks grow without lim
 are uneven. Which blocks are met never depends on any of that: a block is probed wherever it is.
 
 Semi-ordered input (15.2): streams may run ahead of one another, so a stream's state is purged by
-the slowest of the *other* streams, never by one of them alone. That is the lazy purge. The engine
-drops blocks by the same rule; its ``lateness`` keeps them that much longer, which admits input that
-is out of order within a stream too. Such tuples stay in the tail.
+the slowest of the *other* streams, never by one of them alone. That is the lazy purge (Lemma
+15.1). The engine drops blocks by the same rule; its ``lateness`` keeps them that much longer, which
+admits input that is out of order within a stream too. Such tuples stay in the tail.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Ring(Placement):
         aged is probed where it was while its copy travels, and is deleted there one batch later, so
         that no probe waits for a move. "dynamic" (PSP-D, 12.5): nothing moves but the head, against
         the direction of the ring, once its slice is full; the tail follows by expiry. All tuples of
-        a batch are in flight together and nothing is purged under them, as in 12.6.
+        a batch are in flight together and nothing is purged under them, as in 12.6 and Fig. 12.7.
     rings
         By stream, its nodes in the direction of the ring, head first (Fig. 12.2: lengths and orders
         may differ); by default all hosts in order. See ``ring_cost.initial_lengths`` and

@@ -102,8 +102,8 @@ def memory_chain(windows: Iterable[Age]) -> tuple[Age, ...]:
 def edge_memory(i: int, j: int, windows: Chain, statistics: Statistics) -> float:
     """Tuples that one slice from w_i to w_j holds.
 
-    No selection stands inside it, so what serves a query at its start stays to its end (section
-    7.4.2).
+    No selection stands inside it, so what serves a query at its start stays to its end (Fig. 7.7,
+    section 7.4.2).
     """
     return (
         statistics.rates[0]
