@@ -42,7 +42,7 @@ def results_claim(answers: Answers) -> Claim:
     total = sum(found.total() for found in answers.truth.values())
     found = f"{same} of {len(answers.truth)} dashboards as by DuckDB, {total:,} results"
     says = "Theorem 11: pushing selections into the ring changes no query's results"
-    return _check("19.2", says, found, answers.got == answers.truth)
+    return _check("19.2, Theorem 11", says, found, answers.got == answers.truth)
 
 
 def once_claim(answers: Answers, counts: Mapping[str, float]) -> Claim:
@@ -68,7 +68,7 @@ def state_claim(use: pd.DataFrame, hours: float) -> Claim:
     says = "Theorem 12: the state holds what some query needs, each tuple once, and no more"
     enough = (use["held"] >= use["of use"]).all()
     holds: Verdict = "under reading" if enough else "no"
-    return Claim(PAPER, "19.2", says, found, holds, reason, must=True)
+    return Claim(PAPER, "19.2, Theorem 12", says, found, holds, reason, must=True)
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,15 @@ def least_state_claim(a: Apart) -> Claim:
     ]
     holds = all(a.one[what] < a.apart[what] for what in ("held_mean", "of use"))
     says = "Theorem 12: sharing needs the least state"
-    return _check("19.2", says, "; ".join(texts), holds)
+    return _check("19.2, Theorem 12", says, "; ".join(texts), holds)
 
 
 def fewest_probes_claim(a: Apart) -> Claim:
     """Theorem 13: sharing makes the fewest probes."""
     one, apart = a.one["probed"], a.apart["probed"]
     found = f"{one:,.0f} against {apart:,.0f} alone ({a.saved('probed'):.1f} times)"
-    return _check("19.2", "Theorem 13: sharing makes the fewest probes", found, one < apart)
+    says = "Theorem 13: sharing makes the fewest probes"
+    return _check("19.2, Theorem 13", says, found, one < apart)
 
 
 def fewest_pairs_claim(a: Apart) -> Claim:
@@ -119,7 +120,7 @@ def fewest_pairs_claim(a: Apart) -> Claim:
         else ""
     )
     says = "Theorem 13, taken for pairs compared: fewer than the queries alone"
-    return _claim("19.2", says, found, saved > 1, reason)
+    return _claim("19.2, Theorem 13", says, found, saved > 1, reason)
 
 
 def deployment_claim(a: Apart, counts: Mapping[str, float], hosts: int) -> Claim:
@@ -166,7 +167,7 @@ def pushed_claim(lengths: pd.DataFrame) -> Claim:
     falls = bool((share.diff().dropna() < 0).all(axis=None))
     says = "Selections pushed in lower the work of a tuple at every ring length (modelled)"
     found = f"{less.min():.1f} to {less.max():.1f} times less"
-    return _check("21.1", says, found, (less > 1).all() and falls)
+    return _check("Eq. 21.1", says, found, (less > 1).all() and falls)
 
 
 def length_claim(lengths: pd.DataFrame) -> Claim:
@@ -179,7 +180,7 @@ def length_claim(lengths: pd.DataFrame) -> Claim:
         f"least at {best['pulled up']} nodes with selections pulled up, at {best['pushed in']} "
         "pushed in"
     )
-    return _check("21.2", f"{says} (modelled)", found, inner, "less work wants a shorter ring")
+    return _check("Eq. 21.2", f"{says} (modelled)", found, inner, "less work wants a shorter ring")
 
 
 @dataclass(frozen=True)
