@@ -171,6 +171,25 @@ def test_state_slices(tmp_path: Path) -> None:
     ), "the claims"
 
 
+SHEDDING = [
+    "seconds=9",
+    "rate=30",
+    "window=4",
+    "measured_batches=4",
+    "skews=0.6,0.8",
+]
+
+
+def test_load_shedding(tmp_path: Path) -> None:
+    assert report("06_load_shedding", page := tmp_path / "shedding.html", SHEDDING) == 0
+    html = page.read_text(encoding="utf-8")
+    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 1, "Algorithm 3"
+    assert "Throttle" in html and "Who met whom" in html and "(measured)" in html
+    assert all(f"Fig. {number}:" in html for number in (5, 6, 7, 8, 12, 14, 15, 16, 17))
+    assert "in truth" in html and "all checks passed" in html, "the claims"
+
+
 SHARED_RING = ["hosts=3", "days=1", "batches=2", "compare=2", "deploy_batches=10"]
 
 

@@ -1,0 +1,102 @@
+"""Pictures of joins that shed load, on modelled runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from braid import Shed
+from braid.core.events import BatchCommitted, RunStarted
+from braid.papers.shedding.events import HarvestPlanned
+from braid.studies import shedding_run
+from braid_widgets.shedding import views
+from braid_widgets.shedding.panel import ShedPanel
+
+SETTINGS = dict(rate=60.0, window=6.0, seconds=18.0, kappa=1.0)
+EVENTS = shedding_run.modelled(
+    shedding_run.by_settings(**SETTINGS), Shed(fraction=0.2, basic="1 second")
+)
+
+
+def test_a_modelled_run_is_planned_by_the_policy():
+    """It learns where matches are: more than twice as many as a share of all."""
+    told = [e for e in EVENTS if isinstance(e, HarvestPlanned)]
+    assert len(told) == 18 and {e.fraction for e in told} == {0.2}
+    whole = shedding_run.modelled(shedding_run.by_settings(**SETTINGS), Shed(fraction=1))
+    found = [
+        sum(e.results for e in events if isinstance(e, BatchCommitted))
+        for events in (EVENTS, whole)
+    ]
+    assert 0.4 * found[1] < found[0] < found[1]
+
+
+def test_seconds_are_kept_in_the_burst():
+    """A closed loop without a clock: batches of the burst take what they may, and not more."""
+    sets = shedding_run.by_settings(**SETTINGS | dict(rate=200.0))
+    free = shedding_run.modelled(sets, Shed(fraction=1))
+    kept = shedding_run.modelled(sets, Shed(seconds=1.0))
+    took = [
+        [e.seconds["modelled"] for e in events if isinstance(e, BatchCommitted)]
+        for events in (free, kept)
+    ]
+    assert max(took[0]) > 3 > 1.15 > np.quantile(took[1], 0.9)
+    assert max(took[1]) < 1.5
+
+
+def test_the_film_has_a_frame_a_batch():
+    chart = views.film(EVENTS)
+    assert len(chart.figure.frames) == 18 and len(chart.figure.data) == 4
+    assert chart.data["share"].between(0, 1).all() and "modelled" in chart.figure.layout.title.text
+
+
+def test_the_time_line_holds_the_estimates():
+    data = views.timeline(EVENTS).data
+    assert (data["low"] <= data["estimated"]).all() and (data["estimated"] <= data["high"]).all()
+    assert data["left_out"].max() == pytest.approx(0.8, abs=0.1)
+
+
+def test_the_yield_curve_rises_and_bends():
+    data = views.yield_curve(EVENTS).data
+    assert data["results"].is_monotonic_increasing and data["results"].iloc[-1] == pytest.approx(1)
+    assert np.interp(0.2, data["pairs"], data["results"]) > 0.3
+
+
+def test_cells_fade_with_the_share():
+    cells = views.matrix(EVENTS).data.to_numpy()
+    assert cells.shape == (18, 18) and cells.max() == 1
+    assert set(np.unique(cells >= 0)) == {True} and (cells[12:, :4] == 0).all()
+
+
+def test_events_of_another_run_are_refused():
+    with pytest.raises(ValueError, match="not of a run that sheds load"):
+        views.film([e for e in EVENTS if isinstance(e, RunStarted)])
+
+
+class Going:
+    """A run that has begun."""
+
+    isActive = True
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def adjust(self, fraction: float) -> None:
+        self.asked.append(fraction)
+
+
+def test_the_slider_adjusts_the_run_that_goes_on():
+    simulated = []
+
+    def simulate(settings: dict[str, Any]) -> list[Any]:
+        simulated.append(settings)
+        return EVENTS
+
+    panel = ShedPanel(simulate, lambda settings: Going(), kappa=0.6)
+    panel.inputs["method"].value = "uniform"
+    assert [s["method"] for s in simulated] == ["selective", "uniform"]
+    panel.run = Going()
+    panel.become("running")
+    panel.inputs["fraction"].value = 0.5
+    panel.inputs["kappa"].value = 0.9
+    assert panel.run.asked == [0.5] and len(simulated) == 2

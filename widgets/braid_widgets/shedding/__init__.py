@@ -1,0 +1,1 @@
+"""Load shedding inside joins: Gedik 2007."""

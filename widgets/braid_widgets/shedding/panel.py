@@ -1,0 +1,121 @@
+"""Controls of a join that sheds load: each change is modelled at once and shown; Launch runs the
+same on Spark, and the budget then acts on that run while it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets as W
+import plotly.graph_objects as go
+
+from braid_widgets.base import inputs
+from braid_widgets.base.launcher import Launch, Launcher
+from braid_widgets.base.show import headless
+from braid_widgets.shedding import views
+
+MODELLED = "modelled: every change is simulated at once"
+METHODS = {
+    "selective (Algorithm 5)": "selective",
+    "direction first (Algorithm 4)": "direction",
+    "time correlation": "time",
+    "newest first": "partial",
+    "any (uniform)": "uniform",
+    "drop tuples": "drop",
+}
+
+
+class ShedPanel(Launcher):
+    """``simulate`` gets the settings and returns events, within a second or so; ``launch`` returns
+    a run, and may take its time.
+
+    ``defaults`` set controls by name: kappa, theta, window, shift, rate, method, fraction, sample,
+    pace. While a run goes on, a change of ``fraction`` adjusts it; the other changes wait for the
+    next launch. Raises ValueError for a name that is not a control.
+    """
+
+    def __init__(
+        self, simulate: Callable[[dict[str, Any]], list[Any]], launch: Launch, **defaults: Any
+    ) -> None:
+        super().__init__(launch, _inputs(), defaults)
+        self.simulate = simulate
+        self.view = W.VBox()
+        self.children = (*self.children, self.view)
+        self.show(simulate(self.settings()))
+        self.become("idle", MODELLED)
+        for control in self.inputs.values():
+            control.observe(self._changed, "value")
+
+    def show(self, events: list[Any]) -> None:
+        """Draw the throttle and the harvest of these events."""
+        with self.lock:
+            self.events = events
+            charts = (views.timeline(events), views.film(events))
+            self.view.children = tuple(_live(c.figure) for c in charts)
+
+    def twins(self) -> list[Any]:
+        """The pictures of the modelled run."""
+        self.events = self.simulate(self.asked())
+        return [views.timeline(self.events), views.film(self.events)]
+
+    def measured(self) -> list[Any]:
+        """The events of the run on Spark, once it has come to its end; in a report one is launched
+        for it. None when there is no such run.
+        """
+        if headless():
+            return self.complete()
+        done = [] if self.run is None or self.run.isActive else self.run.events()
+        return done if done and done[-1].reason == "completed" else []
+
+    def _changed(self, change: Any) -> None:
+        adjust = getattr(self.run, "adjust", None)
+        if self.state in ("running", "paused") and change.owner is self.inputs["fraction"]:
+            if adjust is not None:
+                self._adjusted(adjust, change.new)
+            return
+        if self.state != "idle":
+            return
+        self.message.value, self.error = "", None
+        try:
+            self.show(self.simulate(self.settings()))
+            self.become("idle", MODELLED)
+        except ValueError as error:
+            self.fail(error)
+
+    def _adjusted(self, adjust: Callable[..., None], fraction: float) -> None:
+        try:
+            adjust(fraction=fraction)
+        except (ValueError, RuntimeError) as error:
+            self.fail(error)
+
+
+def _live(figure: go.Figure) -> Any:
+    """A figure that lives in a notebook; its frames are left to reports."""
+    still = go.Figure(data=figure.data, layout=figure.layout)
+    still.layout.sliders = ()
+    return go.FigureWidget(still)
+
+
+def _inputs() -> dict[str, Any]:
+    slider = W.FloatSlider(
+        description="fraction r",
+        min=0.02,
+        max=1.0,
+        step=0.01,
+        value=0.25,
+        continuous_update=False,
+        style={"description_width": "150px"},
+        layout=W.Layout(width="auto"),
+    )
+    return {
+        "kappa": inputs.number("skew κ", 0, 2, 0.8, 0.1),
+        "theta": inputs.whole("common items ≥ θ", 1, 8, 3),
+        "window": inputs.number("window w (s)", 2, 60, 10, 1),
+        "shift": inputs.number("shift τ / cycle", 0, 1, 0.625, 0.025),
+        "rate": inputs.number("rate (tuples/s)", 5, 2000, 100, 10),
+        "method": inputs.choice("method", METHODS, "selective"),
+        "fraction": slider,
+        "sample": inputs.number("sample γ", 0.01, 1, 0.3, 0.05),
+        "pace": inputs.pace(0),
+    }

@@ -1,0 +1,292 @@
+"""Pictures of a join that sheds load: functions of its events. Source: Gedik 2007."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, RunStarted
+from braid.papers.shedding.events import HarvestPlanned
+from plotly.subplots import make_subplots
+
+from braid_widgets.base import colours
+from braid_widgets.base.charts import TEMPLATE, Chart
+
+PALE = 0.3
+"""How strongly what is not processed is drawn."""
+_ENOUGH = 30
+"""Sampled results below which an interval says little; batches are put together until there are as
+many."""
+
+
+def _start(events: Sequence[Any]) -> RunStarted:
+    start = next((e for e in events if isinstance(e, RunStarted)), None)
+    if start is None or not any(isinstance(e, HarvestPlanned) for e in events):
+        raise ValueError("the events are not of a run that sheds load")
+    return start
+
+
+def kind(start: RunStarted) -> str:
+    """How figures of a run came about."""
+    return "modelled" if start.clock == "modelled" else "measured"
+
+
+def table(events: Iterable[Any]) -> pd.DataFrame:
+    """One row for each batch and item of its harvest: the direction, the basic window, its learned
+    ``output`` (matches of a thousand pairs), ``volume`` in pairs, and the ``share`` processed.
+    """
+    events = list(events)
+    names = _start(events).streams
+    rows = [
+        (
+            e.batch,
+            f"{names[i.stream]} against the window of {names[i.window]}",
+            i.basic,
+            1000 * i.output,
+            i.volume,
+            float(np.mean(i.shares)),
+        )
+        for e in events
+        if isinstance(e, HarvestPlanned)
+        for i in e.items
+    ]
+    columns = ["batch", "direction", "basic", "output", "volume", "share"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def film(events: Iterable[Any]) -> Chart:
+    """The harvest, batch by batch: by age of the basic window (the newest is 0) the productivity
+    that was learned, filled to the share that is processed. The slider goes through the batches.
+    """
+    events = list(events)
+    start, data = _start(events), table(events)
+    ways = sorted(data["direction"].unique())
+    plot = make_subplots(1, len(ways), subplot_titles=ways, shared_yaxes=True)
+    batches = sorted(data["batch"].unique())
+    fractions = {e.batch: e.fraction for e in events if isinstance(e, HarvestPlanned)}
+    last = batches[-1]
+    for column, _ in enumerate(ways, 1):
+        for trace in _bars(data[data["batch"] == last], ways[column - 1], column == 1):
+            plot.add_trace(trace, row=1, col=column)
+    frames = [
+        go.Frame(
+            name=str(b),
+            data=[t for way in ways for t in _bars(data[data["batch"] == b], way, False)],
+            layout=dict(title=_title(start, b, fractions[b])),
+        )
+        for b in batches
+    ]
+    plot.frames = frames
+    steps = [
+        dict(
+            method="animate",
+            label=str(b),
+            args=[[str(b)], dict(mode="immediate", frame=dict(duration=0, redraw=True))],
+        )
+        for b in batches
+    ]
+    slider = dict(steps=steps, active=len(batches) - 1, currentvalue=dict(prefix="batch "))
+    plot.update_layout(
+        template=TEMPLATE,
+        title=_title(start, last, fractions[last]),
+        barmode="overlay",
+        sliders=[slider],
+        height=430,
+        legend=dict(orientation="h", y=1.14, x=0.62),
+    )
+    plot.update_xaxes(title="age, in basic windows")
+    most = float(data["output"].max())
+    plot.update_yaxes(title="matches of 1000 pairs (learned)", range=[0, 1.05 * most], col=1)
+    return Chart("harvest", plot, data)
+
+
+def _title(start: RunStarted, batch: int, fraction: float) -> str:
+    return f"What is processed in batch {batch}: r = {fraction:.2f} of all pairs ({kind(start)})"
+
+
+def _bars(rows: pd.DataFrame, way: str, legend: bool) -> list[Any]:
+    mine = rows[rows["direction"] == way].sort_values("basic")
+    shade = colours.stream(0 if way == min(rows["direction"], default=way) else 1)
+    x, y = mine["basic"].tolist(), mine["output"].tolist()
+    filled = (mine["output"] * mine["share"]).tolist()
+    text = [f"{s:.0%} processed" for s in mine["share"]]
+    whole = dict(x=x, y=y, name="learned", marker_color=shade, opacity=PALE, showlegend=legend)
+    part = dict(x=x, y=filled, name="processed", marker_color=shade, showlegend=legend)
+    return [go.Bar(**whole, hovertext=text), go.Bar(**part, hovertext=text)]
+
+
+def history(events: Iterable[Any]) -> pd.DataFrame:
+    """One row a batch: tuples, ``fraction`` r, ``took`` seconds and the ``allowance``, results
+    ``found``, and ``estimated`` ones of the full join with ``low`` and ``high`` (95 %), over as
+    many batches as have 30 sampled results.
+    """
+    events = list(events)
+    planned = {e.batch: e for e in events if isinstance(e, HarvestPlanned)}
+    came = {e.batch: e for e in events if isinstance(e, BatchHarvested)}
+    rows, gathered = [], [0.0, 0.0, 0.0, 0.0]
+    for e in (e for e in events if isinstance(e, BatchCommitted) and e.batch in came):
+        plan, got = planned[e.batch], came[e.batch]
+        gathered = [
+            a + b
+            for a, b in zip(
+                gathered, (1, e.results, got.estimated, got.variance or 0.0), strict=True
+            )
+        ]
+        n, _, estimated, variance = gathered
+        off = 1.96 * sqrt(variance) / n
+        took = max(e.seconds.values(), default=0.0)
+        rows.append(
+            (
+                e.batch,
+                sum(e.received),
+                plan.fraction,
+                took,
+                plan.allowance,
+                e.results,
+                estimated / n,
+                max(0.0, estimated / n - off),
+                estimated / n + off,
+                got.left_out / max(1.0, got.considered + got.left_out),
+            )
+        )
+        if gathered[1] >= _ENOUGH:
+            gathered = [0.0, 0.0, 0.0, 0.0]
+    sizes = ["batch", "tuples", "fraction", "took", "allowance", "found"]
+    columns = [*sizes, "estimated", "low", "high", "left_out"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def timeline(events: Iterable[Any]) -> Chart:
+    """The throttle: tuples that came; r and the pairs that were left out; what batches took beside
+    what they may; results found, and those of the full join with a band that holds them in 95 of
+    100 runs.
+    """
+    events = list(events)
+    how, data = kind(_start(events)), history(events)
+    x = data["batch"].tolist()
+    plot = make_subplots(4, 1, shared_xaxes=True, vertical_spacing=0.05)
+
+    def line(row: int, column: str, name: str, shade: str, **more: Any) -> None:
+        style = dict(color=shade, width=2, **more)
+        y = data[column].astype(float).tolist()
+        plot.add_trace(go.Scatter(x=x, y=y, name=name, mode="lines", line=style), row=row, col=1)
+
+    line(1, "tuples", "tuples of the batch", colours.THROUGHPUT)
+    line(2, "fraction", "r", colours.RATIO)
+    line(2, "left_out", "left out", colours.BOUND, dash="dot")
+    line(3, "took", f"batch ({how})", colours.SIDES)
+    if data["allowance"].notna().any():
+        line(3, "allowance", "allowance", colours.BOUND, dash="dash")
+    band = dict(
+        x=[*x, *reversed(x)],
+        y=[*data["high"], *reversed(data["low"])],
+        fill="toself",
+        line=dict(width=0),
+        fillcolor="rgba(92,148,13,0.25)",
+        name="95 %",
+        hoverinfo="skip",
+    )
+    plot.add_trace(go.Scatter(**band), row=4, col=1)
+    line(4, "estimated", "full join (estimated)", colours.RESULTS, dash="dash")
+    line(4, "found", "found", colours.RESULTS)
+    for row, text in enumerate(("tuples", "share", "seconds", "results"), 1):
+        plot.update_yaxes(title=text, rangemode="tozero", row=row, col=1)
+    plot.update_xaxes(title="batch", row=4, col=1)
+    title = f"Throttle: what comes, what is processed, what it takes, what is found ({how})"
+    plot.update_layout(template=TEMPLATE, title=title, height=640)
+    return Chart("throttle", plot, data)
+
+
+def gain(events: Iterable[Any]) -> pd.DataFrame:
+    """What more work would bring, by what was learned last: the share of ``results`` that the most
+    productive share of ``pairs`` has.
+    """
+    events = list(events)
+    _start(events)
+    last = next(e for e in reversed(events) if isinstance(e, HarvestPlanned))
+    items = sorted(last.items, key=lambda i: -i.output)
+    volumes = np.array([i.volume for i in items])
+    found = volumes * [i.output for i in items]
+    pairs, results = (np.r_[0, np.cumsum(v)] / max(v.sum(), 1e-300) for v in (volumes, found))
+    return pd.DataFrame({"pairs": pairs, "results": results})
+
+
+def yield_curve(events: Iterable[Any]) -> Chart:
+    """What would twice the CPU bring: the share of all results by the share of pairs that is
+    processed, the most productive first; a dot where the run is.
+    """
+    events = list(events)
+    start, data = _start(events), gain(events)
+    last = next(e for e in reversed(events) if isinstance(e, HarvestPlanned))
+    here = float(np.interp(last.fraction, data["pairs"], data["results"]))
+    line = dict(color=colours.RATIO, width=2)
+    plot = go.Figure(go.Scatter(x=data["pairs"], y=data["results"], name="learned", line=line))
+    plot.add_trace(
+        go.Scatter(
+            x=[last.fraction],
+            y=[here],
+            mode="markers",
+            name="now",
+            marker=dict(size=12, color=colours.BOUND),
+        )
+    )
+    even = dict(color=colours.SIDES, dash="dot")
+    plot.add_trace(go.Scatter(x=[0, 1], y=[0, 1], name="any pairs", mode="lines", line=even))
+    plot.update_layout(
+        template=TEMPLATE, height=380, title=f"What more work would bring ({kind(start)})"
+    )
+    plot.update_xaxes(title="share of pairs processed", range=[0, 1])
+    plot.update_yaxes(title="share of results", range=[0, 1.02])
+    return Chart("yield", plot, data)
+
+
+def met(events: Iterable[Any]) -> pd.DataFrame:
+    """By batch of either stream's tuples, the share of their pairs that were processed: rows of the
+    first stream, columns of the second; merged blocks count for all their batches. 0: never due.
+    """
+    events = list(events)
+    _start(events)
+    planned = {e.batch: e for e in events if isinstance(e, HarvestPlanned)}
+    holds: dict[int, frozenset[int]] = {}
+    batches = 1 + max(planned, default=0)
+    shares = np.zeros((batches, batches))
+    for e in (e for e in events if isinstance(e, BatchPlanned) and e.batch in planned):
+        plan = planned[e.batch]
+        by_item = {i[:3]: float(np.mean(i.shares)) for i in plan.items}
+        for d in e.derivations:
+            holds[d.block.id] = frozenset().union(*(holds.get(s, frozenset()) for s in d.sources))
+        for route in e.routes:
+            holds[route.block.id] = frozenset({e.batch})
+        for route in (r for r in e.routes if r.fresh):
+            for path in route.paths:
+                for other in path[0].blocks():
+                    item = (route.block.stream, path[0].stream, plan.basic.get(other, -1))
+                    for b in holds.get(other, ()):
+                        at = (e.batch, b) if route.block.stream == 0 else (b, e.batch)
+                        shares[at] = max(shares[at], by_item.get(item, 1.0))
+    return pd.DataFrame(shares)
+
+
+def matrix(events: Iterable[Any]) -> Chart:
+    """The join matrix by time of arrival: a cell is as strong as the share of its pairs that were
+    processed. Where matches are some time apart, bands run parallel to the diagonal.
+    """
+    events = list(events)
+    start, data = _start(events), met(events)
+    heat = go.Heatmap(
+        z=data.to_numpy().round(4).tolist(),
+        zmin=0,
+        zmax=1,
+        colorscale="Blues",
+        colorbar=dict(title="share"),
+        hovertemplate="batch %{y} with %{x}: %{z:.0%}<extra></extra>",
+    )
+    plot = go.Figure(heat)
+    plot.update_layout(template=TEMPLATE, height=460, title=f"Who met whom ({kind(start)})")
+    plot.update_xaxes(title=f"batch of {start.streams[1]}", constrain="domain")
+    plot.update_yaxes(title=f"batch of {start.streams[0]}", autorange="reversed", scaleanchor="x")
+    return Chart("matrix", plot, data)
