@@ -6,10 +6,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from braid.condition.predicate import PredicateError
@@ -65,6 +68,48 @@ def test_pandas_frames_are_streams(tmp_path: Path, batches: Any) -> None:
     run = ended(join.start(tmp_path / "run", batches=batches))
     assert ids(run.results()) == Counter([(2, 8), (3, 8)])
     assert ("batch" in run.results()["a"].type.fields.__repr__()) == (batches != "batch")
+
+
+def test_polars_frames_are_streams(tmp_path: Path) -> None:
+    """Every kind of column comes through; Polars has long offsets, categories and enumerations."""
+    second, day = timedelta(seconds=1), date(2024, 2, 29)
+    a = pl.DataFrame(
+        {
+            "id": [1, 2, 3],
+            "k": pl.Series([1, 2, None], dtype=pl.Int32),
+            "ts": [datetime(2024, 3, 1, tzinfo=UTC) + i * second for i in range(3)],
+            "text": ["é", None, ""],
+            "kind": pl.Series(["x", "y", "x"], dtype=pl.Categorical),
+            "fixed": pl.Series(["x", "y", "x"], dtype=pl.Enum(["x", "y"])),
+            "day": [day, None, day],
+            "money": [Decimal("1.25"), None, Decimal("-3")],
+            "real": pl.Series([0.5, None, -0.0], dtype=pl.Float32),
+            "raw": [b"\x00", b"", None],
+            "flags": [[True], [], None],
+            "texts": [["a", None], [], None],
+            "pair": [{"x": 1, "y": "a"}, {"x": None, "y": ""}, None],
+            "local": pl.Series([datetime(2024, 3, 1)] * 3).cast(pl.Datetime("ns")),
+        }
+    )
+    b = a.with_columns(pl.col("id") + 10)
+    on = "a.k = b.k AND a.kind = b.fixed AND a.ts < b.ts + INTERVAL 1 SECOND"
+    run = ended(
+        StreamJoin({"a": a, "b": b}, on, Scatter(), {"a": "5 seconds"}, time="ts").start(
+            tmp_path / "run", batches=2
+        )
+    )
+    assert ids(run.results()) == Counter([(1, 11), (2, 12)])
+    found = pl.from_arrow(run.results()["a"].combine_chunks()).struct.unnest().sort("id")
+    want = a.head(2).with_columns(pl.col("kind", "fixed").cast(pl.String))
+    assert found.to_dicts() == want.to_dicts()
+    read = pl.read_parquet(tmp_path / "run" / "results" / "*.parquet")
+    assert sorted(read["b"].struct.field("id")) == [11, 12]
+
+
+def test_a_lazy_frame_is_refused(tmp_path: Path) -> None:
+    lazy = pl.LazyFrame({"k": [1]})
+    with pytest.raises(ValueError, match="stream a is a LazyFrame; it must be .* Polars DataFrame"):
+        StreamJoin({"a": lazy, "b": lazy}, "a.k = b.k", Scatter())
 
 
 @pytest.mark.parametrize("on", ["a.g + b.g > 0.3", "NOT (a.n = b.h)", "a.y + b.y + 100 <> 200"])

@@ -250,7 +250,8 @@ def _check_stream(alias: str, frame: Any) -> None:
         )
     if not isinstance(frame, pa.Table) and not is_spark(frame):
         raise ValueError(
-            f"stream {alias} is a {type(frame).__name__}; it must be a Spark DataFrame"
+            f"stream {alias} is a {type(frame).__name__}; it must be a Spark DataFrame, a pandas or "
+            "Polars DataFrame, or an Arrow table"
         )
     names = [n.lower() for n in columns_of(frame)]
     if odd := sorted({n for n in names if names.count(n) > 1 or n.startswith("__")}):

@@ -27,10 +27,10 @@ def table(alias: str, given: Any) -> pa.Table | None:
 
     Accepted are pandas and Polars frames and Arrow tables.
     """
-    kind = type(given).__module__.partition(".")[0]
-    if kind == "pandas":
+    kind = type(given).__module__.partition(".")[0], type(given).__name__
+    if kind == ("pandas", "DataFrame"):
         given = pa.Table.from_pandas(given, preserve_index=False)
-    elif kind == "polars":
+    elif kind == ("polars", "DataFrame"):
         given = given.to_arrow()
     if not isinstance(given, pa.Table):
         return None
@@ -42,12 +42,21 @@ def table(alias: str, given: Any) -> pa.Table | None:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type that tuples have here: without dictionaries, long offsets and views, which Polars
+    gives, and with times in microseconds.
+    """
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, _plain(f.type)) for f in kind])
     return kind
 
 
