@@ -13,6 +13,7 @@ import tokenize
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -234,6 +235,7 @@ def in_notebook(path: Path, all_papers: Mapping[str, Paper]) -> Iterator[tuple[I
             yield item, Place("notebooks", f"{path.stem} [{number}]")
 
 
+@cache
 def index() -> dict[Item, dict[str, list[str]]]:
     """For every item of every paper: places by column ("code", "tests", "notebooks")."""
     known = papers()

@@ -20,6 +20,13 @@ settings.register_profile("braid", deadline=None)  # a busy machine is no reason
 settings.register_profile("quick", deadline=None, max_examples=5, stateful_step_count=10)
 settings.load_profile("quick" if os.environ.get("BRAID_QUICK") else "braid")
 
+# Of every JVM that a test starts, in notebooks and drivers too: many are short, and starting fast
+# beats running fast.
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+)
+
 HERE = Path(__file__).parent
 FOLDERS = ("unit", "spark", "notebooks", "browser")
 SHARED = {"spark", "browser", "bare"}
@@ -51,11 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[SparkSession]:
     from braid.spark_session import session
 
-    quick = (
-        "-Xss8m -XX:+UseSerialGC "
-        "-XX:TieredStopAtLevel=1"
-    )  # many short jobs: starting fast beats running fast
-    spark = session("braid-tests", cores=2, spark_driver_extraJavaOptions=quick)
+    spark = session("braid-tests", cores=2, spark_driver_extraJavaOptions="-Xss8m -XX:+UseSerialGC")
     yield spark
     spark.stop()
 

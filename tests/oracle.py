@@ -20,6 +20,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import sqlglot
+from braid.condition.predicate import Predicate
 from braid.core.placement import Placement
 from braid.join import JoinRun, StreamJoin
 from braid.local.build import build
@@ -124,12 +125,17 @@ def found(run: JoinRun) -> Ids:
 def local(join: StreamJoin) -> Ids:
     """The join of two whole streams by the kernels, without the engine."""
     (whole, where), blocks = join.setup.union(join.streams), []
+    rows = whole.toArrow().combine_chunks().to_batches()[0]
+    stream = rows.column("__stream").to_numpy()
     for i in range(len(join.streams)):
-        mine = whole.filter(f"__stream = {i}").toArrow().combine_chunks().to_batches()[0]
-        batch = where[i].flatten(mine, np.arange(mine.num_rows))
+        batch = where[i].flatten(rows, np.flatnonzero(stream == i))
         blocks.append(Rows(build(batch, join.predicate.indexes(i))))
-    a, b = blocks
-    joiner, found = Joiner(join.predicate, (None, None), (None, None)), Ids()
+    return met(join.predicate, *blocks)
+
+
+def met(predicate: Predicate, a: Rows, b: Rows) -> Ids:
+    """What the kernels find in two blocks."""
+    joiner, found = Joiner(predicate, (None, None), (None, None)), Ids()
     for part in joiner.probe(
         Partial({0: (a, np.arange(a.batch.num_rows))}), b, 1, False, SimpleNamespace(compared=0)
     ):

@@ -69,7 +69,13 @@ CONDITIONS = [
         "once",
     ),
     ("timestampdiff(HOUR, a.ts, b.ts) < 2", "cannot be evaluated over two streams at once"),
-    ("cast(a.x + b.x AS string) = '3'", "cannot be evaluated over two streams at once"),
+    ("cast(a.x + b.x AS float) = 3", "cannot be evaluated over two streams at once"),
+    ("concat(a.s, b.s) RLIKE 'x.*'", "cannot be evaluated over two streams at once"),
+    (
+        "cast(a.x AS decimal(20, 4)) * cast(b.x AS decimal(20, 4)) > 7",
+        "cannot be evaluated over two streams at once (may have more than 38 digits)",
+    ),
+    ("a.s < b.x OR a.s = b.s", "brings together int and string"),
 ]
 
 

@@ -35,9 +35,10 @@ def textbook(function: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def test_functions(function, dimensions, share):
     """All pairs or few, in several tiles, in any order; some vectors are nearly the same."""
     draw = np.random.default_rng(dimensions)
-    x, y = (draw.normal(size=(n, dimensions)).astype(np.float32) for n in (130, 150))
+    sizes = (60, 110) if dimensions > 10_000 else (130, 150)  # two by three tiles, or more
+    x, y = (draw.normal(size=(n, dimensions)).astype(np.float32) for n in sizes)
     y[:5] = x[:5] * np.float32(1 + 1e-6)
-    left, right = (a.ravel() for a in np.indices((130, 150)))
+    left, right = (a.ravel() for a in np.indices(sizes))
     chosen = draw.permutation(np.flatnonzero(draw.random(len(left)) < share))
     left, right = np.append(left[chosen], [0, 1]), np.append(right[chosen], [0, 1])
     found = measure(function, Vectors.of(column(x)), left, Vectors.of(column(y)), right)

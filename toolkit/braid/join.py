@@ -35,7 +35,7 @@ class StreamJoin:
         Spark DataFrames by alias, streaming or static (a static one is replayed as micro-batches).
         Or pandas or Polars frames or Arrow tables: then all runs in this process without Spark, and
         results are Arrow tables. The condition is Spark SQL there too, but only of what is known to
-        mean the same without Spark (see ``braid.condition.arrow``).
+        mean the same without Spark (see ``braid.condition.compiler``).
     on
         The condition: Spark SQL over ``alias.column``. NULL never matches.
     placement

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from braid.condition.arrow import type_of
 from braid.condition.parse import parse
 from braid.condition.predicate import Predicate
+from braid.condition.sqltypes import type_of
 from braid.core.columns import TIME
 from braid.core.harvest import Worth
 from braid.core.placement import Placement
@@ -250,8 +250,8 @@ def _check_stream(alias: str, frame: Any) -> None:
         )
     if not isinstance(frame, pa.Table) and not is_spark(frame):
         raise ValueError(
-            f"stream {alias} is a {type(frame).__name__}; it must be a Spark DataFrame, a pandas or "
-            "Polars DataFrame, or an Arrow table"
+            f"stream {alias} is a {type(frame).__name__}; it must be a Spark DataFrame, a pandas "
+            "or Polars DataFrame, or an Arrow table"
         )
     names = [n.lower() for n in columns_of(frame)]
     if odd := sorted({n for n in names if names.count(n) > 1 or n.startswith("__")}):

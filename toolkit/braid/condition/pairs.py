@@ -9,76 +9,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from braid.condition.analyser import Analyser
-from braid.condition.arrow import DOUBLE, Compiler, type_of
+from braid.condition.compiler import Compiler
 from braid.condition.functions import FUNCTIONS
 from braid.condition.links import named
 from braid.condition.predicate import Common, Measure, PredicateError, Residual
 from braid.condition.residual import residual_mask
 from braid.condition.sets import OVERLAP, check_elements, least, lowered
+from braid.condition.sqltypes import DOUBLE, type_of
 from braid.condition.terms import own, split_name
-
-SHARED = (
-    exp.Abs,
-    exp.Acos,
-    exp.Add,
-    exp.And,
-    exp.ArrayContains,
-    exp.Asin,
-    exp.Atan,
-    exp.Atan2,
-    exp.Between,
-    exp.BitwiseAnd,
-    exp.BitwiseOr,
-    exp.BitwiseXor,
-    exp.Case,
-    exp.Ceil,
-    exp.Coalesce,
-    exp.Concat,
-    exp.Contains,
-    exp.Cos,
-    exp.DateDiff,
-    exp.Div,
-    exp.DPipe,
-    exp.EndsWith,
-    exp.EQ,
-    exp.Escape,
-    exp.Exp,
-    exp.Floor,
-    exp.Greatest,
-    exp.GT,
-    exp.GTE,
-    exp.If,
-    exp.ILike,
-    exp.In,
-    exp.IntDiv,
-    exp.Is,
-    exp.IsNan,
-    exp.Least,
-    exp.Like,
-    exp.Ln,
-    exp.LT,
-    exp.LTE,
-    exp.Mod,
-    exp.Mul,
-    exp.Neg,
-    exp.NEQ,
-    exp.Not,
-    exp.NullSafeEQ,
-    exp.NullSafeNEQ,
-    exp.Nullif,
-    exp.Or,
-    exp.Paren,
-    exp.Pow,
-    exp.RegexpLike,
-    exp.Round,
-    exp.Sin,
-    exp.Sqrt,
-    exp.StartsWith,
-    exp.StrPosition,
-    exp.Sub,
-    exp.Tan,
-)
-"""What DuckDB evaluates over two streams as Spark does."""
+from braid.condition.typed import Unknown
 
 
 class Residuals:
@@ -88,6 +27,7 @@ class Residuals:
         self.analyser, self.aliases = analyser, tuple(analyser.names)
         self.computed: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
         self.found: list[Residual] = []
+        self._kinds: dict[tuple[int, str], pa.DataType] = {}
 
     def _streams(self, node: exp.Expr) -> set[int]:
         return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
@@ -96,7 +36,7 @@ class Residuals:
         """Check candidate pairs by a conjunct. Raises PredicateError where that cannot be."""
         home = min(self._streams(conjunct))
         measures: list[Measure] = []
-        flat = self._flat(lowered(conjunct.copy(), self._streams), home, conjunct, measures)
+        flat = self._flat(lowered(conjunct.copy(), self._streams), home, measures)
         columns_of = map(split_name, flat.find_all(exp.Column))
         columns = sorted(
             (self.aliases.index(alias), name)
@@ -129,26 +69,36 @@ class Residuals:
             return side.name
         return named(self.computed[stream], "__v", own(side))
 
-    def _duckdb(self, flat: exp.Expr, columns: Sequence[tuple[int, str]], measures: int) -> str:
-        """DuckDB SQL, every operand cast to the type that Spark gives it where that is known:
-        DuckDB's own choice is narrower, of a float and a decimal the float.
+    def _duckdb(
+        self,
+        flat: exp.Expr,
+        columns: Sequence[tuple[int, str]],
+        measures: int,
+    ) -> str:
+        """DuckDB SQL, every operand cast to the type that Spark gives it: DuckDB's own choice is
+        often narrower, of a float and a decimal the float.
         """
         kinds = {("", str(n)): DOUBLE for n in range(measures)}
         for s, name in columns:
             kinds["", f"{self.aliases[s]}.{name}"] = type_of(self._arrow_type(s, name))
         try:
-            return Compiler(kinds).compile(flat)[0]
-        except PredicateError:
-            return flat.sql(dialect="duckdb")
+            return Compiler(kinds, divides=True).compile(flat)[0]
+        except Unknown as found:
+            text = found.text
+            for s, name in columns:
+                if name in self.computed[s]:
+                    text = text.replace(f"{self.aliases[s]}.{name}", self.computed[s][name])
+            self._refuse(text, found.why.strip() or "it may mean another thing to DuckDB")
 
     def _arrow_type(self, stream: int, name: str) -> pa.DataType:
         """The type in Arrow of a column that a residual reads."""
-        sql = self.computed[stream].get(name) or exp.column(name, quoted=True).sql(dialect="spark")
-        return self.analyser.arrow_type(self.aliases[stream], sql)
+        if (stream, name) not in self._kinds:
+            own = exp.column(name, quoted=True).sql(dialect="spark")
+            sql = self.computed[stream].get(name) or own
+            self._kinds[stream, name] = self.analyser.arrow_type(self.aliases[stream], sql)
+        return self._kinds[stream, name]
 
-    def _flat(
-        self, node: exp.Expr, home: int, conjunct: exp.Expr, measures: list[Measure]
-    ) -> exp.Expr:
+    def _flat(self, node: exp.Expr, home: int, measures: list[Measure]) -> exp.Expr:
         """The expression over columns named "alias.column"; what one stream decides (or none:
         ``home``) is such a column.
 
@@ -169,27 +119,27 @@ class Residuals:
             return exp.column(f"{self.aliases[stream]}.{name}", quoted=True)
         function = FUNCTIONS.get(node.name.lower())
         if node.name == OVERLAP:
-            self._check_sets(node, conjunct)
+            self._check_sets(node)
             function = "set_overlap"
         if function and all(len(self._streams(side)) == 1 for side in node.expressions):
-            sides = [
-                split_name(self._flat(side, home, conjunct, measures)) for side in node.expressions
-            ]
+            sides = [split_name(self._flat(side, home, measures)) for side in node.expressions]
             left, right = ((self.aliases.index(alias), name) for alias, name in sides)
             measures.append(Measure(function, left, right))
             return exp.column(str(len(measures) - 1), quoted=True)
-        if (len(streams) > 1 and not isinstance(node, SHARED)) or node.args.get("unit"):
-            self._refuse(node, f"{type(node).__name__} is not among what they may share", conjunct)
+        if isinstance(node, exp.ILike):  # letters are made small by Spark
+            lower = (exp.Lower(this=side.copy()) for side in (node.this, node.expression))
+            node = exp.Like(this=next(lower), expression=next(lower))
         for child in list(node.iter_expressions()):
-            child.replace(self._flat(child, home, conjunct, measures))
+            child.replace(self._flat(child, home, measures))
         return node
 
-    def _check_sets(self, node: exp.Expr, conjunct: exp.Expr) -> None:
+    def _check_sets(self, node: exp.Expr) -> None:
         kinds = [
             str(self.analyser.type_of(self.aliases[min(self._streams(side))], own(side)))
             for side in node.expressions
         ]
-        check_elements((kinds[0], kinds[1]), conjunct.sql(dialect="spark").replace("`", ""))
+        sides = " and ".join(side.sql(dialect="spark") for side in node.expressions)
+        check_elements((kinds[0], kinds[1]), sides.replace("`", ""))
 
     def _try(self, residual: Residual, conjunct: exp.Expr) -> None:
         """Run the residual on no rows, so that what DuckDB cannot evaluate is refused before
@@ -203,17 +153,14 @@ class Residuals:
                 residual, self.aliases, empty, [pa.array([], pa.float64())] * len(residual.measures)
             )
         except (duckdb.Error, pa.ArrowException) as error:
-            self._refuse(conjunct, str(error).splitlines()[0], conjunct)
+            self._refuse(conjunct.sql(dialect="spark"), str(error).splitlines()[0])
 
-    def _refuse(self, node: exp.Expr, why: str, conjunct: exp.Expr) -> NoReturn:
+    def _refuse(self, text: str, why: str) -> NoReturn:
         raise PredicateError(
-            f"{node.sql(dialect='spark').replace('`', '')!r} in the join condition cannot be "
-            "evaluated over two streams at once "
-            f"({why}); "
-            "functions of one stream's columns alone may be any that Spark knows, and two streams "
-            "may share comparisons, "
-            "arithmetic, AND, OR, NOT, IN, LIKE, CASE, coalesce, greatest, least, concat, power, "
-            "sqrt, the trigonometric ones, and "
-            f"{', '.join(FUNCTIONS)}, "
-            "and the size of array_intersect, array_except and array_union, and arrays_overlap"
+            f"{text.replace('`', '')!r} in the join condition cannot be evaluated over two streams "
+            f"at once ({why}); functions of one stream's columns alone may be any that Spark "
+            "knows, and two streams may share comparisons, arithmetic, AND, OR, NOT, IN, LIKE, "
+            "CASE, coalesce, greatest, least, concat, power, sqrt, the trigonometric ones, "
+            f"{', '.join(FUNCTIONS)}, the size of array_intersect, array_except and array_union, "
+            "and arrays_overlap"
         ) from None

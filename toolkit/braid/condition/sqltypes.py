@@ -1,9 +1,13 @@
-"""Types of Spark SQL by name, without Spark."""
+"""Types of Spark SQL by name, without Spark: what Arrow and DuckDB call them, and in which of them
+Spark compares and calculates.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -31,3 +35,103 @@ class SqlType:
 INTEGRAL = ("tinyint", "smallint", "int", "bigint")
 REAL = ("float", "double")
 NUMERIC = (*INTEGRAL, *REAL, "decimal")
+BOOLEAN, INT, BIGINT, DOUBLE = (SqlType(n) for n in ("boolean", "int", "bigint", "double"))
+STRING, DATE, TIMESTAMP = (SqlType(n) for n in ("string", "date", "timestamp"))
+INTERVAL = SqlType("interval")
+"""Of a fixed length: between two times. DuckDB calculates with its microseconds."""
+VOID = SqlType("void")
+
+MOST_DIGITS = 38
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+"""Of the decimals that Spark makes of integers."""
+_TIMES = ("date", "timestamp_ntz", "timestamp")
+"""The later one of two is what they are compared in."""
+_ARROW = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp_ntz",
+    pa.timestamp("us", "UTC"): "timestamp",
+}
+_DUCKDB = {
+    "int": "INTEGER",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "timestamp": "TIMESTAMPTZ",
+    "timestamp_ntz": "TIMESTAMP",
+    "interval": "BIGINT",
+}
+
+
+def type_of(kind: pa.DataType) -> SqlType:
+    """Spark's type for a column of Arrow; of what expressions do not take it is Arrow's name."""
+    if pa.types.is_decimal(kind):
+        return SqlType("decimal", kind.precision, kind.scale)
+    if pa.types.is_list(kind):
+        return SqlType(f"array<{type_of(kind.value_type)}>")
+    if pa.types.is_struct(kind):
+        return SqlType(f"struct<{', '.join(str(type_of(f.type)) for f in kind)}>")
+    return SqlType(_ARROW.get(kind, str(kind)))
+
+
+def arrow_of(kind: SqlType) -> pa.DataType:
+    """The type in Arrow."""
+    if kind.name == "decimal":
+        return pa.decimal128(kind.precision, kind.scale)
+    return next(arrow for arrow, name in _ARROW.items() if name == kind.name)
+
+
+def duckdb_type(kind: SqlType) -> str:
+    """DuckDB's name of a type."""
+    return _DUCKDB.get(kind.name, str(kind).upper())
+
+
+def known(kind: SqlType, equality: bool = False) -> bool:
+    """Whether values of the type compare alike in Spark and in DuckDB, all or for ``equality``."""
+    nested = equality and kind.name.startswith(("array<", "struct<"))
+    return nested or kind.name in {*_ARROW.values(), "decimal", "interval"}
+
+
+def as_decimal(kind: SqlType) -> SqlType:
+    """The decimal that Spark makes of an integer."""
+    return kind if kind.name == "decimal" else SqlType("decimal", _DIGITS[kind.name])
+
+
+def common(*kinds: SqlType) -> SqlType | None:
+    """The type in which Spark compares values of these types and chooses between them; None where
+    that is not known, as between text and numbers.
+    """
+    names = {k.name for k in kinds} - {"void"}
+    if len(set(kinds) - {VOID}) == 1:
+        return next(k for k in kinds if k != VOID)
+    if names <= {*INTEGRAL}:
+        return SqlType(max(names, key=INTEGRAL.index))
+    if names <= {*_TIMES}:
+        return SqlType(max(names, key=_TIMES.index))
+    if names <= {*NUMERIC} and names & {*REAL}:
+        return DOUBLE
+    if names <= {*INTEGRAL, "decimal"}:
+        exact = [as_decimal(k) for k in kinds if k != VOID]
+        scale = max(k.scale for k in exact)
+        digits = max(k.precision - k.scale for k in exact) + scale
+        return SqlType("decimal", digits, scale) if digits <= MOST_DIGITS else None
+    return None
+
+
+def exactly(sign: str, a: SqlType, b: SqlType) -> SqlType | None:
+    """The decimal that Spark gives a sum, a difference or a product of two exact numbers; None
+    where it would round.
+    """
+    a, b = as_decimal(a), as_decimal(b)
+    scale = a.scale + b.scale if sign == "*" else max(a.scale, b.scale)
+    whole = max(a.precision - a.scale, b.precision - b.scale)
+    digits = a.precision + b.precision + 1 if sign == "*" else whole + scale + 1
+    return SqlType("decimal", digits, scale) if digits <= MOST_DIGITS else None

@@ -1,0 +1,110 @@
+"""Functions that DuckDB evaluates as Spark does, each as a line of DuckDB SQL.
+
+Where the two differ at an edge (a root of what is negative, a logarithm of 0, NaN as a whole
+number), the line says what Spark says there. The last digit of a sine, an exponential and the like
+may differ between two machines, and so it may here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from braid.condition.sqltypes import BOOLEAN, DOUBLE, INT, STRING, SqlType
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function: its arguments' types, the DuckDB SQL with {0}, {1} for them, its result's type.
+    A ``cast`` argument of another number is cast to its type; any other must be of that type.
+    """
+
+    takes: tuple[SqlType, ...]
+    sql: str
+    gives: SqlType
+    cast: bool = False
+
+
+def _real(sql: str, arguments: int = 1) -> Call:
+    return Call((DOUBLE,) * arguments, sql, DOUBLE, cast=True)
+
+
+def _outside(edge: str, function: str) -> Call:
+    """NaN beyond an edge where DuckDB might have an error."""
+    return _real(f"(CASE WHEN {edge} THEN 'nan'::DOUBLE ELSE {function}({{0}}) END)")
+
+
+CALLS: dict[type[exp.Expr], Call] = {
+    exp.Length: Call((STRING,), "length({0})", INT),
+    exp.StartsWith: Call((STRING, STRING), "starts_with({0}, {1})", BOOLEAN),
+    exp.EndsWith: Call((STRING, STRING), "ends_with({0}, {1})", BOOLEAN),
+    exp.Contains: Call((STRING, STRING), "contains({0}, {1})", BOOLEAN),
+    exp.DPipe: Call((STRING, STRING), "({0} || {1})", STRING),
+    exp.StrPosition: Call((STRING, STRING), "CAST(strpos({0}, {1}) AS INTEGER)", INT),
+    exp.IsNan: Call((DOUBLE,), "coalesce(isnan({0}), false)", BOOLEAN, cast=True),
+    exp.Sqrt: _outside("{0} < 0", "sqrt"),
+    exp.Ln: _real("(CASE WHEN {0} > 0 THEN ln({0}) END)"),
+    exp.Exp: _real("exp({0})"),
+    exp.Pow: _real("pow({0}, {1})", 2),
+    exp.Sin: _outside("isinf({0})", "sin"),
+    exp.Cos: _outside("isinf({0})", "cos"),
+    exp.Tan: _outside("isinf({0})", "tan"),
+    exp.Asin: _outside("abs({0}) > 1", "asin"),
+    exp.Acos: _outside("abs({0}) > 1", "acos"),
+    exp.Atan: _real("atan({0})"),
+    exp.Atan2: _real("atan2({0}, {1})", 2),
+}
+"""By the kind of node."""
+
+WHOLE = (
+    "(CASE WHEN isnan({0}) THEN 0 WHEN {0} >= 9223372036854775807 THEN 9223372036854775807 "
+    "WHEN {0} <= -9223372036854775808 THEN -9223372036854775808 "
+    "ELSE CAST({1}({0}) AS BIGINT) END)"
+)
+"""The whole number at or above ({1} is ceil) or below (floor) a double, as Spark has it."""
+ROUNDED = (
+    "(CASE WHEN abs({0}) < 1e15 THEN CAST(CAST(CAST({0} AS VARCHAR) AS DECIMAL(38, {1})) "
+    "AS DOUBLE) ELSE {0} END)"
+)
+"""A double rounded to {1} digits as it is written, halves away from zero; those from 1e15 on have
+none but zeros there.
+"""
+BITS = {
+    exp.BitwiseAnd: "({0} & {1})",
+    exp.BitwiseOr: "({0} | {1})",
+    exp.BitwiseXor: "xor({0}, {1})",
+}
+"""Of two integers of one type."""
+PARTS = {
+    exp.Year: "year",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+}
+"""Of dates and timestamps; the last three of timestamps only."""
+COMPARISONS = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+WIDENS = {
+    "tinyint": {"smallint", "int", "bigint", "float", "double", "string"},
+    "smallint": {"int", "bigint", "float", "double", "string"},
+    "int": {"bigint", "double", "string"},
+    "bigint": {"string"},
+    "float": {"double"},
+    "boolean": {"int", "bigint"},
+    "date": {"timestamp"},
+    "timestamp": {"date"},
+    "timestamp_ntz": {"timestamp"},
+}
+"""Casts that mean the same in both and lose nothing but a time of day."""

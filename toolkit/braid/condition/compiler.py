@@ -1,0 +1,277 @@
+"""From Spark SQL to DuckDB SQL that means the same.
+
+Every expression is typed by Spark's rules (ANSI, time zone UTC) and each operand is cast to the
+type that Spark would give it; DuckDB's own choice is often narrower. What is not listed here is
+refused:
+
+- columns and literals of boolean, tinyint to bigint, float, double, decimal, string, binary, date
+  and timestamp;
+- comparisons, ``<=>``, IN, BETWEEN, IS, AND, OR, NOT, CASE, if, coalesce, nullif, greatest, least;
+- ``+ - *`` of numbers, of decimals where Spark would not round, negation, abs, ceil, floor, round
+  of a double, bits; a date plus or minus days, a timestamp or date plus or minus an INTERVAL of
+  fixed length, the difference of two times;
+- ``/``, ``%``, ``div`` but of decimals, by a literal that is not 0 (or, for residuals, by anything:
+  then a division by 0 fails, as it does in Spark, unless an AND, OR, CASE or coalesce around it is
+  decided before);
+- LIKE, concat, ``||``, array_contains, datediff, year to second, unix_date, unix_micros, to_date,
+  what ``calls`` lists, and casts that lose nothing.
+
+``tests/spark/test_arrow.py`` and ``tests/spark/test_residuals.py`` hold them against Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from braid.condition.calls import BITS, CALLS, COMPARISONS, PARTS, WIDENS
+from braid.condition.numbers import Numbers
+from braid.condition.sqltypes import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    INTERVAL,
+    NUMERIC,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    SqlType,
+    duckdb_type,
+)
+from braid.condition.typed import Typed
+from braid.core.spans import UNITS
+
+
+class Compiler(Numbers):
+    """Turns Spark SQL into DuckDB SQL. ``columns`` are types by (alias, name).
+
+    ``ours`` says that the text is made by the parser, which also uses hashes, and casts that it
+    knows to lose nothing. ``divides`` says that one may divide by what may be 0.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[tuple[str, str], SqlType],
+        ours: bool = False,
+        divides: bool = False,
+    ) -> None:
+        super().__init__(ours, divides)
+        self.columns = columns
+
+    def text(self, sql: str) -> Typed:
+        """Of Spark SQL. Raises Unknown for what is not listed above."""
+        return self.compile(sqlglot.parse_one(sql, dialect="spark"))
+
+    def compile(self, node: exp.Expr) -> Typed:
+        """Raises Unknown for what is not listed above."""
+        if rule := _RULES.get(type(node)):
+            return rule(self, node)
+        if type(node) in CALLS:
+            return self._call(node)
+        if self.ours and node.name == "xxhash64":
+            parts = ", ".join(self.compile(e)[0] for e in node.expressions)
+            return f"CAST(hash({parts}) % 9223372036854775807 AS BIGINT)", BIGINT
+        self._refuse(node)
+
+    def _call(self, node: exp.Expr) -> Typed:
+        call = CALLS[type(node)]
+        arguments = list(node.iter_expressions())
+        if len(arguments) != len(call.takes):
+            self._refuse(node)
+        parts = [self._as(a, k, call.cast) for a, k in zip(arguments, call.takes, strict=True)]
+        return call.sql.format(*parts), call.gives
+
+    # Columns and constants.
+
+    def _column(self, node: exp.Column) -> Typed:
+        kind = self.columns.get((node.table, node.name))
+        if kind is None:
+            self._refuse(node)
+        return exp.column(node.name, table=node.table or None, quoted=True).sql("duckdb"), kind
+
+    def _literal(self, node: exp.Literal) -> Typed:
+        if node.is_string:
+            return node.sql("duckdb"), STRING
+        text = str(node.this)
+        if re.fullmatch(r"\d+", text) and int(text) < 1 << 63:
+            kind = INT if int(text) < 1 << 31 else BIGINT
+        elif re.fullmatch(r"\d*\.\d*", text) and 1 < len(text) < 30:
+            whole, _, part = text.partition(".")
+            kind = SqlType("decimal", max(1, len(whole.lstrip("0")) + len(part)), len(part))
+        elif re.fullmatch(r"[\d.]+[eE][+-]?\d+", text):
+            kind = DOUBLE
+        else:
+            self._refuse(node)
+        return f"CAST({text} AS {duckdb_type(kind)})", kind
+
+    def _interval(self, node: exp.Interval) -> Typed:
+        unit = str(node.args.get("unit") or "").lower().removesuffix("s")
+        amount = node.this.name if node.this is not None else ""
+        if unit not in UNITS or not re.fullmatch(r"-?\d+", amount):
+            self._refuse(node)
+        return str(int(amount) * UNITS[unit]), INTERVAL
+
+    # Truth.
+
+    def _logic(self, node: exp.And | exp.Or) -> Typed:
+        left, right = (self._as(n, BOOLEAN) for n in (node.this, node.expression))
+        word, decided, end = "AND", f"NOT {left}", "false"
+        if isinstance(node, exp.Or):
+            word, decided, end = "OR", left, "true"
+        if "error(" in right:  # what is decided by the left side must not fail
+            return f"(CASE WHEN {decided} THEN {end} ELSE ({left} {word} {right}) END)", BOOLEAN
+        return f"({left} {word} {right})", BOOLEAN
+
+    def _compare(self, node: Any) -> Typed:
+        (left, right), _ = self._together(node, node.this, node.expression)
+        return f"({left} {COMPARISONS[type(node)]} {right})", BOOLEAN
+
+    def _in(self, node: exp.In) -> Typed:
+        if not node.expressions:
+            self._refuse(node)
+        (value, *options), _ = self._together(node, node.this, *node.expressions)
+        return f"({value} IN ({', '.join(options)}))", BOOLEAN
+
+    def _between(self, node: exp.Between) -> Typed:
+        if node.args.get("symmetric"):
+            self._refuse(node)
+        low = exp.GTE(this=node.this, expression=node.args["low"])
+        high = exp.LTE(this=node.this, expression=node.args["high"])
+        return f"({self._compare(low)[0]} AND {self._compare(high)[0]})", BOOLEAN
+
+    def _is(self, node: exp.Is) -> Typed:
+        if isinstance(node.expression, exp.Boolean):
+            return f"({self._as(node.this, BOOLEAN)} IS {node.expression.sql('duckdb')})", BOOLEAN
+        if not isinstance(node.expression, exp.Null):
+            self._refuse(node)
+        return f"({self.compile(node.this)[0]} IS NULL)", BOOLEAN
+
+    # Choices.
+
+    def _choice(self, node: Any) -> Typed:
+        """If, CASE, nullif."""
+        if isinstance(node, exp.Nullif):
+            same = exp.EQ(this=node.this, expression=node.expression)
+            sql, kind = self.compile(node.this)
+            return f"(CASE WHEN {self._compare(same)[0]} THEN NULL ELSE {sql} END)", kind
+        ifs = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+        last = node.args.get("default" if isinstance(node, exp.Case) else "false") or exp.Null()
+        whens = [i.this for i in ifs]
+        if isinstance(node, exp.Case) and node.this is not None:
+            whens = [exp.EQ(this=node.this, expression=value) for value in whens]
+        parts, kind = self._together(node, *(i.args["true"] for i in ifs), last)
+        when = " ".join(
+            f"WHEN {self._as(condition, BOOLEAN)} THEN {part}"
+            for condition, part in zip(whens, parts, strict=False)
+        )
+        return f"(CASE {when} ELSE {parts[-1]} END)", kind
+
+    def _first(self, node: Any) -> Typed:
+        """Coalesce, greatest, least."""
+        parts, kind = self._together(node, node.this, *node.expressions)
+        return f"{type(node).__name__.lower()}({', '.join(parts)})", kind
+
+    def _cast(self, node: exp.Cast) -> Typed:
+        wanted = SqlType.of(node.to.sql("spark").lower().replace("long", "bigint"))
+        if isinstance(node.this, exp.Literal) and node.this.is_number and wanted == DOUBLE:
+            return f"CAST({node.this.this} AS DOUBLE)", DOUBLE
+        if isinstance(node.this, exp.Literal) and node.this.is_string:
+            pattern = {
+                "date": r"\d{4}-\d\d-\d\d",
+                "timestamp": r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?",
+            }.get(wanted.name)
+            if pattern and re.fullmatch(pattern, node.this.name):
+                return f"CAST({node.this.sql('duckdb')} AS {duckdb_type(wanted)})", wanted
+        sql, kind = self.compile(node.this)
+        exact = self.ours and {kind.name, wanted.name} <= {*NUMERIC}
+        if kind == wanted or wanted.name in WIDENS.get(kind.name, ()) or exact:
+            return self._cast_to((sql, kind), wanted), wanted
+        self._refuse(node)
+
+    # Dates and text.
+
+    def _to_date(self, node: exp.Expr) -> str:
+        typed = self.compile(node.this if isinstance(node, exp.TsOrDsToDate) else node)
+        if typed[1] not in (DATE, TIMESTAMP):
+            self._refuse(node)
+        return self._cast_to(typed, DATE)
+
+    def _days(self, node: exp.DateDiff) -> Typed:
+        if node.args.get("unit"):
+            self._refuse(node)
+        later, earlier = (self._to_date(n) for n in (node.this, node.expression))
+        return f"CAST({later} - {earlier} AS INTEGER)", INT
+
+    def _part(self, node: Any) -> Typed:
+        inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
+        sql, kind = self.compile(inner)
+        clock = PARTS[type(node)] in ("hour", "minute", "second")
+        if kind != TIMESTAMP and (clock or kind != DATE):
+            self._refuse(node)
+        return f"CAST({PARTS[type(node)]}({sql}) AS INTEGER)", INT
+
+    def _like(self, node: exp.Like | exp.Escape) -> Typed:
+        """A backslash escapes, unless another character is said to."""
+        escape, like = "\\", node
+        if isinstance(node, exp.Escape):
+            escape, like = node.expression.name, node.this
+        if not isinstance(like, exp.Like) or len(escape) != 1:
+            self._refuse(node)
+        text, pattern = (self._as(n, STRING) for n in (like.this, like.expression))
+        return f"({text} LIKE {pattern} ESCAPE {exp.Literal.string(escape).sql('duckdb')})", BOOLEAN
+
+    def _concat(self, node: exp.Concat) -> Typed:
+        return f"({' || '.join(self._as(n, STRING) for n in node.expressions)})", STRING
+
+    def _contains(self, node: exp.ArrayContains) -> Typed:
+        """NULL where it is not found among others that are NULL."""
+        (array, kind), (value, item) = (self.compile(n) for n in (node.this, node.expression))
+        if kind.name != f"array<{item}>":
+            self._refuse(node, f" looks for a value of type {item} in one of type {kind}")
+        gaps = f"len(list_filter({array}, lambda x: x IS NULL)) > 0"
+        return (
+            f"(CASE WHEN list_contains({array}, {value}) THEN true "
+            f"WHEN {array} IS NULL OR {value} IS NULL OR {gaps} THEN NULL ELSE false END)"
+        ), BOOLEAN
+
+
+_C = Compiler
+_RULES: Mapping[type[exp.Expr], Callable[[Compiler, Any], Typed]] = {
+    exp.Column: _C._column,
+    exp.Paren: lambda c, n: c.compile(n.this),
+    exp.Literal: _C._literal,
+    exp.Boolean: lambda c, n: (n.sql("duckdb"), BOOLEAN),
+    exp.Null: lambda c, n: ("NULL", VOID),
+    exp.Interval: _C._interval,
+    exp.And: _C._logic,
+    exp.Or: _C._logic,
+    exp.Not: lambda c, n: (f"(NOT {c._as(n.this, BOOLEAN)})", BOOLEAN),
+    **dict.fromkeys(COMPARISONS, _C._compare),
+    exp.In: _C._in,
+    exp.Between: _C._between,
+    exp.Is: _C._is,
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _C._arithmetic),
+    **dict.fromkeys((exp.Div, exp.IntDiv, exp.Mod), _C._divide),
+    **dict.fromkeys((exp.Neg, exp.Abs), _C._sign),
+    **dict.fromkeys(BITS, _C._bits),
+    **dict.fromkeys((exp.Ceil, exp.Floor), _C._whole),
+    exp.Round: _C._round,
+    **dict.fromkeys((exp.If, exp.Case, exp.Nullif), _C._choice),
+    **dict.fromkeys((exp.Coalesce, exp.Greatest, exp.Least), _C._first),
+    **dict.fromkeys((exp.Cast, exp.TryCast), _C._cast),
+    exp.TsOrDsToDate: lambda c, n: (c._to_date(n), DATE),
+    exp.DateDiff: _C._days,
+    **dict.fromkeys(PARTS, _C._part),
+    exp.UnixDate: lambda c, n: (f"({c._as(n.this, DATE)} - DATE '1970-01-01')", INT),
+    exp.UnixMicros: lambda c, n: (f"epoch_us({c._as(n.this, TIMESTAMP)})", BIGINT),
+    **dict.fromkeys((exp.Like, exp.Escape), _C._like),
+    exp.Concat: _C._concat,
+    exp.ArrayContains: _C._contains,
+}
+"""How each kind of node is turned."""

@@ -1,0 +1,123 @@
+"""Arithmetic of Spark SQL as DuckDB SQL: numbers, times and what lies between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from braid.condition.calls import BITS, ROUNDED, WHOLE
+from braid.condition.sqltypes import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INT,
+    INTEGRAL,
+    INTERVAL,
+    MOST_DIGITS,
+    NUMERIC,
+    REAL,
+    TIMESTAMP,
+    VOID,
+    SqlType,
+    as_decimal,
+    duckdb_type,
+    exactly,
+)
+from braid.condition.typed import Typed, TypedSql
+from braid.core.spans import UNITS
+
+
+class Numbers(TypedSql):
+    """Rules for arithmetic."""
+
+    def _arithmetic(self, node: Any) -> Typed:
+        sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
+        left, right = self.compile(node.this), self.compile(node.expression)
+        names = {left[1].name, right[1].name}
+        if left[1] in (DATE, TIMESTAMP) and sign != "*":
+            return self._moved(node, left, right, sign)
+        if not names <= {*NUMERIC, "void"}:
+            self._refuse(node, f" calculates with {' and '.join(sorted(names))}")
+        if "decimal" in names and not names & {*REAL}:
+            return self._exact(node, left, right, sign)
+        (a, b), kind = self._together(node, node.this, node.expression)
+        return f"({a} {sign} {b})", kind
+
+    def _exact(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
+        """Of decimals."""
+        if self.ours:  # a decimal key times a power of ten
+            (_, b), kind = self._together(node, node.this, node.expression)
+            return f"({left[0]} {sign} {b})", SqlType("decimal", MOST_DIGITS, kind.scale)
+        kind = None if VOID in (left[1], right[1]) else exactly(sign, left[1], right[1])
+        if kind is None:
+            self._refuse(node, f" may have more than {MOST_DIGITS} digits")
+        # Integers as decimals, or DuckDB gives their product too few digits.
+        both = [self._cast_to(t, as_decimal(t[1])) for t in (left, right)]
+        return f"CAST(({both[0]} {sign} {both[1]}) AS {duckdb_type(kind)})", kind
+
+    def _moved(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
+        """A time, so much later or earlier; or what lies between two."""
+        if right[1] == INTERVAL:
+            if left[1] == DATE and int(right[0]) % UNITS["day"]:
+                self._refuse(node)
+            moved = f"{left[0]} {sign} to_microseconds({right[0]})"
+            return f"CAST({moved} AS {duckdb_type(left[1])})", left[1]
+        if sign == "-" and right[1] in (DATE, TIMESTAMP):
+            at = [f"epoch_us({self._cast_to(t, TIMESTAMP)})" for t in (left, right)]
+            return f"({at[0]} - {at[1]})", INTERVAL
+        if left[1] != DATE or right[1].name not in INTEGRAL[:3]:
+            self._refuse(node)
+        return f"({left[0]} {sign} {self._cast_to(right, INT)})", DATE
+
+    def _divide(self, node: Any) -> Typed:
+        by = node.expression.unnest()
+        fixed = isinstance(by, exp.Literal) and not by.is_string and float(by.this) != 0
+        if not fixed and not self.divides:
+            self._refuse(node, " divides by what may be 0")
+        (a, b), kind = self._together(node, node.this, by)
+        whole = kind.name in INTEGRAL
+        if kind.name not in (*INTEGRAL, *REAL) or (isinstance(node, exp.IntDiv) and not whole):
+            self._refuse(node, f" divides numbers of type {kind}")
+        sign, gives = "%", kind
+        if isinstance(node, exp.IntDiv):
+            a, b, sign, gives = f"CAST({a} AS BIGINT)", f"CAST({b} AS BIGINT)", "//", BIGINT
+        elif isinstance(node, exp.Div):
+            a, b, sign, gives = f"CAST({a} AS DOUBLE)", f"CAST({b} AS DOUBLE)", "/", DOUBLE
+        if fixed:
+            return f"({a} {sign} {b})", gives
+        return f"(CASE WHEN {b} = 0 THEN error('DIVIDE_BY_ZERO') ELSE {a} {sign} {b} END)", gives
+
+    def _sign(self, node: Any) -> Typed:
+        sql, kind = self.compile(node.this)
+        if kind.name not in NUMERIC:
+            self._refuse(node)
+        return (f"(-{sql})" if isinstance(node, exp.Neg) else f"abs({sql})"), kind
+
+    def _bits(self, node: Any) -> Typed:
+        parts, kind = self._together(node, node.this, node.expression)
+        if kind.name not in INTEGRAL:
+            self._refuse(node)
+        return BITS[type(node)].format(*parts), kind
+
+    def _whole(self, node: Any) -> Typed:
+        """Ceil and floor."""
+        sql, kind = self.compile(node.this)
+        if node.args.get("decimals") or node.args.get("to"):
+            self._refuse(node)
+        if kind.name in INTEGRAL:
+            return self._cast_to((sql, kind), BIGINT), BIGINT
+        name = "ceil" if isinstance(node, exp.Ceil) else "floor"
+        if kind.name == "decimal":
+            found = SqlType("decimal", min(kind.precision - kind.scale + 1, MOST_DIGITS))
+            return f"CAST({name}({sql}) AS {duckdb_type(found)})", found
+        if kind.name not in REAL:
+            self._refuse(node)
+        return WHOLE.format(self._cast_to((sql, kind), DOUBLE), name), BIGINT
+
+    def _round(self, node: exp.Round) -> Typed:
+        digits = node.args.get("decimals") or exp.Literal.number(0)
+        sql, kind = self.compile(node.this)
+        if kind != DOUBLE or not digits.is_int or not 0 <= int(digits.name) <= 20:
+            self._refuse(node)
+        return ROUNDED.format(sql, int(digits.name)), kind

@@ -1,0 +1,62 @@
+"""Expressions of Spark SQL as DuckDB SQL of a known type: what all rules for that build on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NoReturn
+
+from sqlglot import exp
+
+from braid.condition.sqltypes import NUMERIC, VOID, SqlType, common, duckdb_type, known
+
+Typed = tuple[str, SqlType]
+"""DuckDB SQL and Spark's type."""
+
+
+class Unknown(ValueError):
+    """An expression that is not known to mean the same: its text, and why."""
+
+    def __init__(self, node: exp.Expr, why: str = "") -> None:
+        self.text, self.why = node.sql(dialect="spark").replace("`", ""), why
+        super().__init__(f"{self.text!r}{why}")
+
+
+class TypedSql(ABC):
+    """Casts and common types. ``ours`` says that the text is made by the parser, which also uses
+    hashes, and casts that it knows to lose nothing. ``divides`` says that one may divide by what
+    may be 0.
+    """
+
+    def __init__(self, ours: bool, divides: bool) -> None:
+        self.ours, self.divides = ours, divides
+
+    @abstractmethod
+    def compile(self, node: exp.Expr) -> Typed:
+        """Raises Unknown for what is not known to mean the same in both."""
+
+    def _refuse(self, node: exp.Expr, why: str = "") -> NoReturn:
+        raise Unknown(node, why)
+
+    def _as(self, node: exp.Expr, kind: SqlType, cast: bool = False) -> str:
+        """The expression as this type; a number may be ``cast`` to it."""
+        sql, found = self.compile(node)
+        if found in (kind, VOID):
+            return sql
+        if not cast or found.name not in NUMERIC:
+            self._refuse(node, f" is of type {found} where {kind} is needed")
+        return self._cast_to((sql, found), kind)
+
+    def _cast_to(self, typed: Typed, kind: SqlType) -> str:
+        sql, found = typed
+        return sql if found == kind else f"CAST({sql} AS {duckdb_type(kind)})"
+
+    def _together(self, node: exp.Expr, *parts: exp.Expr) -> tuple[list[str], SqlType]:
+        """The parts in the type in which Spark compares them and calculates."""
+        typed = [self.compile(part) for part in parts]
+        kind = common(*(k for _, k in typed))
+        equality = isinstance(node, (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ))
+        if kind is None or not known(kind, equality):
+            listed = " and ".join(sorted({str(k) for _, k in typed}))
+            what = "brings together" if kind is None else "compares"
+            self._refuse(node, f" {what} {listed}")
+        return [self._cast_to(t, kind) for t in typed], kind
