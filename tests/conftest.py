@@ -4,6 +4,7 @@ Chromium is.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import Iterator
@@ -27,6 +28,9 @@ os.environ.setdefault(
     "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
 )
 
+# Two workers run on two cores; NumPy's own threads would wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 HERE = Path(__file__).parent
 FOLDERS = ("unit", "spark", "notebooks", "browser")
 SHARED = {"spark", "browser", "bare"}
@@ -39,6 +43,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out the helpers beside the tests: examples are looked for in docstrings elsewhere."""
     inside = collection_path.is_relative_to(HERE) and collection_path.suffix == ".py"
     return True if inside and not collection_path.name.startswith("test_") else None
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported stays: the collector need not go over it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

@@ -22,7 +22,7 @@ burst = st.sampled_from([(0, 0), (3, 0), (0, 3), (2, 2), (9, 0), (0, 9), (30, 1)
 
 @every_placement
 @given(counts=st.lists(burst, min_size=1, max_size=14), draw=st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_every_pair_meets_exactly_once(placement, counts, draw):
     check_meetings(placement, counts, draw)
 
@@ -32,7 +32,7 @@ def test_every_pair_meets_exactly_once(placement, counts, draw):
     counts=st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=5),
     draw=st.randoms(use_true_random=False),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_every_triple_of_three_streams_meets_exactly_once(placement, counts, draw):
     check_meetings(placement, counts, draw)
 
