@@ -45,7 +45,8 @@ class Residuals:
         )
         streams = frozenset(self._streams(conjunct))
         sql = self._duckdb(flat, columns, len(measures))
-        residual = Residual(sql, streams, tuple(columns), tuple(measures))
+        same = (columns[0], columns[1]) if self._plain(flat) else None
+        residual = Residual(sql, streams, tuple(columns), tuple(measures), same)
         if residual not in self.found:
             self._try(residual, conjunct)
             self.found.append(residual)
@@ -89,6 +90,17 @@ class Residuals:
                 if name in self.computed[s]:
                     text = text.replace(f"{self.aliases[s]}.{name}", self.computed[s][name])
             self._refuse(text, found.why.strip() or "it may mean another thing to DuckDB")
+
+    def _plain(self, flat: exp.Expr) -> bool:
+        """Whether all that it says is that two columns of text or bytes are equal."""
+        if not isinstance(flat, exp.EQ):
+            return False
+        sides = (flat.this, flat.expression)
+        if not all(isinstance(side, exp.Column) for side in sides):
+            return False
+        ends = [(self.aliases.index(a), name) for a, name in map(split_name, sides)]
+        kinds = {self._arrow_type(*end) for end in ends}
+        return len(kinds) == 1 and kinds <= {pa.string(), pa.binary()}
 
     def _arrow_type(self, stream: int, name: str) -> pa.DataType:
         """The type in Arrow of a column that a residual reads."""

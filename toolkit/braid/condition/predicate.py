@@ -72,13 +72,15 @@ class Measure:
 class Residual:
     """DuckDB SQL over columns named "alias.column"; ``columns`` are the (stream, column) pairs that
     it reads. What it says of vectors is calculated beforehand: the columns "0", "1", ... of its SQL
-    are the ``measures``.
+    are the ``measures``. Where all that it says is that two columns of text or bytes are equal,
+    these are ``same``.
     """
 
     sql: str
     streams: frozenset[int]
     columns: tuple[tuple[int, str], ...]
     measures: tuple[Measure, ...] = ()
+    same: tuple[tuple[int, str], tuple[int, str]] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from braid.condition.predicate import Residual
 
+_FEW = 10_000
+"""Up to so many candidates it takes longer to plan a query well than to run it."""
 _OWN = threading.local()
-"""By thread, its cursor of the process's DuckDB."""
+"""By thread, its cursors of the process's DuckDB: for few candidates, and for many."""
 
 
 @cache
@@ -25,11 +28,13 @@ def _duckdb() -> Any:
     return duckdb.connect(config={"threads": 1})
 
 
-def _cursor() -> Any:
-    if not hasattr(_OWN, "cursor"):
-        _OWN.cursor = _duckdb().cursor()
-        _OWN.cursor.execute("SET TimeZone = 'UTC'")
-    return _OWN.cursor
+def _cursor(candidates: int) -> Any:
+    if not hasattr(_OWN, "cursors"):
+        _OWN.cursors = [_duckdb().cursor() for _ in range(2)]
+        for cursor in _OWN.cursors:
+            cursor.execute("SET TimeZone = 'UTC'")
+        _OWN.cursors[0].execute("PRAGMA disable_optimizer")
+    return _OWN.cursors[candidates > _FEW]
 
 
 def residual_mask(
@@ -42,8 +47,14 @@ def residual_mask(
 
     Raises duckdb.Error where it cannot be evaluated.
     """
+    if residual.same is not None:
+        a, b = (columns[end] for end in residual.same)
+        return np.asarray(pc.fill_null(pc.equal(a, b), False))
     names = [*(f"{aliases[s]}.{name}" for s, name in columns), *map(str, range(len(measured)))]
-    # DuckDB finds the table by this name; to register it and to make a relation take twice as long.
-    candidates = pa.table([*columns.values(), *measured], names=names)  # noqa: F841
-    found = _cursor().execute(f"SELECT coalesce({residual.sql}, false) AS holds FROM candidates")
+    rows = pa.table([*columns.values(), *measured], names=names)
+    # DuckDB finds them by this name; to register them and to make a relation take twice as long.
+    candidates = rows.to_reader()  # noqa: F841
+    found = _cursor(rows.num_rows).execute(
+        f"SELECT coalesce({residual.sql}, false) AS holds FROM candidates"
+    )
     return np.asarray(found.fetchnumpy()["holds"])

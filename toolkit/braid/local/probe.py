@@ -72,7 +72,7 @@ class Joiner:
                     found.queries = self.bitmaps.of_results(found)
                     found = found.take(np.flatnonzero(found.queries))
                 for residual in step.residuals:
-                    found = self._residual(found, residual)
+                    found = self._residual(found, residual) if len(found) else found
                 if len(found):
                     yield found
 
