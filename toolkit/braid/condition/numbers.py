@@ -47,14 +47,14 @@ class Numbers(TypedSql):
     def _exact(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
         """Of decimals."""
         if self.ours:  # a decimal key times a power of ten
-            (_, b), kind = self._together(node, node.this, node.expression)
-            return f"({left[0]} {sign} {b})", SqlType("decimal", MOST_DIGITS, kind.scale)
+            (_, b), both = self._together(node, node.this, node.expression)
+            return f"({left[0]} {sign} {b})", SqlType("decimal", MOST_DIGITS, both.scale)
         kind = None if VOID in (left[1], right[1]) else exactly(sign, left[1], right[1])
         if kind is None:
             self._refuse(node, f" may have more than {MOST_DIGITS} digits")
         # Integers as decimals, or DuckDB gives their product too few digits.
-        both = [self._cast_to(t, as_decimal(t[1])) for t in (left, right)]
-        return f"CAST(({both[0]} {sign} {both[1]}) AS {duckdb_type(kind)})", kind
+        x, y = (self._cast_to(t, as_decimal(t[1])) for t in (left, right))
+        return f"CAST(({x} {sign} {y}) AS {duckdb_type(kind)})", kind
 
     def _moved(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
         """A time, so much later or earlier; or what lies between two."""

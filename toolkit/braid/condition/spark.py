@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
@@ -71,5 +72,6 @@ class SparkAnalyser:
 def _empty(frame: DataFrame) -> DataFrame:
     """A frame of the same schema without rows; made by the JVM, which is faster by far."""
     spark = frame.sparkSession
-    rows = spark._jvm.java.util.ArrayList()
-    return DataFrame(spark._jsparkSession.createDataFrame(rows, frame._jdf.schema()), spark)
+    jvm: Any = spark._jvm
+    rows = spark._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), frame._jdf.schema())
+    return DataFrame(rows, spark)
