@@ -22,7 +22,7 @@ report: $(READY) java ## run one notebook: make report NAME=01_adaptive_theta_jo
 	@$(BIN)/braid report $(NAME) $(ARGS)
 
 test: $(READY) java chromium lint js-test docs ## lint, all tests two at a time, and the wheel in a bare environment
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 $(ARGS)
 
 test-unit: $(READY) ## the tests that need no Spark, in seconds
 	@$(BIN)/pytest tests/unit $(ARGS)

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -32,11 +32,8 @@ os.environ.setdefault(
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 HERE = Path(__file__).parent
-FOLDERS = ("unit", "spark", "notebooks", "browser")
-SHARED = {"spark", "browser", "bare"}
-"""Fixtures that are slow to make: with ``--dist loadgroup`` one worker makes each, for all tests that
-take it.
-"""
+FOLDERS = ("spark", "browser", "notebooks", "unit")
+"""In the order in which they are begun: what takes longest first."""
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -55,17 +52,36 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()  # else DuckDB reports what is left at the end
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def folder_of(item: pytest.Item) -> str:
+    inside = item.path.is_relative_to(HERE)  # else an example in a docstring
+    return item.path.relative_to(HERE).parts[0] if inside else "unit"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: FOLDERS.index(folder_of(item)))
     for item in items:
-        inside = item.path.is_relative_to(HERE)  # else an example in a docstring
-        folder = item.path.relative_to(HERE).parts[0] if inside else "unit"
-        if folder in FOLDERS:
-            item.add_marker(folder)
-        for shared in SHARED.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group(shared))
-        if folder == "browser" and os.environ.get("BRAID_NO_BROWSER"):
+        item.add_marker(folder_of(item))
+        if folder_of(item) == "browser" and os.environ.get("BRAID_NO_BROWSER"):
             item.add_marker(pytest.mark.skip(reason="BRAID_NO_BROWSER is set"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``-n``: one worker has the session of Spark, and one the browser; a file shares what it
+    makes, and a notebook is long enough to stand alone.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFolder(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            if "/test_notebooks.py" in file:
+                return nodeid
+            folders = [f for f in ("spark", "browser") if f"tests/{f}/" in file]
+            return folders[0] if folders else file
+
+    config.option.loadscopereorder = False  # the order is as collected
+    return ByFolder(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from oracle import tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-CASES = 12 if os.environ.get("BRAID_QUICK") else 40
+CASES = 12 if os.environ.get("BRAID_QUICK") else 16
 ROWS = {"a": 30, "b": 33}
 NUMBERS = ("y", "k", "n", "g", "f", "m")
 BY_HAND = """

@@ -34,9 +34,6 @@ MENTIONS = [
     ("a table 4.1 of nothing, and configuration 5", ""),
 ]
 
-one_worker = pytest.mark.xdist_group("concordance")
-"""All files are read for the concordance, once."""
-
 
 @pytest.mark.parametrize(("text", "wanted"), MENTIONS)
 def test_mentions_are_found(text: str, wanted: str) -> None:
@@ -76,7 +73,6 @@ def test_names_of_tests_count() -> None:
     assert named == [("elseidy", "Lemma", "4.4"), ("wang", "Theorem", "5")]
 
 
-@one_worker
 def test_every_mention_in_the_project_is_of_something_that_a_paper_has() -> None:
     found = mentions.index()
     lemma = found[mentions.Item("elseidy", "Lemma", "4.4")]
@@ -88,7 +84,6 @@ def test_every_mention_in_the_project_is_of_something_that_a_paper_has() -> None
         assert titles.issuperset(paper.words)
 
 
-@one_worker
 def test_every_claim_that_was_tried_is_on_the_page() -> None:
     known = mentions.papers()
     claims = concordance.verdicts(known)
