@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pandas as pd
 
 from braid.studies.theta_dynamics import swings
@@ -195,7 +196,6 @@ def drawn(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, dict[str, 
     eq5 = of[(of["query"] == "EQ5") & (of["seed"] == 0)]
     load = eq5.assign(mb=eq5["stored_max"] * MB)
     mapped, scaled, disk = tables["mapped"], tables["scaled"], tables["disk"]
-    swung = tables["swung"].assign(k="k = " + tables["swung"]["k"].astype(str))
     return {
         "Fig. 5a, 5c: EQ5 at Z4 (modelled)": (
             "% of the input",
@@ -221,9 +221,19 @@ def drawn(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, dict[str, 
         ),
         "Fig. 5l: under fluctuations (modelled)": (
             "% of the input",
-            {"seconds": _by(swung, "percent", "k", "seconds_modelled").interpolate("index")},
+            {"seconds": _every_two_percent(tables["swung"])},
         ),
     }
+
+
+def _every_two_percent(swung: pd.DataFrame) -> pd.DataFrame:
+    """Fig. 5l: seconds by percent of the input, a column for each k."""
+    at = np.arange(0.0, 101.0, 2.0)
+    curves = {
+        f"k = {k:g}": np.interp(at, rows["percent"], rows["seconds_modelled"])
+        for k, rows in swung.groupby("k")
+    }
+    return pd.DataFrame(curves, index=at)
 
 
 def _by(rows: pd.DataFrame, x: str, series: str, value: str) -> pd.DataFrame:
