@@ -51,7 +51,7 @@ def clustered() -> list[Claim]:
         for name in OPERATORS[:3]
         for skew, join in (("Z0", even), ("Z4", of))
     )
-    swung = figures.fluctuating((8,), turns=1)
+    swung = figures.fluctuating((8,), growth=8)
     f = told.Figures(times, pd.concat(runs), figures.mapped(of, 16, 10, 1.0), none, none, swung)
     made = (
         told.resilient_check,

@@ -73,7 +73,7 @@ def test_the_tables_have_every_query_operator_and_skew():
     assert len(ends) == 2 * 4 + 2 * 3 and set(ends["query"]) == set(theta_inputs.QUERIES)
     tables = {"runs": runs, "mapped": theta_figures.mappings(16, 3, scale=0.01)}
     tables |= dict.fromkeys(("scaled", "disk"), theta_figures.weak_scaling((16,), 3, 0.01))
-    tables["swung"] = theta_figures.fluctuating((2,), turns=1)
+    tables["swung"] = theta_figures.fluctuating((2,), growth=2)
     assert all(
         isinstance(t, pd.DataFrame)
         for _, p in theta_figures.drawn(tables).values()

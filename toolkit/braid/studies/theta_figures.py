@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from math import ceil, log
 
 import numpy as np
 import pandas as pd
@@ -172,14 +173,15 @@ def _tuples(of: Input, times: float) -> float:
 
 
 def fluctuating(
-    ks: Sequence[float] = (2, 4, 6, 8), hosts: int = 16, turns: int = 3, gb: float = 8.0
+    ks: Sequence[float] = (2, 4, 6, 8), hosts: int = 16, growth: float = 64, gb: float = 8.0
 ) -> pd.DataFrame:
-    """Fig. 5l: progress of Dynamic under ``swings`` of every k, as many tuples as lineitem and
-    orders have in ``gb``, which all fit in memory; k and what ``progress`` has.
+    """Fig. 5l: progress of Dynamic under ``swings`` of every k, which go on until a stream has
+    grown ``growth`` times and more; as many tuples as lineitem and orders have in ``gb``, which all
+    fit in memory; k and what ``progress`` has.
     """
     frames = []
     for k in ks:
-        swung = swings(k, turns)
+        swung = swings(k, ceil(log(growth, k) - 1e-9))
         times = gb * 7.5e6 / sum(map(sum, swung))
         batches = [(round(r * times), round(s * times)) for r, s in swung]
         r, s = (sum(side) for side in zip(*batches, strict=True))
