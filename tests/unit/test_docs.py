@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from runpy import run_path
+from types import ModuleType
 from typing import get_args
 
 import pytest
@@ -14,6 +15,7 @@ from braid.core import placement as registered
 from braid.core.placement import registry
 from braid.studies.claim import Verdict
 from checks import check
+from mutations import diffusion, theta
 
 from docs import concordance, mentions, prose
 
@@ -102,6 +104,13 @@ def test_every_claim_that_was_tried_is_on_the_page() -> None:
         if line.startswith(f"| {items[0].kind} {items[0].number} |")
     )
     assert claim["holds"] in row.split("|")[-3]
+
+
+@pytest.mark.parametrize("of", [theta, diffusion], ids=lambda module: module.__name__)
+def test_every_fault_is_named_beside_a_claim_that_it_breaks(of: ModuleType) -> None:
+    """Else docs/verdicts.json, which docs/verdicts.py writes, lacks the claim."""
+    page = concordance.page()
+    assert [m.name for m in of.MUTATIONS if m.name not in page] == []
 
 
 BROKEN = ("[gone](gone.md)", "[gone](index.md#missing)", "[gone](/lost.md)", "[x][braid.gone]")

@@ -109,7 +109,8 @@ def length_claim(f: Figures, streams: int) -> Claim:
     """Fig. 4: throughput peaks at a length T* between the extremes."""
     by = f.length(streams)
     why = (
-        "where ten seconds of work may wait: with 300 there is such a T*, see the kept runs"
+        "its work is results, of which ten seconds may wait: the shortest segments, which spread "
+        "it best, win"
         if streams > 2
         else ""
     )

@@ -58,14 +58,14 @@ def runs() -> Iterator[Run]:
         s = Setting(4, 30.0, hosts=20, length=5, seconds=SECONDS, seed=seed)
         for name in ("ATR", "ATR-unoptimized"):
             yield Run("11, 12", "J = 20, T0 = 5", name, s)
-    for seed in range(SEEDS):
-        for n in (3, 6):
-            s = Setting(n, 20.0, selectivity=0.15, seconds=SECONDS, seed=seed, copies=15)
-            yield from _pair("13", f"n = {n}", s)
     for seed in range(2):
         for length in (1, 3, 5, 8):
             s = Setting(4, 30.0, hosts=20, length=length, seconds=SECONDS, patience=300, seed=seed)
             yield Run("4", f"T = {length}, patience 300", "ATR-unoptimized", s)
+    for seed in range(SEEDS):
+        for n in (3, 6):
+            s = Setting(n, 20.0, selectivity=0.15, seconds=SECONDS, seed=seed, copies=15)
+            yield from _pair("13", f"n = {n}", s)
     for seed in range(SEEDS):
         for sigma in (0.2, 1.0):
             s = Setting(3, 30.0, selectivity=sigma, seconds=SECONDS, seed=seed, copies=15)
