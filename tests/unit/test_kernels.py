@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from braid.condition.predicate import Link, Predicate, Residual, window_links
 from braid.core.columns import TIME
-from braid.local.build import build, merge
+from braid.local.build import build, gather, merge
 from braid.local.probe import Joiner
 from braid.local.rows import Partial, Rows
 from hypothesis import given
@@ -205,6 +205,33 @@ def test_a_merged_block_finds_what_its_sources_found(parts: list[list[tuple[int,
     probe, whole = block(p, 0, x=[-1, 0, 3, LEAST, MOST]), Rows(merge(sources, ("x",)))
     assert join(p, probe, whole) == sum((join(p, probe, s) for s in sources), Counter())
     assert np.all(np.diff(whole.numpy("x").astype(object)) >= 0)
+
+
+@given(
+    st.lists(st.lists(st.tuples(INTS, st.integers(0, 3)), max_size=5), min_size=1, max_size=4),
+    st.lists(st.tuples(INTS, st.integers(0, 3)), max_size=6),
+    st.integers(0, 2),
+)
+def test_gathered_blocks_find_and_count_what_each_finds(
+    parts: list[list[tuple[int, int]]], probes: list[tuple[int, int]], reach: int
+) -> None:
+    """Blocks of which one counts a part only: by index and link, block by block."""
+    p = predicate([link(-reach, reach), link(0, 1, name="y")])
+    a = block(p, 0, x=[x for x, _ in probes], y=[y for _, y in probes])
+    blocks, first = [], 0
+    for rows in parts:
+        ids = range(first, first := first + len(rows))
+        blocks.append(block(p, 1, x=[x for x, _ in rows], y=[y for _, y in rows], id=[*ids]))
+    blocks[0].keys = (1, 3)
+    together = gather(blocks, p.indexes(1))
+    counts = [SimpleNamespace(compared=0) for _ in blocks]
+    each = [join(p, a, b, count=c) for b, c in zip(blocks, counts, strict=True)]
+    count = SimpleNamespace(compared=np.zeros(len(blocks), int))
+    assert join(p, a, together, count=count) == sum(each, Counter())
+    assert count.compared.tolist() == [int(np.sum(c.compared)) for c in counts]
+    assert together.tally(np.arange(together.batch.num_rows)).tolist() == [
+        b.count() for b in blocks
+    ]
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7])

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from braid.core.state import Address
 from braid.core.state import Place as StoredAt
 from braid.engine.files import BlockFiles, ResultFile, replica
 from braid.engine.wire import Batch
-from braid.local.build import build, merge
+from braid.local.build import build, gather, merge
 from braid.local.harvest import Meeting, Reaper, kinds
 from braid.local.probe import Joiner
 from braid.local.rows import Partial, Rows, nbytes
@@ -36,6 +36,29 @@ Place = tuple[int, int, int]
 """Where partial results are in the plan: number of the route, of its path, of the hop that comes
 next.
 """
+
+
+_SMALL = 4096
+"""Rows of a block that is met together with others: searching each costs more than sorting them."""
+
+
+class Met(NamedTuple):
+    """What a hop meets at once: a block on a host, or several small ones, each on its host, with
+    their ``sizes``. ``stored``: they were there before this batch.
+    """
+
+    hosts: Sequence[int]
+    blocks: Sequence[int]
+    rows: Rows
+    stored: bool
+    sizes: Sequence[int]
+
+
+@dataclass
+class Compared:
+    """Candidate pairs, block by block."""
+
+    compared: np.ndarray
 
 
 @dataclass
@@ -54,6 +77,9 @@ class Task:
     kinds: dict[int, dict[int, int]] = field(default_factory=dict)
     probing: float = 0.0
     opened: dict[Address, Rows] = field(default_factory=dict)
+    gathered: dict[tuple[int, ...], tuple[Rows, Sequence[Rows]]] = field(default_factory=dict)
+    """Small blocks that are met at once, by the identities of their rows, which are kept with
+    them."""
 
     def __post_init__(self) -> None:
         spec = self.batch.spec
@@ -221,6 +247,7 @@ class Task:
         """Send every block of these hosts along its paths, as far as they stay in this task."""
         for number, route in enumerate(self.batch.routes):
             for path_number, path in enumerate(route.paths):
+                together: dict[int, tuple[Rows, list[int]]] = {}
                 for host in filter(self.mine, path[0].probes):
                     rows = (
                         here.get((route.block.id, host))
@@ -228,14 +255,14 @@ class Task:
                         else self.rows(route.block.id, host)
                     )
                     if rows is not None:
-                        chosen = rows.chosen()
-                        at = (
-                            np.arange(rows.batch.num_rows)
-                            if chosen is None
-                            else np.flatnonzero(chosen)
-                        )
-                        start = Partial({route.block.stream: (rows, at)})
-                        self.follow(start, (number, path_number, 0), host)
+                        together.setdefault(id(rows), (rows, []))[1].append(host)
+                for rows, hosts in together.values():
+                    chosen = rows.chosen()
+                    at = (
+                        np.arange(rows.batch.num_rows) if chosen is None else np.flatnonzero(chosen)
+                    )
+                    start = Partial({route.block.stream: (rows, at)})
+                    self.follow(start, (number, path_number, 0), hosts)
         self.go_on()
 
     def go_on(self) -> None:
@@ -245,46 +272,80 @@ class Task:
         while self.pending:
             place = min(self.pending, key=lambda place: place[2])
             partial = Partial.concat(self.pending.pop(place))
-            for host in filter(self.mine, self._hop(place).probes):
-                self.follow(partial, place, host)
+            self.follow(partial, place, [*filter(self.mine, self._hop(place).probes)])
 
     def _hop(self, place: Place) -> Hop:
         route, path, hop = place
         return self.batch.routes[route].paths[path][hop]
 
-    def follow(self, partial: Partial, place: Place, host: int) -> None:
-        """One hop on one host; what it finds is a result, or waits for the next hop."""
+    def follow(self, partial: Partial, place: Place, hosts: Sequence[int]) -> None:
+        """One hop on these hosts; what it finds is a result, or waits for the next hop."""
         began = time.perf_counter()
-        with _clock(self._count(host)):
-            self._follow(partial, place, host)
+        met = self._met(place, hosts)
+        for host in hosts:
+            self._count(host).probed += len(partial)
+        for each in met:
+            since = time.perf_counter()
+            self._follow(partial, place, each)
+            seconds = (time.perf_counter() - since) / len(each.hosts)
+            for host in each.hosts:
+                self._count(host).seconds += seconds
         self.probing += time.perf_counter() - began
 
-    def _follow(self, partial: Partial, place: Place, host: int) -> None:
+    def _met(self, place: Place, hosts: Sequence[int]) -> list[Met]:
+        """What a hop meets on these hosts: block by block, but small ones all at once. Where each
+        block has its own share, or queries of its own, it is met by itself.
+        """
+        fresh, probes = self.batch.routes[place[0]].fresh, self._hop(place).probes
+        alone: list[Met] = []
+        small: dict[bool, list[tuple[int, int, Rows]]] = {}
+        whole = self.reaper is not None or self.batch.bitmaps is not None
+        for host in hosts:
+            for block in probes.get(host, ()):
+                if (rows := self.rows(block, host)) is None:
+                    continue
+                stored = block not in self.fresh and fresh
+                if whole or rows.batch.num_rows > _SMALL:
+                    alone.append(Met((host,), (block,), rows, stored, (rows.batch.num_rows,)))
+                else:
+                    small.setdefault(stored, []).append((host, block, rows))
+        return alone + [self._gathered(place, few, stored) for stored, few in small.items()]
+
+    def _gathered(self, place: Place, few: list[tuple[int, int, Rows]], stored: bool) -> Met:
+        hosts, blocks, each = zip(*few, strict=True)
+        sizes = tuple(rows.batch.num_rows for rows in each)
+        if len(each) == 1:
+            return Met(hosts, blocks, each[0], stored, sizes)
+        key = tuple(map(id, each))
+        if key not in self.gathered:
+            indexes = self.batch.spec.predicate.indexes(self._hop(place).stream)
+            self.gathered[key] = (gather(each, indexes), each)
+        return Met(hosts, blocks, self.gathered[key][0], stored, sizes)
+
+    def _follow(self, partial: Partial, place: Place, met: Met) -> None:
         route, path_number, hop = place
         path = self.batch.routes[route].paths[path_number]
-        count = self._count(host)
-        count.probed += len(partial)
-        for block in path[hop].probes.get(host, ()):
-            rows = self.rows(block, host)
-            if rows is None:
-                continue
-            stored = block not in self.fresh and self.batch.routes[route].fresh
-            meeting = self._meeting(partial, place, block, rows)
-            drawn, matched = partial if meeting is None else meeting.partial, 0.0
-            for found in self.joiner.probe(drawn, rows, path[hop].stream, stored, count):
-                matched += len(found) if found.weights is None else float(found.weights.sum())
-                if meeting is not None:
-                    meeting.note(found)
-                if hop + 1 < len(path):
-                    self._onward(found, (route, path_number, hop + 1), host)
-                else:
-                    self._result(found, count)
+        stream, rows = path[hop].stream, met.rows
+        meeting = self._meeting(partial, place, met.blocks[0], rows)
+        drawn = partial if meeting is None else meeting.partial
+        count, matched = Compared(np.zeros(len(met.blocks), int)), np.zeros(len(met.blocks))
+        for found in self.joiner.probe(drawn, rows, stream, met.stored, count):
+            here = rows.tally(found.parts[stream][1])
+            matched += here if found.weights is None else float(found.weights.sum())
             if meeting is not None:
-                meeting.end()
-            visit = (tuple(sorted(partial.parts)), path[hop].stream)
-            self._match(
-                (visit, self.batch.ages.get(block, 0)), len(partial) * rows.batch.num_rows, matched
-            )
+                meeting.note(found)
+            if hop + 1 < len(path):
+                self._onward(found, (route, path_number, hop + 1), met.hosts, here)
+            else:
+                self._result(found, met.hosts, here)
+        if meeting is not None:
+            meeting.end()
+        visit = (tuple(sorted(partial.parts)), stream)
+        each = zip(met.hosts, met.blocks, met.sizes, count.compared.tolist(), matched, strict=True)
+        for host, block, size, compared, matches in each:
+            self._count(host).compared += compared
+            at = (visit, self.batch.ages.get(block, 0))
+            self._match(at, len(partial) * size, float(matches))
 
     def _meeting(self, partial: Partial, place: Place, block: int, rows: Rows) -> Meeting | None:
         """How tuples that set out meet a block when load is shed; None where all of them do."""
@@ -294,23 +355,29 @@ class Task:
         window = self._hop(place).stream
         return self.reaper.meet(partial, route.block.stream, window, route.block.id, block, rows)
 
-    def _result(self, found: Partial, count: HostDid) -> None:
+    def _result(self, found: Partial, hosts: Sequence[int], here: np.ndarray) -> None:
         weights = None if self.reaper is None else self.reaper.result(found)
         self.results.add(found, weights)
-        count.results += len(found)
+        for host, number in zip(hosts, here.tolist(), strict=True):
+            self._count(host).results += number
 
     def _match(self, at: tuple[Visit, int], pairs: float, matched: float) -> None:
         before = self.matches.get(at, (0, 0))
         self.matches[at] = (before[0] + pairs, before[1] + matched)
 
-    def _onward(self, found: Partial, place: Place, source: int) -> None:
+    def _onward(
+        self, found: Partial, place: Place, sources: Sequence[int], here: np.ndarray
+    ) -> None:
+        """What was found on these hosts, so much on each, goes to the next hop's."""
         if not len(found):
             return
-        for host in self._hop(place).probes:
-            if host != source:
-                self._count(source).sent += len(found)
-                self._count(host).arrived += len(found)
-                self._count(host).arrived_bytes += found.nbytes
+        size = found.nbytes / len(found)
+        for source, number in zip(sources, here.tolist(), strict=True):
+            for host in self._hop(place).probes:
+                if host != source:
+                    self._count(source).sent += number
+                    self._count(host).arrived += number
+                    self._count(host).arrived_bytes += round(number * size)
         if any(map(self.mine, self._hop(place).probes)):
             self.pending.setdefault(place, []).append(found)
         if not all(map(self.mine, self._hop(place).probes)):

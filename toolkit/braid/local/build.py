@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from braid.local.rows import Rows
 
+_SOURCE = "__source"
+
 
 def build(
     columns: pa.RecordBatch, indexes: Sequence[str], ordered: bool = False, runs: bool = False
@@ -35,11 +37,21 @@ def replaced(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBat
 
 def merge(sources: Sequence[Rows], indexes: Sequence[str]) -> pa.RecordBatch:
     """One block from the chosen rows of several."""
-    batches = []
-    for rows in sources:
-        chosen = rows.chosen()
-        batches.append(
-            rows.batch if chosen is None else rows.batch.take(pa.array(np.flatnonzero(chosen)))
-        )
+    batches = [*map(_chosen, sources)]
     whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     return build(whole, indexes, ordered=len(batches) == 1, runs=True)
+
+
+def gather(sources: Sequence[Rows], indexes: Sequence[str]) -> Rows:
+    """The rows of small blocks, to be probed at once; each knows which of them it is from."""
+    batches = [*map(_chosen, sources)]
+    source = np.repeat(np.arange(len(batches)), [b.num_rows for b in batches])
+    whole = replaced(pa.concat_batches(batches), _SOURCE, pa.array(source))
+    rows = build(whole, indexes, runs=True)
+    at = rows.schema.get_field_index(_SOURCE)
+    return Rows(rows.remove_column(at), None, rows.column(at).to_numpy(), len(batches))
+
+
+def _chosen(rows: Rows) -> pa.RecordBatch:
+    chosen = rows.chosen()
+    return rows.batch if chosen is None else rows.batch.take(pa.array(np.flatnonzero(chosen)))

@@ -65,6 +65,9 @@ def ranges(
     in the sorted ``stored`` values that satisfy the link. ``left``: the stored values are its left
     side.
     """
+    whole = probe.dtype.kind == stored.dtype.kind == "i"
+    if whole and link.lo == link.hi == 0 and not any(link.strict):
+        return _equal(probe, stored)
     low, high, strict = link.lo, link.hi, link.strict
     if not left:
         low, high, strict = -high, -low, strict[::-1]
@@ -78,6 +81,15 @@ def ranges(
         side = "left" if strict[1] and link.exact else "right"
         last = np.searchsorted(stored, _widen(probe, high, link, 1), side)
         last = np.where(_beyond(probe, min(high, 0)), 0, last)
+    return first, last
+
+
+def _equal(probe: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for equality of whole numbers: only what is there is searched for its end."""
+    first = np.searchsorted(stored, probe)
+    there = np.flatnonzero(stored[np.minimum(first, len(stored) - 1)] == probe)
+    last = first.copy()
+    last[there] = np.searchsorted(stored, probe[there], "right")
     return first, last
 
 

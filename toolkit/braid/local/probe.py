@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,9 @@ CHUNK = 1 << 20
 
 
 class Comparisons(Protocol):
-    compared: int
+    """Counts candidate pairs; of gathered blocks (see build.gather) those of each."""
+
+    compared: Any
 
 
 @dataclass
@@ -62,7 +64,7 @@ class Joiner:
             left, right = _in_range(rows, left, right)
             if not len(left):
                 continue
-            count.compared += len(left)
+            count.compared += rows.tally(right)
             keep = self._check(partial, left, rows, right, step, stored)
             if len(keep := np.flatnonzero(keep)):
                 left, right = left[keep], right[keep]

@@ -23,11 +23,17 @@ from braid.local.vectors import Vectors
 
 class Rows:
     """The rows of one block as a host sees it: a record batch, and the range of routing keys that
-    counts (None: all).
+    counts (None: all). Or of ``several`` small blocks: ``sources`` says which each row is from.
     """
 
-    def __init__(self, batch: pa.RecordBatch, keys: Keys | None = None) -> None:
-        self.batch, self.keys = batch, keys
+    def __init__(
+        self,
+        batch: pa.RecordBatch,
+        keys: Keys | None = None,
+        sources: np.ndarray | None = None,
+        several: int = 1,
+    ) -> None:
+        self.batch, self.keys, self.sources, self.several = batch, keys, sources, several
         self._numpy: dict[str, np.ndarray] = {}
         self._vectors: dict[str, Vectors] = {}
         self._sets: dict[str, Sets] = {}
@@ -47,6 +53,14 @@ class Rows:
         if found is None:
             found = self._vectors[name] = Vectors.of(self.batch.column(name))
         return found
+
+    def tally(self, at: np.ndarray) -> np.ndarray:
+        """How many of these positions there are in each of the blocks, of which there is mostly
+        one.
+        """
+        if self.sources is None:
+            return np.array([len(at)])
+        return np.bincount(self.sources[at], minlength=self.several)
 
     @property
     def nbytes(self) -> int:
