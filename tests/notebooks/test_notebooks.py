@@ -234,6 +234,19 @@ def test_a_check_that_fails_makes_the_report_fail(
     assert not (tmp_path / "square.html").exists()
 
 
+STREAM_REUSE = ["queries=8", "replanned=3", "operators=100", "trees=1"]
+
+
+def test_stream_reuse(tmp_path: Path) -> None:
+    assert report("07_stream_reuse", page := tmp_path / "reuse.html", STREAM_REUSE) == 0
+    html = page.read_text(encoding="utf-8")
+    assert external_loads(html) == [] and "Traceback" not in html
+    assert html.count("plotly.js v") == 1
+    assert "operator 0 at N1" in html and "a new join at N2" in html, "Q2 at two sinks"
+    assert "carrier_code IN (" in html, "the relaxation of section 3.2"
+    assert "all checks passed" in html, "the claims"
+
+
 @pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem)
 def test_cells_are_short_have_lasting_ids_and_say_what_they_do(notebook: Path) -> None:
     """What is computed is a function of a study, where tests can reach it; cells call it."""

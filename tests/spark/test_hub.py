@@ -3,133 +3,34 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
-import sqlglot
-from braid.condition.sqltypes import SqlType
 from braid.hub.hub import HubRun, QueryHub
-from braid.hub.query import understood
+from braid.hub.operators import Running
+from hub_cases import (
+    BATCHES,
+    CROSS,
+    FC,
+    GROUPED,
+    LONG,
+    NARROW,
+    THREE,
+    TICKED,
+    WIDE,
+    answered,
+    expected,
+    frames,
+    launch_hub,
+    random_query,
+    tables,
+)
+from killing import kill
+from oracle import until
 from pyspark.sql import SparkSession
-
-SECOND = 1_000_000
-BATCHES = 6
-TYPES = {
-    "flights": {
-        "id": "int",
-        "num": "int",
-        "terminal": "string",
-        "carrier": "string",
-        "ts": "timestamp",
-    },
-    "checkins": {
-        "id": "int",
-        "flight": "int",
-        "status": "string",
-        "seats": "int",
-        "ts": "timestamp",
-    },
-    "baggage": {"id": "int", "flight": "int", "area": "int", "ts": "timestamp"},
-}
-SCHEMAS = {s: {c: SqlType(t) for c, t in columns.items()} for s, columns in TYPES.items()}
-
-
-def tables(seed: int) -> dict[str, pa.Table]:
-    """Tuples whose event time goes on with the batches: a minute each."""
-    rng = random.Random(seed)
-
-    def made(stream: str, count: int) -> pa.Table:
-        rows = []
-        for id in range(count):
-            at = int(rng.random() * BATCHES * 60 * SECOND)
-            row: dict[str, Any] = {"id": id, "ts": at, "batch": at // (60 * SECOND)}
-            row |= {
-                c: rng.choice([None, *range(8)]) for c in ("num", "flight") if c in TYPES[stream]
-            }
-            row |= {c: rng.randrange(4) for c in ("seats", "area") if c in TYPES[stream]}
-            row |= {
-                c: rng.choice("ABC")
-                for c in ("terminal", "carrier", "status")
-                if c in TYPES[stream]
-            }
-            rows.append(row)
-        kinds = {"int": pa.int32(), "string": pa.string(), "timestamp": pa.timestamp("us", "UTC")}
-        schema = pa.schema(
-            [(c, kinds[t]) for c, t in TYPES[stream].items()] + [("batch", pa.int32())]
-        )
-        return pa.Table.from_pylist(rows, schema)
-
-    return {
-        "flights": made("flights", 120),
-        "checkins": made("checkins", 160),
-        "baggage": made("baggage", 90),
-    }
-
-
-def expected(
-    data: Mapping[str, pa.Table],
-    sql: str,
-    first: int = 0,
-    end: int = BATCHES,
-    complete: Mapping[str, int | None] | None = None,
-    since: int | None = None,
-    until: int | None = None,
-) -> Counter[tuple[Any, ...]]:
-    """What DuckDB finds for one query alone: matches whose last member came in these batches, and
-    whose members are not older than ``complete``; or, with a SLIDE, what holds at its ticks.
-    """
-    query = understood(sql, SCHEMAS, "ts")
-    db = duckdb.connect()
-    db.sql("SET TimeZone = 'UTC'")
-    for name, rows in data.items():
-        db.register(name, rows)
-    aliases = query.aliases
-    latest = "greatest(" + ", ".join(f"epoch_us({a}.ts)" for a in aliases) + ")"
-    came = "greatest(" + ", ".join(f"{a}.batch" for a in aliases) + ")"
-    where = [sqlglot.transpile(query.where or "TRUE", "spark", "duckdb")[0]]
-    where += [f"{latest} - epoch_us({a}.ts) < {query.windows[s]}" for a, s in aliases.items()]
-    where += [f"{came} < {end}"] + ([] if query.every else [f"{came} >= {first}"])
-    where += [
-        f"epoch_us({a}.ts) >= {t}"
-        for a, s in aliases.items()
-        if (t := (complete or {}).get(s)) is not None
-    ]
-    source = ", ".join(f"{s} AS {a}" for a, s in aliases.items())
-    select = ", ".join(sqlglot.transpile(s, "spark", "duckdb")[0] for s in query.select)
-    if query.every is None:
-        return Counter(
-            db.sql(f"SELECT {select} FROM {source} WHERE {' AND '.join(where)}").fetchall()
-        )
-    ticks = f"(SELECT unnest(range({BATCHES * 60 * SECOND} // {query.every} + 40)) * {query.every} AS at) t"
-    where += [f"{latest} <= t.at"]
-    where += [f"t.at - epoch_us({a}.ts) < {query.windows[s]}" for a, s in aliases.items()]
-    where += [] if since is None else [f"t.at > {since}"]
-    where += ["FALSE" if until is None else f"t.at < {until}"]
-    groups = (
-        ""
-        if not query.aggregates
-        else "GROUP BY t.at" + "".join(f", {g}".replace("`", '"') for g in query.groups)
-    )
-    having = "" if query.having is None else f"HAVING {query.having}"
-    return Counter(
-        db.sql(
-            f"SELECT t.at, {select} FROM {source}, {ticks} WHERE {' AND '.join(where)} {groups} {having}"
-        ).fetchall()
-    )
-
-
-def answered(run: HubRun, name: str) -> Counter[tuple[Any, ...]]:
-    """What a hub told a query; a tick as microseconds."""
-    rows = run.query(name).results()
-    if "tick" in rows.columns:
-        rows = rows.selectExpr("unix_micros(tick) AS tick", *(f"`{c}`" for c in rows.columns[1:]))
-    return Counter(zip(*(c.to_pylist() for c in rows.toArrow().columns), strict=True))
-
 
 Script = dict[int, Callable[[HubRun], None]]
 
@@ -143,7 +44,6 @@ def play(
     **settings: Any,
 ) -> HubRun:
     """A hub over all the data, with something done after some of the batches (-1: before all)."""
-    frames = {s: spark.createDataFrame(rows.to_pandas()).selectExpr(*(f"cast({c} as {t}) as {c}" for c, t in TYPES[s].items()), "cast(batch as int) as batch") for s, rows in data.items()}  # fmt: skip
     joined = HubRun._joined
 
     def scripted(run: HubRun, frame: Any, epoch: int) -> None:
@@ -154,29 +54,9 @@ def play(
             script.pop(epoch)(run)
 
     monkeypatch.setattr(HubRun, "_joined", scripted)
-    run = QueryHub(frames, "ts", **settings).start(path, batches="batch")
+    run = QueryHub(frames(spark, data), "ts", **settings).start(path, batches="batch")
     run.awaitTermination()
     return run
-
-
-FC = "flights [RANGE {f} SECONDS] f, checkins [RANGE {c} SECONDS] c WHERE f.num = c.flight"
-WIDE = "SELECT f.id, c.id AS c FROM " + FC.format(f=90, c=60)
-NARROW = (
-    "SELECT c.id AS c, f.id, f.carrier FROM "
-    + FC.format(f=40, c=60)
-    + " AND f.terminal IN ('A', 'B') AND c.seats > 1"
-)
-CROSS = WIDE + " AND f.carrier <> c.status"
-LONG = "SELECT f.id, c.id AS c FROM " + FC.format(f=200, c=200) + " AND f.terminal = 'C'"
-THREE = (
-    "SELECT f.id, c.id AS c, b.id AS b FROM flights [RANGE 60 SECONDS] f JOIN checkins [RANGE 50 SECONDS] c ON f.num = c.flight "
-    "JOIN baggage [RANGE 70 SECONDS] b ON b.flight = f.num WHERE b.area < 3"
-)
-TICKED = "SELECT f.id, c.id AS c FROM flights [RANGE 90 SECONDS SLIDE 20 SECONDS] f, checkins [RANGE 60 SECONDS] c WHERE f.num = c.flight"
-GROUPED = (
-    "SELECT f.terminal, count(*) AS n, max(c.seats) AS most FROM flights [RANGE 90 SECONDS SLIDE 30 SECONDS] f, "
-    "checkins [RANGE 60 SECONDS] c WHERE f.num = c.flight GROUP BY f.terminal HAVING count(*) > 2"
-)
 
 
 def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
@@ -266,8 +146,6 @@ def test_a_hub_goes_on_where_it_was_when_it_failed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tables(3)
-    from braid.hub.operators import Running
-
     once = [2]
 
     def start(run: HubRun) -> None:
@@ -290,6 +168,53 @@ def test_a_hub_goes_on_where_it_was_when_it_failed(
     run = play(spark, data, tmp_path / "hub", script, monkeypatch)
     for name, sql, first in (("wide", WIDE, 0), ("three", THREE, 0), ("narrow", NARROW, 4)):
         assert answered(run, name) == expected(data, sql, first), name
+
+
+def test_a_hub_is_killed_in_the_middle_of_a_submission(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, data = tmp_path / "hub", tables(5)
+    process = launch_hub(folder)
+    until(Path(f"{folder}.held").exists, "the moment before the ledger is written", 150)
+    kill(process, Path(f"{folder}.log"))
+    script: Script = {3: lambda r: [r.submit(LONG, "again")]}
+    run = play(spark, data, folder, script, monkeypatch)
+    assert set(run.queries) == {"wide", "three", "again"}, "what was not committed is not there"
+    for name, sql in (("wide", WIDE), ("three", THREE)):
+        assert answered(run, name) == expected(data, sql), name
+    again = run.query("again")
+    sure = expected(data, LONG, 4, complete=again.complete)
+    assert not sure - answered(run, "again") and not answered(run, "again") - expected(
+        data, LONG, 4
+    )
+
+
+@pytest.mark.parametrize("seed", [11])
+def test_any_script_gives_every_query_what_duckdb_finds(
+    seed: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, data = random.Random(seed), tables(seed)
+    spans: dict[str, tuple[str, int, int]] = {}
+
+    def step(after: int) -> Callable[[HubRun], None]:
+        def act(run: HubRun) -> None:
+            for name in [n for n in run.queries if rng.random() < 0.25]:
+                run.withdraw(name)
+                spans[name] = (*spans[name][:2], after + 1)
+            for _ in range(rng.randint(1, 3)):
+                sql = random_query(rng)
+                spans[run.submit(sql).name] = (sql, after + 1, BATCHES)
+
+        return act
+
+    script = {after: step(after) for after in range(-1, BATCHES - 1)}
+    run = play(spark, data, tmp_path / "hub", script, monkeypatch)
+    assert len(spans) >= 8
+    for name, (sql, first, end) in spans.items():
+        query, found = run.query(name), answered(run, name)
+        assert not found - expected(data, sql, first, end), f"{sql} was told what is not so"
+        sure = expected(data, sql, first, end, query.complete)
+        assert not sure - found, f"{sql} lacks what is complete"
 
 
 def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
@@ -319,5 +244,14 @@ def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
     run = play(spark, data, tmp_path / "hub", {-1: submit}, monkeypatch)
     with pytest.raises(RuntimeError, match="the hub has ended"):
         run.submit(NARROW)
+    hub = QueryHub(frames(spark, data), "ts")
+    with pytest.raises(ValueError, match="column 'f.nope' in the query is unknown"):
+        hub.start(tmp_path / "given", "batch", [WIDE, *bad])
+    given = hub.start(tmp_path / "given", "batch", {"wide": WIDE, "narrow": NARROW})
+    given.awaitTermination()
+    assert answered(given, "narrow") == expected(data, NARROW)
+    did = given.metrics()
+    assert set(did["operator"]) == {0} and did["results"].sum() > 0
+    assert len(given.seconds) == BATCHES
     with pytest.raises(ValueError, match="reuse is 'much'"):
         QueryHub({"a": spark.range(1), "b": spark.range(1)}, "id", reuse="much")

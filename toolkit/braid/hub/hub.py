@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +46,21 @@ class QueryHub:
         self.streams, self.time, self.reuse = dict(streams), time, reuse
         self.lateness = written(lateness, "lateness", zero=True)
 
-    def start(self, path: str | Path, batches: int | str = 20, **trigger: Any) -> HubRun:
+    def start(
+        self,
+        path: str | Path,
+        batches: int | str = 20,
+        queries: Mapping[str, str] | Sequence[str] = (),
+        **trigger: Any,
+    ) -> HubRun:
         """Start a hub in the folder ``path``, or go on with the one that is there.
 
-        Static streams are replayed in ``batches`` micro-batches, or by the column of that name, and
+        ``queries`` are answered from the first batch on, by name or in order, in a folder that is
+        new; for others, and for windows that are not in the text, see ``HubRun.submit``. Static
+        streams are replayed in ``batches`` micro-batches, or by the column of that name, and
         the hub ends with them if all are static. ``trigger`` is Spark's.
 
-        Raises ValueError when the folder holds something else.
+        Raises ValueError when the folder holds something else, and for a query that is not taken.
         """
         store = Store(path)
         known = store.query()
@@ -74,7 +82,8 @@ class QueryHub:
             settings = Settings(
                 self._frames(store), self.time, self.lateness, slack, self.reuse, known["batches"]
             )
-            return HubRun(settings, store, trigger)
+            named = queries if isinstance(queries, Mapping) else dict(_numbered(queries))
+            return HubRun(settings, store, trigger, named)
         except BaseException:
             store.release()
             raise
@@ -100,6 +109,10 @@ class QueryHub:
             reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
             found[name] = reader.parquet(str(folder))
         return found
+
+
+def _numbered(queries: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return ((f"q{n}", sql) for n, sql in enumerate(queries, 1))
 
 
 __all__ = ["HubQuery", "HubRun", "QueryHub"]

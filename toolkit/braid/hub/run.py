@@ -7,15 +7,18 @@ from __future__ import annotations
 import copy
 import shutil
 import threading
+import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from braid.condition.sqltypes import SqlType
+from braid.core.events import BatchCommitted
 from braid.core.spans import Span, written
 from braid.engine.executor import executor
 from braid.engine.store import Store
@@ -99,7 +102,13 @@ class HubRun:
     queries waits for the batch that is on its way, and is there after a restart.
     """
 
-    def __init__(self, settings: Settings, store: Store, trigger: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        trigger: Mapping[str, Any],
+        queries: Mapping[str, str],
+    ) -> None:
         self.settings, self.store = settings, store
         self._file = store.path / "hub.json"
         self.ledger = Ledger.read(self._file)
@@ -116,10 +125,17 @@ class HubRun:
             s: {f.name: SqlType.of(f.dataType.simpleString()) for f in frame.schema.fields}
             for s, frame in settings.frames.items()
         }
+        self.seconds: list[float] = []
+        """Wall-clock of each batch since this start, of reading, all operators and the commit."""
         self._known: dict[tuple[str, str, str], StreamQuery] = {}
         self.operators = {o.id: self._open(o) for o in self.ledger.operators}
         self._recover()
         self._planner = Planner(_model(settings.frames), settings.reuse, fuse=True, parts=False)
+        if self.ledger.epoch < 0 and not self.ledger.queries:
+            for name, sql in queries.items():
+                self._asked(sql, name, None, None)  # all are refused if one is
+            for name, sql in queries.items():
+                self.submit(sql, name)
         self._trigger = dict(trigger)
         self._spark_query = self._launch()
         self._watcher = threading.Thread(target=self._watch, name="braid-hub", daemon=True)
@@ -172,6 +188,7 @@ class HubRun:
         if epoch <= self.ledger.epoch:
             return
         frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
+        began = clock.perf_counter()
         time, after = self.settings.time, copy.deepcopy(self.ledger)
         tables = {}
         for number, stream in enumerate(self.settings.frames):
@@ -183,6 +200,7 @@ class HubRun:
             operator.run(tables, epoch, marks_of(id))
         after.epoch = epoch
         self._commit(after)
+        self.seconds.append(clock.perf_counter() - began)
 
     def _commit(self, ledger: Ledger) -> None:
         ledger.write(self._file)
@@ -225,7 +243,21 @@ class HubRun:
         windows: Mapping[str, Span] | Span | None = None,
         every: Span | None = None,
     ) -> HubQuery:
-        """Answer one more query from the next batch on; see ``QueryHub.submit``."""
+        """Answer one more query from the next batch on.
+
+        Parameters
+        ----------
+        sql
+            Spark SQL, with windows as in ``FROM flights [RANGE 5 MINUTES SLIDE 1 MINUTE] f``.
+        name
+            What it is called; left out: q1, q2, ...
+        windows, every
+            For a query without brackets: one window for all streams, or one for each by alias; how
+            often it is answered.
+
+        Raises ValueError, with one sentence, for a query that is not taken; nothing has changed
+        then.
+        """
         with self._turn:
             self._check_active()
             asked = self._asked(sql, name, windows, every)
@@ -398,6 +430,21 @@ class HubRun:
             deployment = self.deployment()
             decision = self._planner.plan(deployment, new.asked)
             return "\n".join(_explained(deployment, new.asked.definition, decision))
+
+    def metrics(self) -> pd.DataFrame:
+        """One row per operator and batch of it: tuples received, pairs compared, results, tuples
+        and bytes held, and seconds. Operators that are gone are told too.
+        """
+        rows = []
+        for id in range(self.ledger.next_id):
+            for e in Store(self._folder(id)).history():
+                if isinstance(e, BatchCommitted):
+                    did = {"operator": id, "batch": e.batch, "received": sum(e.received)}
+                    did |= {"received_bytes": sum(e.received_bytes), "results": e.results}
+                    did |= {"compared": e.all_hosts.compared, "live": sum(e.live)}
+                    did |= {"stored_bytes": e.all_hosts.stored_bytes}
+                    rows.append({**did, "seconds": e.seconds["total"]})
+        return pd.DataFrame(rows)
 
     def pause(self) -> None:
         """Hold the hub before its next batch."""

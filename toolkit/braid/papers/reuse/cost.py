@@ -5,7 +5,6 @@ Source: Seshadri 2008, section 2.2: network usage, C(G, Σ(t)), its sum over tim
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -81,21 +80,25 @@ class CostModel:
         operator: Operator,
         wanted: Definition,
         masks: Sequence[int],
-        most: float = math.inf,
+        besides: float = 0.0,
     ) -> float:
-        """The same of an operator that must be relaxed; ``masks`` are those of what is wanted. Inf
-        if it is soon seen that it costs ``most`` or more.
+        """The same, and ``besides``, of an operator that must be relaxed; ``masks`` are those of
+        what is wanted.
         """
         known = self._known(deployment, operator)
-        if known.at_least(masks) >= most:
-            return math.inf
-        more = known.relaxed(wanted, masks) - known.cost
+        more = besides + known.relaxed(wanted, masks) - known.cost
         for read in operator.inputs:
             if isinstance(read, int):
                 upstream = deployment.operators[read]
                 part = wanted.part(upstream.definition.streams)
                 more += self.relaxing(deployment, upstream, part)
         return more
+
+    def relaxed_at_least(
+        self, deployment: Deployment, operator: Operator, masks: Sequence[int]
+    ) -> float:
+        """Less than ``relaxed``, and sooner said."""
+        return self._known(deployment, operator).at_least(masks)
 
     def _known(self, deployment: Deployment, operator: Operator) -> Kept:
         """The cost of an operator, kept until the operator or where it reads from is another."""

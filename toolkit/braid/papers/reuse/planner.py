@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -85,10 +86,20 @@ class PlanError(ValueError):
     """There is no plan; the message says why."""
 
 
-Candidates = Callable[[Definition, Floats], Iterator[tuple[int, float, int]]]
-"""For a part, and what it costs at each node to make it anew, the operators that can be had
-instead: the node, the cost, the operator.
-"""
+@dataclass(frozen=True)
+class Candidate:
+    """An operator that can be had for a part: where it is, what it costs more at ``least``, and
+    what exactly, which takes longer to say.
+    """
+
+    operator: int
+    node: int
+    least: float
+    price: Callable[[], float]
+
+
+Candidates = Callable[[Definition], Iterator[Candidate]]
+"""The operators that can be had for a part."""
 
 Way = Tree | tuple[int, int] | dict[int, int]
 """How a part is made: a leaf, a join of two parts (as bits of leaves), or by node an operator."""
@@ -172,7 +183,8 @@ class Plans:
 
     def _joined(self, mask: int, part: Definition) -> list[tuple[Floats, Way]]:
         new = list(self._new(mask))
-        reused = list(self._reusing(part, np.min([cost for cost, _ in new], axis=0)))
+        made = np.min([cost for cost, _ in new], axis=0)
+        reused = list(self._reusing(mask, part, made)) if self.candidates else []
         return reused if self.forced and reused else [*new, *reused]
 
     def _new(self, mask: int) -> Iterator[tuple[Floats, Way]]:
@@ -186,10 +198,22 @@ class Plans:
                 yield cost + self.model.kappa * work, (first, second)
             first = (first - 1) & mask
 
-    def _reusing(self, part: Definition, most: Floats) -> Iterator[tuple[Floats, Way]]:
+    def _reusing(self, mask: int, part: Definition, made: Floats) -> Iterator[tuple[Floats, Way]]:
+        """The cheapest operator at each node. One that costs as much as to have the part brought
+        there from elsewhere is not looked at any further, but for all of the query.
+        """
+        assert self.candidates is not None
+        found = sorted(self.candidates(part), key=lambda c: c.least)
+        if not found:
+            return
+        rate = self.tuples[mask] * self.model.rates.width(part)
+        bound = (made + self.far * rate).min(axis=1)
         best: dict[int, tuple[float, int]] = {}
-        for node, cost, operator in self.candidates(part, most) if self.candidates else ():
-            best[node] = min(best.get(node, (math.inf, -1)), (cost, operator))
+        for c in found:
+            if c.least < bound[c.node] or mask == self.whole:
+                cost = c.price()
+                best[c.node] = min(best.get(c.node, (math.inf, -1)), (cost, c.operator))
+                bound = np.minimum(bound, self.far[c.node] * rate + cost)
         if best:
             costs = np.full(len(self.far), np.inf)
             costs[list(best)] = [cost for cost, _ in best.values()]
@@ -286,22 +310,24 @@ class Planner:
             for s in wanted.streams
         ]
 
-        def candidates(part: Definition, most: Floats) -> Iterator[tuple[int, float, int]]:
+        def candidates(part: Definition) -> Iterator[Candidate]:
             if self.reuse == "separate" or not (self.parts or part is wanted):
                 return
             masks = self.model.rates.masks(part)
-            for offer, serves in self.lattice.search(
-                part, regions, self.reuse in ("relaxed", "always")
-            ):
+            overlaps = self.reuse in ("relaxed", "always")
+            for offer, serves in self.lattice.search(part, regions, overlaps):
                 operator = deployment.operators[offer.id]
-                if self._may(operator, part, serves):
-                    cost, node = 0.0, network.index[operator.node]
-                    if self.reuse != "always":
-                        cost = self.model.prolonging(deployment, operator, now, asked.until)
-                    if self.reuse == "relaxed" and not serves:
-                        bound = math.inf if part is wanted else float(most[node])
-                        cost += self.model.relaxed(deployment, operator, part, masks, bound)
-                    yield node, cost, operator.id
+                if not self._may(operator, part, serves):
+                    continue
+                node, price = network.index[operator.node], 0.0
+                if self.reuse != "always":
+                    price = self.model.prolonging(deployment, operator, now, asked.until)
+                if serves or self.reuse != "relaxed":
+                    yield Candidate(operator.id, node, price, partial(float, price))
+                    continue
+                least = self.model.relaxed_at_least(deployment, operator, masks)
+                more = partial(self.model.relaxed, deployment, operator, part, masks, price)
+                yield Candidate(operator.id, node, price + least, more)
 
         forced = self.reuse == "always"
         sink = network.place(asked.sink)

@@ -1,0 +1,109 @@
+"""A hub: what a batch costs by number of operators, and many overlapping queries on one hub against
+each on a hub of its own.
+
+Two streams, the same files for all. Queries differ in windows and selections; their answers are
+the same on both sides. Time is that of the median batch, without the first.
+
+Required: on one hub the time of a batch is at most a sixth of the sum over hubs of their own, bytes
+into operators a fifth, comparisons a quarter, state a fifth; a hub with one query takes at most 1.3
+times a SharedJoin with that query.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from _common import Measure, arguments, both, leave, scratch, seconds, steady, stream
+from braid.hub.hub import QueryHub
+from braid.hub.run import HubRun
+from braid.sharing.join import SharedJoin
+from braid.spark_session import session
+from pyspark.sql import SparkSession
+
+SIZES = (1, 4, 8, 16)
+
+
+def queries(count: int) -> list[str]:
+    """Windows from one to three minutes, every third with a selection."""
+    found = []
+    for n in range(count):
+        where = f" AND a.x < {0.2 + 0.6 * n / count:.3f}" if n % 3 == 1 else ""
+        window = 60 + 120 * n // count
+        found.append(
+            f"SELECT a.v, b.v AS w FROM a [RANGE {window} SECONDS], b [RANGE {window} SECONDS] "
+            f"WHERE a.k = b.k{where}"
+        )
+    return found
+
+
+def disjoint(count: int) -> list[str]:
+    """Queries that no two of which can share an operator: each joins on another condition."""
+    return [
+        f"SELECT a.v FROM a [RANGE 60 SECONDS], b [RANGE 60 SECONDS] WHERE a.k = b.k + {n}"
+        for n in range(count)
+    ]
+
+
+def run(spark: SparkSession, folder: Path, asked: list[str], out: Path) -> HubRun:
+    """A hub that answers these queries from its first batch on, to the end of the files."""
+    hub = QueryHub({s: stream(spark, folder / s) for s in "ab"}, "ts")
+    found = hub.start(out, availableNow=True, queries=asked)
+    found.awaitTermination()
+    return found
+
+
+def cost(found: HubRun) -> dict[str, float]:
+    """What a hub did: seconds of the median batch, and sums over operators."""
+    done = found.metrics()
+    last = done.sort_values("batch").groupby("operator").last()
+    return {
+        "seconds": steady(found.seconds),
+        "bytes": done["received_bytes"].sum(),
+        "compared": done["compared"].sum(),
+        "state": last["stored_bytes"].sum(),
+    }
+
+
+def alone(spark: SparkSession, folder: Path, out: Path) -> float:
+    """Seconds of the median batch of a SharedJoin with the first query."""
+    join = SharedJoin({s: stream(spark, folder / s) for s in "ab"}, "a.k = b.k", "ts", "memory")
+    join.add("q", "60 seconds")
+    found = join.start(out, availableNow=True)
+    found.awaitTermination()
+    return steady(seconds(found))
+
+
+def main() -> None:
+    quick = {"rows": 4000, "batches": 3, "queries": 3}
+    args = arguments(__doc__ or "", rows=100_000, batches=6, queries=24, quick=quick)
+    spark = session("benchmark")
+    with scratch() as folder:
+        both(spark, folder, args)
+        run(spark, folder, queries(1), folder / "warm")
+        sizes = {n: run(spark, folder, disjoint(n), folder / f"size {n}") for n in SIZES}
+        shared = run(spark, folder, queries(args.queries), folder / "shared")
+        apart = []
+        for n, sql in enumerate(queries(args.queries)):
+            own = run(spark, folder, [sql], folder / f"alone {n}")
+            name = f"q{n + 1}"
+            assert own.answers("q1").count() == shared.answers(name).count(), name
+            apart.append(cost(own))
+        together, whole = cost(shared), pd.DataFrame(apart).sum()
+        single = alone(spark, folder, folder / "single")
+        table = pd.DataFrame(
+            {"operators": n, "s/batch": steady(r.seconds)} for n, r in sizes.items()
+        )
+        named = {"seconds": 1 / 6, "bytes": 1 / 5, "compared": 1 / 4, "state": 1 / 5}
+        measures = [
+            Measure(f"one hub / {args.queries} hubs: {what}", together[what] / whole[what], most,
+                    most=True)
+            for what, most in named.items()
+        ]  # fmt: skip
+        first = apart[0]["seconds"] / single
+        measures.append(Measure("a hub with one query / SharedJoin", first, 1.3, most=True))
+        leave(args, {"Operators of a hub": table.round(3)}, measures)
+
+
+if __name__ == "__main__":
+    main()

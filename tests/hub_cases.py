@@ -1,0 +1,233 @@
+"""Streams and queries of a hub's tests, and what DuckDB answers."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from braid.condition.sqltypes import SqlType
+from braid.hub.query import understood
+
+if TYPE_CHECKING:
+    from braid.hub.run import HubRun
+    from pyspark.sql import DataFrame, SparkSession
+
+SECOND = 1_000_000
+BATCHES = 6
+TYPES = {
+    "flights": {
+        "id": "int",
+        "num": "int",
+        "terminal": "string",
+        "carrier": "string",
+        "ts": "timestamp",
+    },
+    "checkins": {
+        "id": "int",
+        "flight": "int",
+        "status": "string",
+        "seats": "int",
+        "ts": "timestamp",
+    },
+    "baggage": {"id": "int", "flight": "int", "area": "int", "ts": "timestamp"},
+}
+SCHEMAS = {s: {c: SqlType(t) for c, t in columns.items()} for s, columns in TYPES.items()}
+
+
+def tables(seed: int) -> dict[str, pa.Table]:
+    """Tuples whose event time goes on with the batches: a minute each."""
+    rng = random.Random(seed)
+
+    def made(stream: str, count: int) -> pa.Table:
+        rows = []
+        for id in range(count):
+            at = int(rng.random() * BATCHES * 60 * SECOND)
+            row: dict[str, Any] = {"id": id, "ts": at, "batch": at // (60 * SECOND)}
+            row |= {
+                c: rng.choice([None, *range(8)]) for c in ("num", "flight") if c in TYPES[stream]
+            }
+            row |= {c: rng.randrange(4) for c in ("seats", "area") if c in TYPES[stream]}
+            row |= {
+                c: rng.choice("ABC")
+                for c in ("terminal", "carrier", "status")
+                if c in TYPES[stream]
+            }
+            rows.append(row)
+        kinds = {"int": pa.int32(), "string": pa.string(), "timestamp": pa.timestamp("us", "UTC")}
+        schema = pa.schema(
+            [(c, kinds[t]) for c, t in TYPES[stream].items()] + [("batch", pa.int32())]
+        )
+        return pa.Table.from_pylist(rows, schema)
+
+    return {
+        "flights": made("flights", 120),
+        "checkins": made("checkins", 160),
+        "baggage": made("baggage", 90),
+    }
+
+
+def expected(
+    data: Mapping[str, pa.Table],
+    sql: str,
+    first: int = 0,
+    end: int = BATCHES,
+    complete: Mapping[str, int | None] | None = None,
+    since: int | None = None,
+    until: int | None = None,
+) -> Counter[tuple[Any, ...]]:
+    """What DuckDB finds for one query alone: matches whose last member came in these batches, and
+    whose members are not older than ``complete``; or, with a SLIDE, what holds at its ticks.
+    """
+    query = understood(sql, SCHEMAS, "ts")
+    db = duckdb.connect()
+    db.sql("SET TimeZone = 'UTC'")
+    for name, rows in data.items():
+        db.register(name, rows)
+    aliases = query.aliases
+    latest = "greatest(" + ", ".join(f"epoch_us({a}.ts)" for a in aliases) + ")"
+    came = "greatest(" + ", ".join(f"{a}.batch" for a in aliases) + ")"
+    where = [sqlglot.transpile(query.where or "TRUE", "spark", "duckdb")[0]]
+    where += [f"{latest} - epoch_us({a}.ts) < {query.windows[s]}" for a, s in aliases.items()]
+    where += [f"{came} < {end}"] + ([] if query.every else [f"{came} >= {first}"])
+    where += [
+        f"epoch_us({a}.ts) >= {t}"
+        for a, s in aliases.items()
+        if (t := (complete or {}).get(s)) is not None
+    ]
+    source = ", ".join(f"{s} AS {a}" for a, s in aliases.items())
+    select = ", ".join(sqlglot.transpile(s, "spark", "duckdb")[0] for s in query.select)
+    if query.every is None:
+        return Counter(
+            db.sql(f"SELECT {select} FROM {source} WHERE {' AND '.join(where)}").fetchall()
+        )
+    ticks = f"(SELECT unnest(range({BATCHES * 60 * SECOND} // {query.every} + 40)) * {query.every} AS at) t"
+    where += [f"{latest} <= t.at"]
+    where += [f"t.at - epoch_us({a}.ts) < {query.windows[s]}" for a, s in aliases.items()]
+    where += [] if since is None else [f"t.at > {since}"]
+    where += ["FALSE" if until is None else f"t.at < {until}"]
+    groups = (
+        ""
+        if not query.aggregates
+        else "GROUP BY t.at" + "".join(f", {g}".replace("`", '"') for g in query.groups)
+    )
+    having = "" if query.having is None else f"HAVING {query.having}"
+    return Counter(
+        db.sql(
+            f"SELECT t.at, {select} FROM {source}, {ticks} WHERE {' AND '.join(where)} {groups} {having}"
+        ).fetchall()
+    )
+
+
+def frames(spark: SparkSession, data: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
+    """The tuples as static frames, with the column that numbers their batches."""
+    return {
+        s: spark.createDataFrame(rows.to_pandas()).selectExpr(
+            *(f"cast({c} as {t}) as {c}" for c, t in TYPES[s].items()),
+            "cast(batch as int) as batch",
+        )
+        for s, rows in data.items()
+    }
+
+
+def answered(run: HubRun, name: str) -> Counter[tuple[Any, ...]]:
+    """What a hub told a query; a tick as microseconds."""
+    rows = run.query(name).results()
+    if "tick" in rows.columns:
+        rows = rows.selectExpr("unix_micros(tick) AS tick", *(f"`{c}`" for c in rows.columns[1:]))
+    return Counter(zip(*(c.to_pylist() for c in rows.toArrow().columns), strict=True))
+
+
+FC = "flights [RANGE {f} SECONDS] f, checkins [RANGE {c} SECONDS] c WHERE f.num = c.flight"
+WIDE = "SELECT f.id, c.id AS c FROM " + FC.format(f=90, c=60)
+NARROW = (
+    "SELECT c.id AS c, f.id, f.carrier FROM "
+    + FC.format(f=40, c=60)
+    + " AND f.terminal IN ('A', 'B') AND c.seats > 1"
+)
+CROSS = WIDE + " AND f.carrier <> c.status"
+LONG = "SELECT f.id, c.id AS c FROM " + FC.format(f=200, c=200) + " AND f.terminal = 'C'"
+THREE = (
+    "SELECT f.id, c.id AS c, b.id AS b FROM flights [RANGE 60 SECONDS] f JOIN checkins [RANGE 50 SECONDS] c ON f.num = c.flight "
+    "JOIN baggage [RANGE 70 SECONDS] b ON b.flight = f.num WHERE b.area < 3"
+)
+TICKED = "SELECT f.id, c.id AS c FROM flights [RANGE 90 SECONDS SLIDE 20 SECONDS] f, checkins [RANGE 60 SECONDS] c WHERE f.num = c.flight"
+GROUPED = (
+    "SELECT f.terminal, count(*) AS n, max(c.seats) AS most FROM flights [RANGE 90 SECONDS SLIDE 30 SECONDS] f, "
+    "checkins [RANGE 60 SECONDS] c WHERE f.num = c.flight GROUP BY f.terminal HAVING count(*) > 2"
+)
+
+
+def random_query(rng: random.Random) -> str:
+    """A query without a SLIDE: two or three streams, some selections, short and long windows."""
+    size = lambda: rng.choice([30, 60, 90, 150])  # noqa: E731
+    on = rng.choice(["f.num = c.flight", "c.flight = f.num AND c.seats < 3"])
+    more = rng.choice(
+        ["", " AND f.terminal = 'A'", " AND f.terminal IN ('A', 'B')", " AND f.carrier <> c.status"]
+    )
+    sql = (
+        f"FROM flights [RANGE {size()} SECONDS] f JOIN checkins [RANGE {size()} SECONDS] c ON {on}"
+    )
+    if rng.random() < 0.3:
+        third = f" JOIN baggage [RANGE {size()} SECONDS] b ON b.flight = f.num"
+        return f"SELECT f.id, c.id AS c, b.id AS b {sql}{third} WHERE b.area < {rng.randint(1, 4)}{more}"
+    return f"SELECT f.id, c.id AS c {sql} WHERE c.seats >= {rng.randrange(2)}{more}"
+
+
+def launch_hub(folder: Any) -> Any:
+    """A hub in a process of its own, which waits for ever in the middle of a submission."""
+    import os
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    root = Path(__file__).parent.parent
+    paths = os.pathsep.join(map(str, (root / "tests", root, root / "toolkit", root / "widgets")))
+    with open(f"{folder}.log", "ab") as log:
+        return subprocess.Popen(
+            [sys.executable, __file__, str(folder)],
+            env=os.environ | {"PYTHONPATH": paths},
+            stdout=log,
+            stderr=log,
+        )
+
+
+def main(folder: str) -> None:
+    """Submit after the second batch, and hold right before the ledger has it."""
+    import threading
+    from pathlib import Path
+
+    from braid.hub.hub import HubRun, QueryHub
+    from braid.hub.ledger import Ledger
+    from braid.spark_session import session
+
+    write, joined = Ledger.write, HubRun._joined
+
+    def held(self: Ledger, path: Path) -> None:
+        if any(q.name == "cut off" for q in self.queries):
+            Path(f"{folder}.held").touch()
+            threading.Event().wait()
+        write(self, path)
+
+    def scripted(run: HubRun, frame: Any, epoch: int) -> None:
+        if epoch == 0:
+            run.submit(WIDE, "wide")
+            run.submit(THREE, "three")
+        joined(run, frame, epoch)
+        if epoch == 1:
+            run.submit(LONG, "cut off")
+
+    Ledger.write, HubRun._joined = held, scripted  # type: ignore[method-assign]
+    QueryHub(frames(session(cores=2), tables(5)), "ts").start(
+        folder, batches="batch"
+    ).awaitTermination()
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1])
