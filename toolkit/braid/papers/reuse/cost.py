@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from braid.papers.reuse.definition import Definition, columns_of, ored
-from braid.papers.reuse.deployment import Deployment, Operator
+from braid.papers.reuse.deployment import Deployment, Operator, cascaded
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.rates import Rates
-from braid.papers.reuse.relaxation import Lifetime
+from braid.papers.reuse.relaxation import Lifetime, union
 from braid.papers.reuse.selections import implies
 
 KAPPA = 1e-3
@@ -90,7 +90,8 @@ class CostModel:
         for read in operator.inputs:
             if isinstance(read, int):
                 upstream = deployment.operators[read]
-                part = wanted.part(upstream.definition.streams)
+                relaxed = union((operator.definition, wanted))
+                part = cascaded(relaxed, wanted, upstream)
                 more += self.relaxing(deployment, upstream, part)
         return more
 

@@ -221,13 +221,13 @@ class _Changes:
             )
             self.operators[id] = replace(operator, demands=demands)
             return there.bit
+        definition = union((operator.definition, wanted))
         uses = tuple(
             None
             if isinstance(i, str)
-            else self.reuse(i, wanted.part(self.operators[i].definition.streams), until)
+            else self.reuse(i, cascaded(definition, wanted, self.operators[i]), until)
             for i in operator.inputs
         )
-        definition = union((operator.definition, wanted))
         new = Demand(operator.next_bit, wanted, uses)
         self.operators[id] = replace(
             operator,
@@ -237,6 +237,15 @@ class _Changes:
             next_bit=operator.next_bit + 1,
         )
         return new.bit
+
+
+def cascaded(relaxed: Definition, wanted: Definition, upstream: Operator) -> Definition:
+    """What an operator that is relaxed for what is wanted asks of one that it reads (step 5): the
+    part that is wanted, with all columns that the relaxed one has, since compensations for its
+    other queries read them too.
+    """
+    streams = upstream.definition.streams
+    return replace(wanted.part(streams), columns=relaxed.part(streams).columns)
 
 
 def withdrawn(deployment: Deployment, name: str) -> Deployment:
