@@ -78,16 +78,29 @@ def plan(rules: Rules, state: State) -> Work:
     """The work of the next batch. Raises CoverError when the plan breaks the cover rule, with the
     story of the blocks that it concerns.
     """
-    placement, batch = rules.placement, state.batch + 1
-    blocks = tuple(state.blocks.values())
+    placement = rules.placement
     watermarks = watermarks_of(state.latest, rules.lateness)
     policy = codec.again(state.policy, placement.State)  # a restart plans the same
     slices = _slices(rules, placement.slices(policy))
+    blocks = tuple(state.blocks.values())
     kept = compact(blocks, state.next_id, state.pinned, rules.windows, watermarks, slices)
-    facts = Facts(
-        batch=batch,
+    facts = _facts(rules, state, kept, watermarks)
+    own, shedding = placement.plan(facts, policy), None
+    if (shedder := rules.shedder) is not None:
+        before = codec.again(state.shedding, shedder.State)
+        own, shedding = shedder.plan(facts, own, before, state.harvested)
+    live = after(facts.blocks, own)
+    ages = {b.id: age(b, facts.batch, rules.windows[b.stream], state.latest) for b in live}
+    work = Work(facts, kept, own, ages, shedding=shedding)
+    return _checked(rules, state, work) if rules.check else work
+
+
+def _facts(rules: Rules, state: State, kept: Plan, watermarks: tuple[int | None, ...]) -> Facts:
+    """What the placement may know, once compaction is done."""
+    return Facts(
+        batch=state.batch + 1,
         streams=rules.streams,
-        blocks=after(blocks, kept),
+        blocks=after(state.blocks.values(), kept),
         next_id=state.next_id + len(kept.derivations),
         received=state.received,
         received_bytes=state.received_bytes,
@@ -101,14 +114,6 @@ def plan(rules: Rules, state: State) -> Work:
         key_counts=state.key_counts,
         matches_by_age=state.matches,
     )
-    own, shedding = placement.plan(facts, policy), None
-    if (shedder := rules.shedder) is not None:
-        before = codec.again(state.shedding, shedder.State)
-        own, shedding = shedder.plan(facts, own, before, state.harvested)
-    live = after(facts.blocks, own)
-    ages = {b.id: age(b, batch, rules.windows[b.stream], state.latest) for b in live}
-    work = Work(facts, kept, own, ages, shedding=shedding)
-    return _checked(rules, state, work) if rules.check else work
 
 
 def _slices(rules: Rules, own: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
@@ -149,13 +154,40 @@ def commit(
     """
     fresh = {r.block.id for r in work.plan.routes if r.fresh}
     blocks = _blocks(state, work, outcome, fresh)
+    following = _following(rules, state, work, outcome, blocks, fresh, seen)
+    following = replace(following, epoch=state.epoch if epoch is None else epoch)
+    rows = {id: size.rows for id, size in outcome.sizes.items()} | {
+        b.id: b.rows for b in work.facts.blocks
+    }
+    committed = replace(
+        committed_event(rules, state, following, work, outcome),
+        late=sum(outcome.sizes[id].late for id in blocks if id in fresh),
+        missed=sum(left.tuples(rows) for left in work.left_out),
+    )
+    whole = work.whole
+    planned = BatchPlanned(following.batch, whole.routes, whole.derivations, whole.drops)
+    return Step(
+        replace(following, usage=history.usage(committed)),
+        (planned, *work.plan.events, *_harvested(following), committed),
+    )
+
+
+def _following(
+    rules: Rules,
+    state: State,
+    work: Work,
+    outcome: Outcome,
+    blocks: Mapping[int, Block],
+    fresh: set[int],
+    seen: Sequence[int | None],
+) -> State:
+    """The next state, but for the epoch and for what hosts did."""
     new = [b for id, b in blocks.items() if id in fresh]
     last, size = _by_stream(rules, new, "rows"), _by_stream(rules, new, "bytes")
     derived = (d.block.id for d in work.whole.derivations)
-    following = replace(
+    return replace(
         state,
         batch=work.facts.batch,
-        epoch=state.epoch if epoch is None else epoch,
         blocks=blocks,
         places=placed(blocks.values(), state.places, outcome.places),
         next_id=1 + max([state.next_id - 1, *blocks, *derived, *fresh]),
@@ -170,22 +202,6 @@ def commit(
         key_counts=history.key_counts(state.key_counts, outcome.key_counts),
         shedding=work.shedding,
         harvested=_known(rules, work, outcome),
-    )
-    rows = {id: size.rows for id, size in outcome.sizes.items()} | {
-        b.id: b.rows for b in work.facts.blocks
-    }
-    committed = committed_event(rules, state, following, work, outcome)
-    committed = replace(
-        committed,
-        late=sum(outcome.sizes[b.id].late for b in new),
-        missed=sum(left.tuples(rows) for left in work.left_out),
-    )
-    planned = BatchPlanned(
-        following.batch, work.whole.routes, work.whole.derivations, work.whole.drops
-    )
-    return Step(
-        replace(following, usage=history.usage(committed)),
-        (planned, *work.plan.events, *_harvested(following), committed),
     )
 
 
