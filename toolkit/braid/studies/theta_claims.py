@@ -79,7 +79,7 @@ def square_check(f: Figures) -> Claim:
     """Table 2: StaticMid is slower than Dynamic, at any skew."""
     ratio = {q: (f.seconds(q, "StaticMid") / f.seconds(q, "Dynamic")).min() for q in TIMED}
     says = "StaticMid is slower than Dynamic at any skew: least ratio"
-    return _check("Table 2", says, figures(ratio), min(ratio.values()) > 1)
+    return _check("Table 2", says, figures(ratio), min(ratio.values()) > 1.05)
 
 
 def even_claim(f: Figures) -> Claim:
