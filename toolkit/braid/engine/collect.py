@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.sql.pandas.serializers import ArrowCollectSerializer, ArrowStreamSerializer
 from pyspark.util import _load_from_socket
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_UNKNOWN = 1 << 60
-"""Spark says at least so many bytes of what it knows no size of."""
+_UNKNOWN = 1 << 50
+"""Spark says at least so many bytes of what it knows no size of: nearly 2^63, or some of that when
+columns are left out."""
 
 
 class Overflow(Exception):
@@ -50,6 +52,10 @@ def collected(frame: DataFrame, most: int = sys.maxsize) -> list[pa.RecordBatch]
     except Overflow:
         # Nobody reads what Spark goes on to write: it breaks off, and says so here.
         with suppress(Py4JError, PySparkException):
+            server.getResult()
+        raise
+    except Exception:
+        with unwrap_spark_exception():  # what made it break off
             server.getResult()
         raise
     server.getResult()
