@@ -26,7 +26,7 @@ from braid.core.state import State
 from braid.core.step import Rules
 from braid.local.sets import Sets, sharing
 
-BATCHES, ROWS, WINDOW = 24, 2500, 12
+BATCHES, ROWS, WINDOW = 24, 600, 12
 
 
 def stream(
