@@ -9,7 +9,7 @@ tuple by tuple, without any chain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -19,12 +19,13 @@ import numpy.typing as npt
 
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.history import LiveBlocks
+from braid.core.plan import Block, Route
 from braid.core.query import Query
 from braid.model.simulate import simulate
 from braid.papers.slices import chain as chains
 from braid.papers.slices.cost import Shared
 from braid.papers.slices.cuts import Chain
-from braid.papers.slices.events import ChainFilled, ChainSet
+from braid.papers.slices.events import ChainFilled
 from braid.studies.counted import ALL, FAIL, PASS, Part, Run, plan
 
 SECOND = 1_000_000
@@ -127,19 +128,19 @@ def _counted(
     plain: int,
     passing: float,
 ) -> Slices:
-    """The chain's run, added up by slice."""
-    few = {"r": "passes"}
+    """The chain's run, added up by slice; ``passing`` is the share of A that passes the
+    selection.
+    """
     micros = [round(w * SECOND) for w in windows]
+    asked, tick = tuple(round(e * SECOND) for e in ends), round(step * SECOND)
     queries = tuple(
-        Query(f"{w:g} s", (t, t), (few["r"] if k >= plain else None, None), k)
+        Query(f"{w:g} s", (t, t), ("passes" if k >= plain else None, None), k)
         for k, (w, t) in enumerate(zip(windows, micros, strict=True))
     )
-    last = len(windows) - 1
-    fails = np.eye(1, last + 1, plain - 1)[0] * (1 - passing if plain <= last else 0.0)
-    passes = np.eye(1, last + 1, last)[0]
-    shares = (fails + passes * (1 - fails.sum()), passes)
-    asked = tuple(round(e * SECOND) for e in ends)
-    memory, tick = asked == tuple(micros), round(step * SECOND)
+    ranks = np.eye(len(windows))
+    passing = passing if plain < len(windows) else 1.0
+    shares = passing * ranks[-1] + (1 - passing) * ranks[plain - 1], ranks[-1]
+    memory = asked == tuple(micros)
     events = simulate(
         _Unmerged("memory" if memory else "given", () if memory else (asked, asked), tick=tick),
         counts,
@@ -148,15 +149,16 @@ def _counted(
         key_shares=[tuple(s.tolist()) for s in shares],
     )
     reach = next(k for k, end in enumerate(asked) if end >= micros[plain - 1])
-    return _added(events, len(asked), windows[-1] / step, reach, passing if plain <= last else 1.0)
+    return _added(events, len(asked), windows[-1] / step, reach, passing)
 
 
-def _added(events: Sequence[Any], wanted: int, full: float, reach: int, passing: float) -> Slices:
-    """A tuple of A that fails the selection probes no slice after ``reach`` (chapter 20)."""
+def _added(events: Sequence[Any], slices: int, full: float, reach: int, passing: float) -> Slices:
+    """What so many slices did, ``held`` from batch ``full`` on. A tuple of A that fails the
+    selection probes no slice after ``reach`` (chapter 20).
+    """
     live, where = LiveBlocks(), dict[int, int]()
-    routes: Sequence[Any] = ()
-    number = max((len(e.ends) for e in events if isinstance(e, ChainSet)), default=wanted)
-    held, stored, batches = np.zeros(number), np.zeros((2, number)), 0
+    routes: Sequence[Route] = ()
+    held, stored, batches = np.zeros(slices), np.zeros((2, slices)), 0
     for e in events:
         if isinstance(e, BatchPlanned):
             routes, where = e.routes, {}
@@ -164,10 +166,10 @@ def _added(events: Sequence[Any], wanted: int, full: float, reach: int, passing:
             where |= {id: k for k, ids in enumerate(e.blocks) for id in ids}
         elif isinstance(e, BatchCommitted):
             live.commit(e)
-            for f, met in _pairs(routes, live):
+            for fresh, met in _pairs(routes, live):
                 k = where.get(met.id, 0)
-                reached = passing if f.stream == 0 and k > reach else 1.0
-                stored[met.stream, k] += f.rows * met.rows * reached
+                reached = passing if fresh.stream == 0 and k > reach else 1.0
+                stored[met.stream, k] += fresh.rows * met.rows * reached
             if e.batch >= full and any(e.received):
                 batches += 1
                 for b in live.values():
@@ -175,7 +177,8 @@ def _added(events: Sequence[Any], wanted: int, full: float, reach: int, passing:
     return Slices(held / max(1, batches), stored[0], stored[1])
 
 
-def _pairs(routes: Sequence[Any], live: LiveBlocks) -> Any:
+def _pairs(routes: Sequence[Route], live: LiveBlocks) -> Iterator[tuple[Block, Block]]:
+    """Fresh blocks, each with every block that its route meets."""
     for r in routes:
         if fresh := live.get(r.block.id):
             for path in r.paths:
