@@ -25,8 +25,8 @@ def equation_claim(parts: pd.DataFrame) -> Claim:
     by = ratio.groupby(three["part"]).agg(["min", "max"])
     each = ", ".join(f"{k} {by.loc[k, 'min']:.2f} to {by.loc[k, 'max']:.2f}" for k in by.index)
     reason = (
-        "the first join of pairs by pairs; on the node where it was found a result is not sent to, "
-        "which the equation counts; of more streams the equation has one selectivity a stream"
+        "a result is not sent to the node where it was found, which the equation counts; of more "
+        "streams it has one selectivity a stream"
     )
     says = "Counted work and sends of a 3-way join are those of Eq. 13.1"
     return BOOK.checked(
