@@ -177,13 +177,13 @@ class _Met:
         self.lists: dict[tuple[int, ...], ByAge] = {}
 
     def of(self, ids: tuple[int, ...]) -> ByAge:
-        if ids not in self.lists:
-            found: ByAge = {}
+        found = self.lists.get(ids)  # once: a long tuple takes long to hash
+        if found is None:
+            found = self.lists[ids] = {}
             for b in (b for b in ids if b in self.blocks):
                 rows, near = found.get(age := self.ages.get(b, 0), (0, 0.0))
                 found[age] = (rows + self.blocks[b].rows, near + self._near(b))
-            self.lists[ids] = found
-        return self.lists[ids]
+        return found
 
     def _near(self, id: int) -> float:
         if id not in self.near:

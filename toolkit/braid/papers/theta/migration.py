@@ -207,14 +207,15 @@ def settle(step: Step, since: int, live: Map[int, Block], known: Iterable[Block]
     ``known`` are the group's blocks of the last commit. The fresh blocks of this batch are not
     among them: they meet the arrivals on their own routes.
     """
-    born: dict[tuple[int, int], tuple[int, ...]] = {}
+    born: dict[tuple[int, int], list[int]] = {}
     for b in known:
         if b.batch >= since:
             for h in b.hosts:
-                born[b.stream, h] = (*born.get((b.stream, h), ()), b.id)
+                born.setdefault((b.stream, h), []).append(b.id)
+    others_of = {at: tuple(ids) for at, ids in born.items()}
     probes: dict[int, dict[int, tuple[int, ...]]] = {}
     for id, _, dst in step.copies:
-        if others := born.get((1 - live[id].stream, dst)):
+        if others := others_of.get((1 - live[id].stream, dst)):
             probes.setdefault(id, {})[dst] = others
     return [
         Route(live[id], ((Hop(1 - live[id].stream, where),),), fresh=False)
