@@ -1,5 +1,8 @@
 """What a deployment costs: data in transit on the network, and a little for work. Modelled.
 
+What flows from operator to operator is reckoned by the operators' definitions, the union of their
+demands, and so at most: what is executed makes what some demand asks for and no more.
+
 Source: Seshadri 2008, section 2.2: network usage, C(G, Σ(t)), its sum over time.
 """
 
