@@ -30,6 +30,7 @@ from braid.engine.wire import JoinSpec, Layout
 from braid.local.bitmaps import QueryBitmaps
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import Chain
+from braid.sharing import calibrate
 from braid.sharing.changes import entered, left
 from braid.sharing.remark import reported, work, writer
 from hypothesis import settings
@@ -477,3 +478,9 @@ def test_a_ring_is_shared_out_by_what_selections_leave(tmp_path: Path) -> None:
 def test_an_overhead_that_cannot_be_kept_is_refused(overhead: float) -> None:
     with pytest.raises(ValueError, match="overhead is .*; it must be comparisons, 0 or more"):
         Chain("cpu", overhead=overhead)
+
+
+def test_what_a_slice_costs_is_one_number() -> None:
+    """C_sys of this machine, in comparisons."""
+    cost = calibrate.measure()
+    assert type(cost) is float and cost >= 0

@@ -69,4 +69,4 @@ def _seconds(joiner: Joiner, fresh: Rows, blocks: list[Rows]) -> tuple[float, in
             for _found in joiner.probe(start, rows, 1, False, count):
                 pass
         best = min(best, time.perf_counter() - began)
-    return best, count.compared
+    return best, int(np.sum(count.compared))
