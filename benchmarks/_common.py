@@ -30,6 +30,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 FIGURES = Path(__file__).parents[1] / "runs" / "bench"
 """Where the programs leave their figures."""
 _BEGAN = time.perf_counter()
+_LOAD = os.getloadavg()[0]
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,7 @@ def leave(
         "measures": [asdict(m) for m in measures],
         "tables": {title: table.to_dict("split", index=False) for title, table in tables.items()},
         "notes": list(notes),
+        "load": _LOAD,
         "minutes": (time.perf_counter() - _BEGAN) / 60,
         "machine": machine(),
         "date": time.strftime("%Y-%m-%d %H:%M"),

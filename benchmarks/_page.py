@@ -28,14 +28,16 @@ ORDER = (
     "theta",
     "peers",
     "placements",
+    "shedding",
+    "reuse",
 )
 HEAD = """# Performance
 
 Written by `make bench`, and only by that: each figure is of one run of the programs in
-`benchmarks/`, one after the other on a machine that did nothing else. All engines of a program take
-the same rows in turns, in one run; results are compared before times are. A figure is the median of
-the micro-batches after the warm-up, so that everything is compiled, and counts the whole
-micro-batch: Spark's own logs and planning too.
+`benchmarks/`, one after the other. All engines of a program take the same rows in one run, after a
+warm-up. Seconds of a batch are the median of whole micro-batches, with Spark's own logs and
+planning; what each program compares, and whether it checks that the results are equal, is said at
+its table. The load is that of the machine just before the program's first engine ran.
 """
 
 
@@ -55,7 +57,8 @@ def page(found: Sequence[dict[str, Any]]) -> str:
             lines += [f"**{escape(title)}**", "", *_table(table["columns"], table["data"]), ""]
         lines += [f"{note}\n" for note in each["notes"]]
         settings = ", ".join(f"{k} {v}" for k, v in each["settings"].items())
-        lines += [f"*{settings}; {each['date']}, {each['minutes']:.1f} minutes.*", ""]
+        ran = f"{each['date']}, {each['minutes']:.1f} minutes, load before {each['load']:.1f}"
+        lines += [f"*{settings}; {ran}.*", ""]
     return "\n".join(lines)
 
 
