@@ -58,7 +58,7 @@ def cost(found: HubRun) -> dict[str, float]:
     done = found.metrics()
     last = done.sort_values("batch").groupby("operator").last()
     return {
-        "seconds": steady(found.seconds),
+        "seconds": steady(seconds(found.spark_query)),
         "bytes": done["received_bytes"].sum(),
         "compared": done["compared"].sum(),
         "state": last["stored_bytes"].sum(),
@@ -92,7 +92,7 @@ def main() -> None:
         together, whole = cost(shared), pd.DataFrame(apart).sum()
         single = alone(spark, folder, folder / "single")
         table = pd.DataFrame(
-            {"operators": n, "s/batch": steady(r.seconds)} for n, r in sizes.items()
+            {"operators": n, "s/batch": steady(seconds(r.spark_query))} for n, r in sizes.items()
         )
         named = {"seconds": 1 / 6, "bytes": 1 / 5, "compared": 1 / 4, "state": 1 / 5}
         measures = [

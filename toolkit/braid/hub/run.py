@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
+from pyspark.sql.streaming.query import StreamingQuery
 
 from braid.condition.sqltypes import SqlType
 from braid.core.events import BatchCommitted
@@ -470,6 +471,12 @@ class HubRun:
         if not self._watcher.is_alive() and (error := self.exception()) is not None:
             raise error
         return not self._watcher.is_alive()
+
+    @property
+    def spark_query(self) -> StreamingQuery:
+        """Spark's own handle of the streaming query."""
+        found: StreamingQuery = self._spark_query
+        return found
 
     @property
     def isActive(self) -> bool:
