@@ -1,5 +1,6 @@
 """A batch on Spark: a stage of tasks that spreads tuples over partitions, one that joins, and one
-for each further time that partial results change partition.
+for each further time that partial results change partition. A small batch is one task, so that
+nothing is shuffled.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ from pyspark.sql import types as T
 
 from braid.core.report import Report, decode
 from braid.engine.choice import Choice, Executed
+from braid.engine.collect import announced
 from braid.engine.task import Task
 from braid.engine.wire import (
     Batch,
@@ -42,16 +45,64 @@ Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 class SparkExecutor:
     """Runs the tasks of a batch as Spark's tasks, on any cluster."""
 
+    def __init__(self) -> None:
+        self.work = 0.0
+        """Seconds that the tasks of the last batch worked, added up."""
+
     def execute(self, frame: DataFrame, batch: Batch) -> Executed:
-        """Run a batch as one Spark job, with a shuffle before every stage."""
-        rows = frame.mapInArrow(spread(batch), SHIPPED)
-        for number in range(1 + shuffles(batch)):
-            stage = next_stage(batch, number) if number else first_stage(batch)
-            rows = rows.repartitionById(batch.spec.partitions, "partition").mapInArrow(
-                stage, SHIPPED
-            )
+        """Run a batch as one Spark job: one task, or stages with a shuffle before each."""
+        if partitions(announced(frame), self.work, batch.spec.partitions) == 1:
+            rows = frame.coalesce(1).mapInArrow(only_stage(on_one(batch)), SHIPPED)
+        else:
+            rows = frame.mapInArrow(spread(batch), SHIPPED)
+            for number in range(1 + shuffles(batch)):
+                stage = next_stage(batch, number) if number else first_stage(batch)
+                rows = rows.repartitionById(batch.spec.partitions, "partition").mapInArrow(
+                    stage, SHIPPED
+                )
         reports = [decode(row.body) for row in rows.collect()]
+        self.work = sum(report.kernels for report in reports)
         return Executed(reports, Choice("spark", "as asked for"))
+
+
+_SMALL = 4 << 20
+"""Bytes that a source announces of a batch which one task takes faster than two stages of tasks,
+the first of which reads it and the second of which joins. Measured on two cores, see
+docs/performance.md: from some hundred thousand rows on, the shuffle pays."""
+_SHORT = 0.2
+"""Seconds of work that one task may have: about what a second stage costs by itself."""
+
+
+def partitions(announced: int, work: float, most: int) -> int:
+    """On how many partitions a batch is best joined, 1 or ``most``: by the bytes that its source
+    announces (0: it does not, and it may have any size) and the seconds that the tasks of the last
+    batch worked. State lies in files, so it may be another number from batch to batch.
+    """
+    return 1 if 0 < announced <= _SMALL and work <= _SHORT else most
+
+
+def on_one(batch: Batch) -> Batch:
+    """The batch with all hosts on one partition."""
+    return replace(batch, spec=replace(batch.spec, partitions=1))
+
+
+def only_stage(batch: Batch) -> Stage:
+    """The function over the streams' union when one task takes all of it."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task, source = Task(batch, _partition()), Awaited(batches)
+        arrived: dict[int, list[pa.RecordBatch]] = {}
+        need = partitions_by_key(batch)
+        for rows in source:
+            for s, flat in by_stream(rows, batch):
+                if (part := needed(flat, need[s][0])).num_rows:
+                    arrived.setdefault(s, []).append(part)
+        began = time.perf_counter()
+        task.derive()
+        task.probe(task.take_in(arrived))
+        yield from _finish(task, 0, began, source.seconds)
+
+    return run
 
 
 def spread(batch: Batch) -> Stage:
@@ -138,12 +189,12 @@ def _told(report: Report, partition: int) -> pa.RecordBatch:
     return shipment([(partition, "report", report.encode())])
 
 
-def _finish(task: Task, stage: int, began: float) -> Iterator[pa.RecordBatch]:
+def _finish(task: Task, stage: int, began: float, source: float = 0.0) -> Iterator[pa.RecordBatch]:
     """The rows that leave a task: its report, then its partial results. Its hosts began to work at
-    ``began``.
+    ``began``, and the source was waited for so many seconds before.
     """
     report = task.report()
-    report.stage, report.kernels = stage, time.perf_counter() - began
+    report.stage, report.source, report.kernels = stage, source, time.perf_counter() - began
     yield _told(report, task.partition)
     for partitions, place, partial in task.ship():
         body = pack(partial, place)
