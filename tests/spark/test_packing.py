@@ -12,7 +12,8 @@ from braid.core.placement import Placement
 from braid.engine.spark import SparkExecutor, partitions
 from braid.join import StreamJoin
 from oracle import differ, expected, found, frames, tables
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
 from scatter import Scatter
 from spark.test_executors import ON, PLACEMENTS, ran, seen
 
