@@ -39,7 +39,7 @@ def main() -> None:
     folder, window, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     tables.get_config().set("parallelism.default", str(os.cpu_count()))
-    tables.get_config().set("execution.checkpointing.interval", "10 s")
+    tables.get_config().set("execution.checkpointing.interval", "1 s")
     for s in "ab":
         tables.execute_sql(
             f"CREATE TABLE {s} ({COLUMNS}, {EVENT_TIME}) {files(f'{folder}/{s}.csv')}"

@@ -3,7 +3,7 @@
 Each is installed into an environment of its own below runs/bench/peers, the first time; what cannot
 be installed here is left out, with one sentence. The rows are CSV, which all of them read by
 themselves. Braid takes a file a batch, with durable state; the others get one file of each stream,
-since they promise no order among files. Flink streams it and checkpoints every ten seconds, Pathway
+since they promise no order among files. Flink streams it and checkpoints every second, Pathway
 takes it in whole and keeps nothing. The results must be equal, row by row. Every engine runs some
 rounds in one process, and the median counts but for the first.
 """
@@ -100,10 +100,12 @@ def braid(spark: SparkSession, folder: Path, window: int, hosts: int, number: in
 
 def differ(ours: Path, theirs: Path) -> int:
     """Rows that one has more often than the other."""
-    mine = f"SELECT a.v AS av, b.v AS bv FROM '{ours}/results/*.parquet'"
-    other = f"SELECT column0 AS av, column1 AS bv FROM read_csv('{theirs}', header = false)"
+    pair = "{}::BIGINT AS av, {}::BIGINT AS bv"
+    mine = f"SELECT {pair.format('a.v', 'b.v')} FROM '{ours}/results/*.parquet'"
+    other = f"SELECT {pair.format('column0', 'column1')} FROM read_csv('{theirs}', header = false)"
     if theirs.name == "pathway.csv":
-        other = f"SELECT av, bv FROM read_csv('{theirs}', header = true) WHERE diff = 1"
+        named = f"read_csv('{theirs}', header = true) WHERE diff = 1"
+        other = f"SELECT {pair.format('av', 'bv')} FROM {named}"
     with duckdb.connect() as db:
         both = f"(({mine}) EXCEPT ALL ({other})) UNION ALL (({other}) EXCEPT ALL ({mine}))"
         row = db.execute(f"SELECT count(*) FROM ({both})").fetchone()

@@ -30,6 +30,9 @@ AROUND = {
 """What Spark does around a batch, by its name in StreamingQueryProgress.durationMs."""
 
 
+HANDED = "handing over, manifest"
+
+
 def run(spark: SparkSession, folder: Path, way: str, window: int, hosts: int, out: str) -> JoinRun:
     join = StreamJoin(
         {s: stream(spark, folder / s) for s in "ab"},
@@ -45,17 +48,19 @@ def run(spark: SparkSession, folder: Path, way: str, window: int, hosts: int, ou
 
 
 def spent(running: JoinRun) -> pd.DataFrame:
-    """A row for each batch but the first, with milliseconds: in all, by part of the engine, and by
-    what Spark does around it.
+    """A row for each batch but the first, with milliseconds: in all, by part of the engine, what
+    else happens while Python has the batch (the manifest's own writing, and handing it over), and
+    by what Spark does around it.
     """
     told = [p.durationMs for p in running.query.recentProgress if p.numInputRows > 0]
     parts = 1000 * running.metrics(by="batch")[list(PARTS)]
     rows = []
     for mine, theirs in zip(parts.to_dict("records"), told, strict=True):
         around = {name: theirs.get(name, 0) for name in AROUND}
-        known = sum(mine.values()) + sum(around.values())
+        handed = {HANDED: max(0, theirs["addBatch"] - sum(mine.values()))}
         whole = theirs["triggerExecution"]
-        rows.append({"in all": whole, **mine, **around, "the rest": max(0, whole - known)})
+        rest = max(0, whole - theirs["addBatch"] - sum(around.values()))
+        rows.append({"in all": whole, **mine, **handed, **around, "Spark: the rest": rest})
     return pd.DataFrame(rows[1:])
 
 

@@ -26,6 +26,14 @@ SETTINGS = {
     # each file costs a process.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    # The same for the logs of offsets and commits: Hadoop's FileContext starts a process for the
+    # permissions of each of them. Nor have they checksum files.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # A restart needs the last batch; what is kept besides is listed in every batch.
+    "spark.sql.streaming.minBatchesToRetain": "10",
 }
 
 
