@@ -68,8 +68,8 @@ def main() -> None:
     args = arguments(
         __doc__ or "",
         {"batches": 6, "rounds": 2},
-        rows=400_000,
-        batches=40,
+        rows=200_000,
+        batches=20,
         window=60,
         hosts=2,
         rounds=3,

@@ -30,7 +30,9 @@ def at_once(folder: Path, number: int) -> tuple[float, int]:
     """Seconds and results of DuckDB."""
     out, began = folder / f"duckdb {number}.parquet", time.perf_counter()
     with duckdb.connect() as db:
-        found = f"SELECT a, b FROM '{folder}/a/*' AS a JOIN '{folder}/b/*' AS b ON {ON}"
+        found = (
+            f"SELECT a, b FROM '{folder}/a/*.parquet' AS a JOIN '{folder}/b/*.parquet' AS b ON {ON}"
+        )
         db.execute(f"COPY ({found}) TO '{out}'")
     return time.perf_counter() - began, pq.read_metadata(out).num_rows
 
