@@ -42,9 +42,9 @@ its table. The load is that of the machine just before the program's first engin
 
 
 def figures(folder: Path) -> list[dict[str, Any]]:
-    """What the programs left, in the order of the page."""
-    found = {file.stem: json.loads(file.read_text()) for file in folder.glob("*.json")}
-    return [found[name] for name in ORDER if name in found]
+    """What the programs left, in the order of the page; others follow by name."""
+    found = {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
+    return [found.pop(name) for name in ORDER if name in found] + [*found.values()]
 
 
 def page(found: Sequence[dict[str, Any]]) -> str:
