@@ -35,7 +35,7 @@ scan | size(array_intersect(a.x, b.x)) <= 1
 scan | size(array_union(a.x, b.x)) = 3
 scan | arrays_overlap(a.x, b.x) OR a.k = b.k
 scan | array_sort(array_distinct(a.x)) = array_sort(array_distinct(b.x))
-scan | size(array_intersect(a.x, b.x)) BETWEEN 1 AND 2 AND a.k <> b.k
+index | size(array_intersect(a.x, b.x)) BETWEEN 1 AND 2 AND a.k <> b.k
 link | size(array_intersect(a.x, b.x)) >= 1 AND a.k = b.k
 """.strip().splitlines()
 

@@ -87,7 +87,8 @@ def _distinct(x: exp.Expr) -> exp.Expr:
 def _any_common(x: exp.Expr, y: exp.Expr) -> exp.Expr:
     """True, or unknown where a NULL might have been the common element, or false."""
     common = exp.GTE(this=_overlap(_compact(x), _compact(y)), expression=exp.Literal.number(1))
-    unknown = exp.or_(_may_be_in(x, y), _may_be_in(y, x))
+    missing = (exp.Is(this=each.copy(), expression=exp.null()) for each in (x, y))
+    unknown = exp.or_(*missing, _may_be_in(x, y), _may_be_in(y, x))
     whens = [exp.If(this=common, true=exp.true()), exp.If(this=unknown, true=exp.null())]
     return exp.paren(exp.Case(ifs=whens, default=exp.false()))
 
