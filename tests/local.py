@@ -1,7 +1,8 @@
 """A run by the product's own executor in this process, on batches that Spark has prepared once.
 
 All that is Braid's own runs as it does on Spark, down to the files and the commits; what is left
-out are Spark's streaming and its shuffles. A run takes milliseconds, so every placement can be
+out are Spark's streaming and its shuffles: batches take turns at threads and at the stages of
+Spark's tasks. A run takes milliseconds, so every placement can be
 tried on every kind of join.
 """
 
@@ -16,14 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from braid.core.placement import Placement
 from braid.engine.engine import Engine
-from braid.engine.process import ProcessExecutor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
 from braid.join import StreamJoin
 from braid.local.build import replaced
 from oracle import Ids
-
-EXECUTOR = ProcessExecutor(threads=2, alone=0)
+from stages import Turns
 
 
 class LocalRun:
@@ -84,7 +83,7 @@ class LocalRun:
             join.setup.slack,
             join.setup.check,
             happened.extend,
-            EXECUTOR,
+            Turns(),
         )
 
     def _found(self, store: Store) -> Ids:

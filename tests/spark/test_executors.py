@@ -5,6 +5,7 @@ its batches go.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -16,9 +17,11 @@ import pytest
 from braid import AdaptiveGrid, Coordinated, Ring, SharedJoin
 from braid.core.events import PARTS, BatchCommitted
 from braid.core.placement import Placement
+from braid.engine.collect import Refused
 from braid.engine.executor import Executor, executor
 from braid.engine.process import ProcessExecutor
 from braid.engine.store import Store
+from braid.explain import explain
 from braid.join import JoinRun, StreamJoin
 from killing import kill, launch
 from oracle import differ, expected, files, found, frames, tables, until
@@ -53,6 +56,7 @@ def seen(run: JoinRun) -> list[Any]:
         if isinstance(e, BatchCommitted):
             hosts = tuple(msgspec.structs.replace(h, seconds=0.0) for h in e.hosts)
             e = replace(e, seconds={}, hosts=hosts, executor="", why="", announced=0)
+            e = replace(e, source_bytes=0, tasks=0, last_commit=0.0)
         plain.append(e)
     return plain
 
@@ -141,6 +145,48 @@ def test_what_is_too_large_for_the_driver_goes_to_spark(
     last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
     assert "the driver may hold 0.06 MB" in last.why
     assert (last.announced > 0) == told
+
+
+@pytest.fixture
+def little(spark: SparkSession) -> Iterator[None]:
+    """Spark hands 1 MB to the driver, as if it had been started so."""
+    context: Any = spark.sparkContext
+    conf = context._jsc.sc().conf()
+    conf.set("spark.driver.maxResultSize", "1m")
+    yield
+    conf.remove("spark.driver.maxResultSize")
+
+
+def test_what_spark_does_not_hand_over_goes_to_spark(
+    spark: SparkSession, tmp_path: Path, little: None
+) -> None:
+    """Spark gives up the job before this process has read anything: files that are compressed well
+    announce little. A run that is held to this process fails, and goes on when it is not.
+    """
+    rows = spark.range(4000).selectExpr("id", "id AS k", f"'{'x' * 600}' AS pad")
+    join = StreamJoin(
+        {"a": rows, "b": rows}, "a.k = b.k AND a.k < 9", AdaptiveGrid(2), executor="process"
+    )
+    run = join.start(tmp_path / "run", batches=2)
+    with pytest.raises(
+        Refused, match="more than the 1048576 bytes that spark.driver.maxResultSize"
+    ):
+        run.awaitTermination()
+    run = StreamJoin.resume(tmp_path / "run", {"a": rows, "b": rows})
+    run.awaitTermination()
+    assert found(run) == Counter((n, n) for n in range(9))
+    first, second = (e for e in run.events() if isinstance(e, BatchCommitted))
+    assert first.executor == second.executor == "spark"
+    assert "spark.driver.maxResultSize" in first.why
+    assert "the driver may hold 3.15 MB" in second.why, "learned, so that it is not tried again"
+    bound = rows_of(join, "auto")
+    assert "over 0.786 MB of tuples always by Spark (the driver may hold 3.15 MB)" in bound
+
+
+def rows_of(join: StreamJoin, way: str) -> str:
+    """What a join explains of its executor."""
+    told = replace(join.setup, executor=way)
+    return next(how for what, _, how in explain(told).rows if what == "executor")
 
 
 def test_the_ways_meet_in_any_time_zone(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from braid.engine.choice import COPIES, Machine, Past, choose, expected, past
 from braid.engine.executor import checked
-from braid.engine.memory import allowed, machine
+from braid.engine.memory import allowed, cores, machine
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.scripted import committed
@@ -24,11 +25,16 @@ batches = st.builds(
     st.floats(0.01, 1000),
     st.floats(0, 0.01),
     st.floats(0, 1000),
+    st.integers(0, 8),
+    st.sampled_from([HERE.name, CLUSTER.name, ""]),
 )
 
 
-def took(way: str, size: int, seconds: float, work: float = 0.0, lanes: int = 2) -> Past:
-    return Past(way, size, size, seconds + work / lanes, work / lanes, work)
+def took(
+    way: str, size: int, seconds: float, work: float = 0.0, lanes: int = 2, on: Machine = HERE
+) -> Past:
+    kernels = work / lanes
+    return Past(way, size, size, seconds + kernels, kernels, work, lanes, on.name)
 
 
 def way(before: list[Past], size: int, machine: Machine = HERE, hosts: int = 16) -> str:
@@ -64,9 +70,11 @@ def test_one_cold_batch_does_not_count() -> None:
 def test_much_work_goes_to_a_cluster_and_stays_on_one_machine() -> None:
     heavy = [took("process", 10 * MB, 0.2, work=60.0)]
     assert way(heavy, 10 * MB) == "process"
+    heavy = [took("process", 10 * MB, 0.2, work=60.0, on=CLUSTER)]
     assert way(heavy, 10 * MB, CLUSTER) == "spark"
     assert way(heavy, 10 * MB, CLUSTER, hosts=1) == "process", "one host works on one machine"
-    assert way([took("process", MB // 10, 0.1, work=0.01)], MB // 10, CLUSTER) == "process"
+    light = [took("process", MB // 10, 0.1, work=0.01, on=CLUSTER)]
+    assert way(light, MB // 10, CLUSTER) == "process"
 
 
 def test_work_that_threads_share_badly_is_tried_on_spark_in_the_end() -> None:
@@ -76,6 +84,41 @@ def test_work_that_threads_share_badly_is_tried_on_spark_in_the_end() -> None:
     assert way(learned, 10 * MB) == "spark"
     light = [took("process", 10 * MB, 0.2, work=0.02)] * 200
     assert way(light, 10 * MB) == "process", "where carriage is most of it, Spark is no faster"
+
+
+def test_this_process_is_tried_again_and_what_it_took_long_ago_is_forgotten() -> None:
+    """A few batches on a busy machine are no reason to stay on Spark for ever."""
+    slow, fast = took("process", MB, 2.0, work=0.1), took("process", MB, 0.1, work=0.1)
+    there = took("spark", MB, 0.5, work=0.1)
+    before, taken = [slow, slow, there], list[str]()
+    for _ in range(300):
+        taken.append(way(before, MB))
+        before.append(fast if taken[-1] == "process" else there)
+    assert taken[:99] == ["spark"] * 99
+    assert taken[100:] == ["process"] * 200
+    heavy = took("spark", MB, 0.5, work=60.0, lanes=200, on=CLUSTER)
+    assert way([heavy] * 200, MB, CLUSTER) == "spark", "no try that cannot win"
+
+
+def test_seconds_of_another_machine_tell_nothing_and_bytes_do() -> None:
+    elsewhere = [took("process", MB, 9.0, on=CLUSTER), took("spark", MB, 0.1, on=CLUSTER)] * 9
+    assert choose(elsewhere, MB, 16, HERE) == choose([], MB // 4, 16, HERE)
+    assert way(elsewhere, MB, CLUSTER) == "spark"
+
+
+def test_work_on_one_thread_is_expected_to_be_shared() -> None:
+    """A small batch goes on one thread until it is known to be much work."""
+    alone = took("process", MB // 2, 0.1, work=1.0, lanes=1)
+    assert way([alone] * 3, MB // 2) == "process"
+
+
+def test_state_that_is_made_anew_counts_as_tuples_do() -> None:
+    choice = choose([], 5 * MB, 16, HERE, derived=90 * MB)
+    assert choice.way == "spark"
+    assert choice.why == (
+        "20 MB of tuples and 90 MB of state take 440 MB here; the driver may hold 400 MB"
+    )
+    assert choose([], 5 * MB, 16, HERE, derived=80 * MB).way == "process"
 
 
 @given(st.lists(batches, max_size=30), st.integers(0, 10**11), st.integers(1, 100))
@@ -98,8 +141,11 @@ def test_batches_tell_what_they_took_unless_they_had_no_tuples_or_no_way() -> No
         seconds={"total": 2.0},
     )
     assert past([told, committed(4, (1, 1), (2, 2)), replace(told, received_bytes=(0, 0))]) == [
-        Past("process", 11, 4, 2.0, 0.0, told.all_hosts.seconds)
+        Past("process", 11, 4, 2.0, 0.0, told.all_hosts.seconds, 0, "")
     ]
+    shed = replace(told, source_bytes=90, tasks=2, machine=HERE.name)
+    assert past([shed])[0][1:] == (90, 4, 2.0, 0.0, told.all_hosts.seconds, 2, HERE.name)
+    assert len(past([told, *[object()] * 5000])) == 1, "batches are looked at, not events"
 
 
 @pytest.mark.parametrize("given", ["", "2 QB", "-1", "0 MB", "GB", 0, -5])
@@ -111,6 +157,19 @@ def test_a_size_that_is_none_is_refused(given: str | int) -> None:
 def test_by_default_a_batch_may_take_a_quarter_of_the_machine() -> None:
     assert allowed() == machine() // 4 > 0
     assert allowed("2 kB") == allowed(2000) == 2000
+
+
+def test_cores_are_those_that_this_process_may_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    quota = tmp_path / "cpu.max"
+    monkeypatch.setattr("braid.engine.memory._QUOTA", quota)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {1, 5, 7, 9}, raising=False)
+    assert cores() == 4
+    for text, some in (("max 100000", 4), ("250000 100000", 3), ("50000 100000", 1)):
+        quota.write_text(text)
+        assert cores() == some
 
 
 def test_an_unknown_way_is_refused() -> None:

@@ -36,7 +36,7 @@ from braid.sharing.remark import reported, work, writer
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
-from local import EXECUTOR
+from stages import Turns
 
 SELECTIONS = {
     None: lambda v: True,
@@ -107,7 +107,7 @@ class Shared:
             0,
             True,
             lambda events: None,
-            EXECUTOR,
+            Turns(),
             queries,
         )
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from braid import AdaptiveGrid, Centralized, Shed
 from braid.condition.predicate import PredicateError
 from braid.core import step
-from braid.core.events import PARTS
+from braid.core.events import PARTS, BatchCommitted
 from braid.engine import process
+from braid.engine.choice import COPIES, past
 from braid.engine.store import Store
 from braid.engine.tables import Feed
 from braid.engine.task import Task
@@ -26,6 +33,7 @@ from braid.join import StreamJoin
 from braid.run import JoinRun
 from oracle import PLACEMENTS, Ids, differ, expected, files, tables
 from scatter import Scatter
+from stages import Stages, Turns
 
 US = pa.timestamp("us", "UTC")
 ON = "a.k = b.k AND a.n < b.n + 3 AND a.s <> b.s || 'x' AND (b.flag OR a.f > 0.5D)"
@@ -52,6 +60,82 @@ def test_tables_are_joined_as_streams_are(tmp_path: Path, name: str) -> None:
     run = ended(join.start(tmp_path / "run", batches="batch"))
     assert differ(ids(run.results()), expected(streams, ON, windows)) == ""
     assert run.metrics()["results"].sum() == run.results().num_rows
+
+
+@pytest.mark.parametrize("streams", [2, 3])
+def test_every_placement_by_the_stages_of_spark_and_by_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streams: int
+) -> None:
+    """What travels as bytes between tasks is what stays where it is on threads."""
+    aliases, wrong = "abc"[:streams], {}
+    given = tables(aliases, 40 if streams == 3 else 90, seed=89, batches=4)
+    on = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(aliases)) + " AND a.n < b.n + 200"
+    want = expected(given, on)
+    for name, placement in PLACEMENTS.items():
+        if placement.serves(streams):
+            for way in (Stages, Turns):
+                monkeypatch.setattr("braid.tables.executor", lambda _, way=way: way())
+                join = StreamJoin(given, on, placement, partitions=2, check=True)
+                run = ended(join.start(tmp_path / name / way.__name__, batches="batch"))
+                wrong[name, way] = differ(ids(run.results()), want)
+    assert len(wrong) > 9 and not any(wrong.values()), wrong
+
+
+POINTS = {
+    "results": ("engine.files.ResultFile", "close", 3),
+    "publish": ("engine.output.Output", "publish", 4),
+    "tidy": ("engine.store.Store", "tidy", 4),
+}
+"""Where a run is killed in batch 3, and the batches that are committed then: between its block
+files and its result files, between its manifest and what others see, and before old files go.
+"""
+KILLED = """
+import importlib, os, signal, sys
+from braid.join import StreamJoin
+from oracle import tables
+from scatter import Scatter
+
+folder, module, kind, name = sys.argv[1:]
+kind = getattr(importlib.import_module(f"braid.{module}"), kind)
+real = getattr(kind, name)
+
+def held(self, *given):
+    batch = given[0].batch if name == "tidy" else given[0] if given else int(self.name[:6])
+    if batch == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(self, *given)
+
+setattr(kind, name, held)
+join = StreamJoin(tables("ab", 200, seed=90, batches=6), "a.k = b.k", Scatter(), check=True)
+join.start(folder, batches="batch").awaitTermination()
+"""
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_between_files(tmp_path: Path, point: str) -> None:
+    """What is left is swept away or made whole."""
+    streams, folder = tables("ab", 200, seed=90, batches=6), tmp_path / "run"
+    kind, name, committed = POINTS[point]
+    module, _, kind = kind.rpartition(".")
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(folder), module, kind, name],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=240,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    store = Store(folder)
+    assert store.committed() == [*range(committed)]
+    if point == "results":
+        assert [*store.blocks.glob("000003-*")], "block files that no manifest names"
+    run = ended(StreamJoin.resume(folder, streams))
+    assert differ(ids(run.results()), expected(streams, "a.k = b.k")) == ""
+    state = store.state()
+    assert state is not None
+    assert files(store.blocks) == {address.file for address in state.places.values()}
+    assert files(folder / "new") == set()
+    named = {name for n in store.committed() for name in store.manifest(n)["results"]}
+    assert {f.name for f in store.results.glob("*.parquet")} == named
 
 
 def test_three_tables_with_partial_results_between_hosts(tmp_path: Path) -> None:
@@ -173,8 +257,123 @@ def test_what_may_mean_another_thing_is_refused(tmp_path: Path, on: str, said: s
     assert files(tmp_path) == set()
 
 
+@pytest.mark.parametrize("threads", [2, 8])
+def test_a_batch_is_held_twice_however_many_threads_and_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """As it came, and in blocks: hosts that have the same tuples share them, and tasks do."""
+    rows, before, most = 40_000, list[int](), list[int]()
+    real = {"cut": Task.cut, "take": Task.take}
+
+    def counted(name: str) -> Any:
+        def sampled(task: Task, *given: Any) -> Any:
+            done = real[name](task, *given)
+            most.append(pa.total_allocated_bytes())
+            return done
+
+        return sampled
+
+    def tuples(frame: Any, batch: Any) -> Any:
+        base = pa.total_allocated_bytes()
+        found, size = arrived(frame, batch)
+        before.extend((base, size))
+        return found, size
+
+    def wide(first: int) -> pa.Table:
+        columns = {f"c{i}": np.arange(rows) * 1.5 for i in range(20)}
+        return pa.table({"k": np.arange(rows) + first, **columns})
+
+    arrived = process._tuples
+    monkeypatch.setattr(process, "cores", lambda: threads)
+    monkeypatch.setattr(process, "_tuples", tuples)
+    for name in real:
+        monkeypatch.setattr(Task, name, counted(name))
+    streams = {"a": wide(0), "b": wide(10**9)}
+    run = StreamJoin(streams, "abs(a.k - b.k) <= 0.5", AdaptiveGrid(64)).start(tmp_path, batches=1)
+    assert ended(run).metrics(by="batch")["received"].sum() == 2 * rows
+    base, size = before
+    assert size > 5 << 20
+    assert max(most) - base < 2.2 * size < COPIES * size
+
+
+def test_small_batches_of_much_work_are_shared_by_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one shows what there is to do."""
+    monkeypatch.setattr(process, "cores", lambda: 2)
+    streams = tables("ab", 60, seed=86, batches=3)
+    for short, tasks in ((1e-9, [1, 2, 2]), (60.0, [1, 1, 1])):
+        monkeypatch.setattr(process, "_SHORT", short)
+        join = StreamJoin(streams, "a.n < b.n", Scatter(), check=True)
+        run = ended(join.start(tmp_path / str(short), batches="batch"))
+        assert [e.tasks for e in run.events() if isinstance(e, BatchCommitted)] == tasks
+        assert differ(ids(run.results()), expected(streams, "a.n < b.n")) == ""
+
+
+def test_what_came_is_told_before_a_shedder_drops_any(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(4000), "k": np.arange(4000) % 50})
+    ways = {"all": None, "few": Shed(fraction=0.04, method="drop")}
+    told = {}
+    for name, shed in ways.items():
+        join = StreamJoin({"a": rows, "b": rows}, "a.k = b.k", Centralized(), shed=shed)
+        run = ended(join.start(tmp_path / name, batches=1))
+        (told[name],) = (e for e in run.events() if isinstance(e, BatchCommitted))
+    assert sum(told["few"].received_bytes) < 0.5 * sum(told["all"].received_bytes)
+    # a shedder needs two columns more
+    assert told["few"].source_bytes >= told["all"].source_bytes > 4000 * 2 * 16
+    assert past([told["few"]])[0].bytes == told["few"].source_bytes
+
+
+def test_what_a_commit_took_is_told_with_the_next_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Store.tidy
+
+    def tidy(store: Store, *given: Any) -> None:
+        time.sleep(0.1)
+        real(store, *given)
+
+    monkeypatch.setattr(Store, "tidy", tidy)
+    streams = tables("ab", 60, seed=87, batches=3)
+    run = ended(StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path, batches="batch"))
+    spent = run.metrics(by="batch")
+    assert spent["last_commit"][0] == 0 and (spent["last_commit"][1:] > 0.1).all()
+    assert spent[list(PARTS)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
+
+
+def test_block_files_that_are_gone_are_let_go(tmp_path: Path) -> None:
+    """While the run goes on, and when it ends."""
+    streams, held = tables("ab", 200, seed=88, batches=8), list[set[str]]()
+    join = StreamJoin(
+        streams, "a.k = b.k", Scatter(), {"a": "40 seconds", "b": "40 seconds"}, time="ts"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        real = Store.tidy
+
+        def tidy(store: Store, *given: Any) -> None:
+            real(store, *given)
+            gc.collect()
+            held.append(mapped(tmp_path) - {str(f) for f in store.blocks.iterdir()})
+
+        patch.setattr(Store, "tidy", tidy)
+        run = ended(join.start(tmp_path / "run", batches="batch"))
+    del run
+    gc.collect()
+    assert held == [set()] * len(held) and len(held) >= 8
+    assert mapped(tmp_path) == set()
+
+
+def mapped(folder: Path) -> set[str]:
+    """The files of a folder that this process has mapped, gone or not."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    names = {line.split(maxsplit=5)[5] for line in lines if str(folder) in line}
+    return {name.removesuffix(" (deleted)") for name in names}
+
+
 def test_what_needs_spark_is_refused(tmp_path: Path) -> None:
     streams = tables("ab", 5, seed=1)
+    with pytest.raises(ValueError, match="driver_memory is '1 GB', but the streams are tables"):
+        StreamJoin(streams, "a.k = b.k", Scatter(), driver_memory="1 GB")
     with pytest.raises(ValueError, match="executor is 'spark', but the streams are tables"):
         StreamJoin(streams, "a.k = b.k", Scatter(), executor="spark")
     with pytest.raises(ValueError, match="stream b is a list; it must be a Spark DataFrame"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
@@ -14,7 +13,9 @@ from braid.core.events import BatchCommitted
 from braid.core.markup import table
 from braid.core.query import longest
 from braid.core.spans import UNITS, text
-from braid.engine.choice import COPIES, megabytes
+from braid.engine.choice import megabytes
+from braid.engine.executor import machine_of
+from braid.engine.memory import cores
 from braid.model.simulate import simulate
 from braid.setup import Setup, types_of
 
@@ -165,13 +166,14 @@ def _executor(setup: Setup) -> str:
     on_spark = f"hosts packed on {setup.partitions} partitions"
     if setup.executor == "spark":
         return on_spark
-    here = f"on up to {min(os.cpu_count() or 1, setup.placement.hosts)} threads of this process"
+    here = f"on up to {min(cores(), setup.placement.hosts)} threads of this process"
     if setup.executor == "process":
         return here
+    machine = machine_of(setup.spark, setup.memory)
     return (
         f"each batch {here}, or by Spark's tasks, {on_spark}: as the batches before make the one "
-        f"or the other faster; over {megabytes(setup.memory // COPIES)} of tuples always by Spark "
-        f"(the driver may hold {megabytes(setup.memory)})"
+        f"or the other faster; over {megabytes(machine.most)} of tuples always by Spark "
+        f"(the driver may hold {megabytes(machine.memory)})"
     )
 
 

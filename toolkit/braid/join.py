@@ -65,7 +65,8 @@ class StreamJoin:
         (``JoinRun.execute_on``) and when a run is resumed. Tables are joined in this process.
     driver_memory
         What this process may hold of a batch, in bytes or as "2 GB": by default a quarter of the
-        machine's memory. With "auto" no larger batch comes here. "process" takes all.
+        machine's memory. With "auto" no larger batch comes here. "process" takes all that Spark
+        hands over (``spark.driver.maxResultSize``). Tables, which are in memory, have no bound.
     shed
         What to leave out when the join cannot keep up, for instance ``Shed(seconds=1)``. Results
         then have a column ``weight``, one over the chance that each had to be found: sums of it
@@ -93,7 +94,7 @@ class StreamJoin:
         shed: Shed | None = None,
         driver_memory: str | int | None = None,
     ) -> None:
-        streams, setups, self.runs, way = self._kinds(streams, executor)
+        streams, setups, self.runs, way = self._kinds(streams, executor, driver_memory)
         limits, predicate = condition(streams, on, windows or {}, time)
         check_placement(placement, predicate, on, self.setups.shared)
         worth: tuple[str | None, ...] = ()
@@ -122,7 +123,7 @@ class StreamJoin:
         self.setup.check_drawn()
 
     def _kinds(
-        self, streams: Mapping[str, Any], executor: str
+        self, streams: Mapping[str, Any], executor: str, driver_memory: str | int | None
     ) -> tuple[Mapping[str, Any], type[Setup], type[JoinRun], str]:
         """The streams, the kinds of settings and run that they need, and the executor."""
         tables = {a: table(a, s) for a, s in streams.items()}
@@ -134,6 +135,11 @@ class StreamJoin:
             return streams, self.setups, type(self).runs, checked(executor)
         if checked(executor) == "spark":
             raise ValueError("executor is 'spark', but the streams are tables; leave it out")
+        if driver_memory is not None:
+            raise ValueError(
+                f"driver_memory is {driver_memory!r}, but the streams are tables, which are in "
+                "memory; leave it out"
+            )
         from braid.tables import TableRun, TableSetup
 
         return tables, TableSetup, TableRun, "process"

@@ -382,8 +382,8 @@ class JoinRun:
     def metrics(self, by: str = "host") -> pd.DataFrame:
         """One row per batch and host: tuples received, stored, moved, discarded, compared, results,
         bytes and seconds. By "batch": one row per batch, with the tuples that came, the results,
-        what all hosts stored and compared, which way it went, and where its seconds went (see
-        ``events.PARTS``).
+        what all hosts stored and compared, which way it went, where its seconds went (see
+        ``events.PARTS``), and ``last_commit``, the seconds in which the batch before became real.
 
         Raises ValueError for another ``by``.
         """
@@ -402,7 +402,7 @@ def _by_host(e: events.BatchCommitted) -> list[dict[str, Any]]:
 def _by_batch(e: events.BatchCommitted) -> list[dict[str, Any]]:
     did = e.all_hosts
     counts = {"received": sum(e.received), "results": e.results, "stored": did.stored}
-    how = {"compared": did.compared, "executor": e.executor}
+    how = {"compared": did.compared, "executor": e.executor, "last_commit": e.last_commit}
     return [{"batch": e.batch, **counts, **how, **e.seconds}]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 from braid.core.columns import WEIGHT
 from braid.engine import tables
 from braid.engine.executor import Executor, checked, executor
+from braid.engine.memory import cores
 from braid.engine.wire import JoinSpec
 from braid.run import JoinRun
 from braid.setup import Setup
@@ -41,7 +41,7 @@ class TableSetup(Setup):
     @staticmethod
     def at_once(streams: Mapping[str, Any]) -> int:
         """How many tasks run at once: one a core."""
-        return os.cpu_count() or 1
+        return cores()
 
     @property
     def schemas(self) -> dict[str, str]:

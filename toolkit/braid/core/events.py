@@ -177,6 +177,17 @@ class BatchCommitted(Event):
     """Why that way."""
     announced: int = 0
     """Bytes that the source announced before it was read; 0: it was not asked, or did not."""
+    source_bytes: int = 0
+    """Bytes that came from the source, before a shedder left tuples out; 0: not counted."""
+    tasks: int = 0
+    """Tasks that shared its work, in the first stage."""
+    machine: str = ""
+    """What the work could be shared among, where the way was chosen; empty where it was asked
+    for."""
+    last_commit: float = 0.0
+    """Seconds in which the batch before became real: its manifest, the moves of its result files,
+    Spark's log of them, the events, and the removal of old files. No part of "total"; 0: there was
+    none before in this process."""
 
     @property
     def all_hosts(self) -> HostDid:

@@ -55,7 +55,8 @@ class KeyCount(NamedTuple):
 class Report(msgspec.Struct):
     """What one task reports of its hosts: their counts, the replicas that they made, result files,
     matches, fresh tuples by routing key, and what came of the harvest. And its seconds: how long it
-    waited for tuples of the source, and how long its hosts worked in this stage of the batch.
+    waited for tuples of the source, and how long its hosts worked in this stage of the batch; and
+    the bytes that it took from the source, before any tuple was left out.
     """
 
     hosts: dict[int, HostDid]
@@ -67,6 +68,7 @@ class Report(msgspec.Struct):
     source: float = 0.0
     kernels: float = 0.0
     harvested: Harvested | None = None
+    source_bytes: int = 0
 
     def encode(self) -> bytes:
         """The report as JSON."""
@@ -83,7 +85,8 @@ class Outcome:
     """What all hosts report of a batch, merged: sizes of the blocks that were made, where their
     replicas lie, counts by host, result files, matches, fresh tuples by stream and routing key, and
     what came of the harvest, if there was one. And the seconds of the task that waited longest for
-    the source, and of the one that worked longest in each stage, summed.
+    the source, and of the one that worked longest in each stage, summed; the bytes that came from
+    the source; and how many tasks had hosts that did something, in the first stage.
     """
 
     sizes: dict[int, Size] = field(default_factory=dict)
@@ -95,6 +98,8 @@ class Outcome:
     source: float = 0.0
     kernels: float = 0.0
     harvested: Harvested | None = None
+    source_bytes: int = 0
+    tasks: int = 0
 
 
 def merged(reports: Iterable[Report], streams: int) -> Outcome:
@@ -105,6 +110,8 @@ def merged(reports: Iterable[Report], streams: int) -> Outcome:
     for report in reports:
         harvested += [] if report.harvested is None else [report.harvested]
         outcome.source = max(outcome.source, report.source)
+        outcome.source_bytes += report.source_bytes
+        outcome.tasks += report.stage == 0 and bool(report.hosts)
         stages[report.stage] = max(stages.get(report.stage, 0.0), report.kernels)
         outcome.results += report.results
         _replicas(outcome, report.replicas)

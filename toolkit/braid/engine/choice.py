@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from braid.core.events import BatchCommitted
@@ -18,12 +19,17 @@ from braid.core.report import Report
 
 COPIES = 4
 """What this process holds of a batch at once, in times its tuples: as they are collected, sorted
-into blocks, on their way to a file, and what is found with them."""
+into blocks, on their way to a file, and what is found with them. Blocks are made once, however
+many hosts and threads there are (see process.py); small ones that are met at once are copied
+besides."""
 
 _RECENT = 9
 """Batches of one way that count, the last ones."""
 _UNTRIED = 100
-"""Batches after which a way that was not taken may be tried again."""
+"""Batches after which a way that was not taken may be tried again; what it took before does not
+count any more then."""
+_LOOKED_AT = 3 * _UNTRIED
+"""Batches that are looked at, the last ones."""
 _UNPACKED = 4.0
 """Bytes of Arrow for a byte that the source announces, before any batch has told: files are
 compressed."""
@@ -54,6 +60,11 @@ class Machine:
         """Bytes of tuples that this process may collect."""
         return self.memory // COPIES
 
+    @property
+    def name(self) -> str:
+        """What seconds depend on, in words: those of another machine tell nothing of this one."""
+        return f"{self.threads} threads, {self.slots} {'' if self.local else 'remote '}slots"
+
 
 class Choice(NamedTuple):
     """The way of a batch, and why in words."""
@@ -63,19 +74,22 @@ class Choice(NamedTuple):
 
 
 class Executed(NamedTuple):
-    """The reports of all tasks of a batch; which way it went, and why; and the bytes that its
-    source ``announced`` before it was read (0: not asked, or none).
+    """The reports of all tasks of a batch; which way it went, and why; the bytes that its source
+    ``announced`` before it was read (0: not asked, or none), and those that ``came`` at least when
+    there were too many; and the machine that the way was chosen for (empty: it was not chosen).
     """
 
     reports: list[Report]
     choice: Choice
     announced: int = 0
+    came: int = 0
+    machine: str = ""
 
 
 class Past(NamedTuple):
     """What a committed batch tells: its way; the bytes of its tuples, and those that its source
-    ``announced`` (0: none); its seconds, of them those of the ``kernels`` (see events.PARTS); and
-    what all its hosts worked, added up.
+    ``announced`` (0: none); its seconds, of them those of the ``kernels`` (see events.PARTS); what
+    all its hosts worked, added up; how many tasks shared that; and on which machine.
     """
 
     way: str
@@ -84,22 +98,29 @@ class Past(NamedTuple):
     seconds: float
     kernels: float
     work: float
+    tasks: int = 1
+    machine: str = ""
 
 
-def past(events: Iterable[object]) -> list[Past]:
-    """The batches among these events that had tuples and a way."""
-    return [
+def past(events: Sequence[object]) -> list[Past]:
+    """The last batches among these events that had tuples and a way."""
+    told = (
         Past(
             e.executor,
-            sum(e.received_bytes),
+            e.source_bytes or sum(e.received_bytes),
             e.announced,
             e.seconds.get("total", 0.0),
             e.seconds.get("kernels", 0.0),
             sum(did.seconds for did in e.hosts),
+            e.tasks,
+            e.machine,
         )
-        for e in events
-        if isinstance(e, BatchCommitted) and e.executor and sum(e.received_bytes)
-    ]
+        for e in reversed(events)
+        if isinstance(e, BatchCommitted)
+        and e.executor
+        and (e.source_bytes or sum(e.received_bytes))
+    )
+    return [*islice(told, _LOOKED_AT)][::-1]
 
 
 def expected(before: Sequence[Past], announced: int) -> int:
@@ -113,26 +134,30 @@ def expected(before: Sequence[Past], announced: int) -> int:
     return round(announced * max(ratios, default=_UNPACKED))
 
 
-def choose(before: Sequence[Past], announced: int, hosts: int, machine: Machine) -> Choice:
+def choose(
+    before: Sequence[Past], announced: int, hosts: int, machine: Machine, derived: int = 0
+) -> Choice:
     """The way of the next batch, on so many hosts; ``announced`` are the bytes that its source
-    announces (0: it does not).
+    announces (0: it does not), ``derived`` those of stored blocks that are made anew.
     """
     size = expected(before, announced)
-    if size > machine.most:
-        return Choice("spark", over(size, machine))
-    model = _Model(before, size, hosts, machine)
+    if size + derived > machine.most:
+        return Choice("spark", over(size, machine, derived))
+    model = _Model([p for p in before if p.machine == machine.name], size, hosts, machine)
     here, there = model.seconds("process"), model.seconds("spark")
+    best, other = ("process", "spark") if here <= there else ("spark", "process")
     why = f"{megabytes(size)} expected: {here:.2f} s in this process, {there:.2f} s on Spark"
-    if model.doubts(here):
-        return Choice("spark", f"{why}; tried again after {_UNTRIED} batches")
-    return Choice("process" if here <= there else "spark", why)
+    if model.doubts(best):
+        return Choice(other, f"{why}; tried again after {_UNTRIED} batches")
+    return Choice(best, why)
 
 
-def over(size: int, machine: Machine) -> str:
-    """Why a batch of so many bytes does not go through this process."""
+def over(size: int, machine: Machine, derived: int = 0) -> str:
+    """Why a batch of so many bytes, with so many of state, does not go through this process."""
+    state = f" and {megabytes(derived)} of state" if derived else ""
     return (
-        f"{megabytes(size)} of tuples take {megabytes(size * COPIES)} here; the driver may hold "
-        f"{megabytes(machine.memory)}"
+        f"{megabytes(size)} of tuples{state} take {megabytes((size + derived) * COPIES)} here; the "
+        f"driver may hold {megabytes(machine.memory)}"
     )
 
 
@@ -157,15 +182,21 @@ class _Model:
         pace = self._pace(way) or self._pace("process" if way == "spark" else "spark") or 1.0
         return pace * self._carriage(way, self.size) + self._kernels(way)
 
-    def doubts(self, here: float) -> bool:
-        """Whether Spark should be tried again: most of the time is work, which threads of one
-        process may share badly, and Spark has long not been asked.
+    def doubts(self, best: str) -> bool:
+        """Whether the other way should be tried again, which has long not been taken. Spark: where
+        most of the time is work, which threads of one process may share badly. This process: where
+        it would be faster, if it were as it was first measured and shared work well.
         """
-        ways = [p.way for p in self.before[-_UNTRIED:]]
-        return len(ways) == _UNTRIED and "spark" not in ways and 2 * self._kernels("process") > here
+        if [p.way for p in self.before[-_UNTRIED:]] != [best] * _UNTRIED:
+            return False
+        if best == "process":
+            return 2 * self._kernels(best) > self.seconds(best)
+        return self._carriage("process", self.size) + self._shared("process") < self.seconds(best)
 
     def _of(self, way: str) -> list[Past]:
-        return [p for p in self.before if p.way == way][-_RECENT:]
+        """The last batches of a way, but those long before the very last."""
+        at = [n for n, p in enumerate(self.before) if p.way == way][-_RECENT:]
+        return [self.before[n] for n in at if n >= at[-1] - _UNTRIED]
 
     def _pace(self, way: str) -> float | None:
         """How many times longer carriage took than it was first measured to."""
@@ -178,12 +209,23 @@ class _Model:
         return _FIXED[way] + size * (_COLLECTED + (not self.machine.local) * _TRANSFERRED)
 
     def _kernels(self, way: str) -> float:
-        taken = _middle(p.kernels / p.bytes for p in self._of(way))
-        if taken is None:
-            slots = self.machine.threads if way == "process" else self.machine.slots
-            work = _middle(p.work / p.bytes for p in self.before[-_RECENT:]) or 0.0
-            taken = work / max(1, min(self.hosts, slots))
-        return taken * self.size
+        taken = _middle(p.kernels * self._spread(p) / p.bytes for p in self._of(way))
+        return self._shared(way) if taken is None else taken * self.size
+
+    def _spread(self, p: Past) -> float:
+        """What is left of a batch's time for work once it is not done on one thread any more, which
+        a small one is before its work is known.
+        """
+        return 1 / self._lanes("process") if p.way == "process" and p.tasks == 1 else 1.0
+
+    def _shared(self, way: str) -> float:
+        """What work takes when the tasks of a way share it evenly."""
+        work = _middle(p.work / p.bytes for p in self.before[-_RECENT:]) or 0.0
+        return work / self._lanes(way) * self.size
+
+    def _lanes(self, way: str) -> int:
+        slots = self.machine.threads if way == "process" else self.machine.slots
+        return max(1, min(self.hosts, slots))
 
 
 def _middle(numbers: Iterable[float]) -> float | None:

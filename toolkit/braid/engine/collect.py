@@ -15,8 +15,10 @@ from pyspark.sql.pandas.serializers import ArrowCollectSerializer, ArrowStreamSe
 from pyspark.util import _load_from_socket
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
+LIMIT = "spark.driver.maxResultSize"
+"""The setting that says how many bytes Spark lets come to the driver; 0: any."""
 _UNKNOWN = 1 << 50
 """Spark says at least so many bytes of what it knows no size of: nearly 2^63, or some of that when
 columns are left out."""
@@ -25,9 +27,30 @@ columns are left out."""
 class Overflow(Exception):
     """More came than may be held: ``size`` bytes, and some are left."""
 
-    def __init__(self, size: int) -> None:
-        super().__init__(f"{size} bytes came")
+    def __init__(self, size: int, said: str = "") -> None:
+        super().__init__(said or f"{size} bytes came")
         self.size = size
+
+
+class Refused(Overflow):
+    """Spark gave up the batch, because it hands no more to the driver than ``limit`` bytes. It
+    counts what whole tasks return, before this process has seen any of it.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            limit,
+            f"a batch has more than the {limit} bytes that {LIMIT} lets Spark hand to this "
+            'process; raise that setting, or take executor="auto" or "spark"',
+        )
+
+
+def limit(spark: SparkSession) -> int:
+    """The bytes that Spark lets come to the driver in one job; 0: any."""
+    context = spark.sparkContext
+    jvm: Any = context._jvm
+    setting = context.getConf().get(LIMIT, "1g")
+    return int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(setting))
 
 
 def announced(frame: DataFrame) -> int:
@@ -43,8 +66,18 @@ def announced(frame: DataFrame) -> int:
 
 def collected(frame: DataFrame, most: int = sys.maxsize) -> list[pa.RecordBatch]:
     """The rows of a batch as ``DataFrame.toArrow`` collects them, without asking Spark for their
-    schema. Raises Overflow, and lets Spark stop, when there are more than ``most`` bytes.
+    schema. Raises Overflow, and lets Spark stop, when there are more than ``most`` bytes; Refused
+    when there are more than Spark hands over.
     """
+    try:
+        return _collected(frame, most)
+    except (Py4JError, PySparkException) as error:
+        if f"is bigger than {LIMIT}" in f"{error}\n{getattr(error, '_stackTrace', '')}":
+            raise Refused(limit(frame.sparkSession)) from None
+        raise
+
+
+def _collected(frame: DataFrame, most: int) -> list[pa.RecordBatch]:
     port, secret, server = frame._jdf.collectAsArrowToPython()
     try:
         with _load_from_socket((port, secret), _Bounded(most)) as batches:

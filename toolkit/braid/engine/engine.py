@@ -48,7 +48,8 @@ class Engine:
         shedder: Shedder | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.shedder, self.clock, self.committing = shedder, clock, 0.0
+        self.shedder, self.clock = shedder, clock
+        self.committing = self.last_commit = 0.0
         self.alone, self.placement, self.store = spec, placement, store
         self.lateness, self.publish, self.executor = lateness, publish, executor
         self.streams, self.check = len(spec.columns), check
@@ -101,7 +102,7 @@ class Engine:
         done = self.executor.execute(frame, self._batch(work))
         outcome = merged(done.reports, self.streams)
         executed = self.clock()
-        self._timed(outcome, executed - began + self.committing)
+        self._timed(outcome, executed - began + self.committing + self.last_commit)
         after = step.commit(self.rules, self.state, work, outcome, epoch, seen())
         snapshot = self.store.snapshot(after.state)
         ended = self.clock()
@@ -109,7 +110,14 @@ class Engine:
         seconds = split(
             ended - began, outcome.source, planned - began, outcome.kernels, ended - executed
         )
-        took = {"executor": done.choice.way, "why": done.choice.why, "announced": done.announced}
+        took = {
+            "executor": done.choice.way,
+            "why": done.choice.why,
+            "announced": done.announced,
+            "source_bytes": max(done.came, outcome.source_bytes),
+            "tasks": outcome.tasks,
+            "machine": done.machine,
+        }
         self._commit(after, snapshot, outcome.results, seconds, took)
 
     def _timed(self, outcome: Outcome, turn: float) -> None:
@@ -129,7 +137,14 @@ class Engine:
             ages=work.ages,
             bitmaps=self.bitmaps,
             harvest=work.plan.harvest,
+            sizes=self._read(work),
         )
+
+    def _read(self, work: Work) -> dict[int, int]:
+        """The bytes of the blocks that derivations read, which may be derived themselves."""
+        derived = {d.block.id: d.block for d in work.whole.derivations}
+        known = {**self.state.blocks, **derived}
+        return {s: known[s].bytes for d in work.whole.derivations for s in d.sources if s in known}
 
     def _commit(
         self,
@@ -141,11 +156,13 @@ class Engine:
     ) -> None:
         *happened, committed = after.events
         assert isinstance(committed, BatchCommitted)
-        happened.append(replace(committed, seconds=seconds, **took))
+        happened.append(replace(committed, seconds=seconds, last_commit=self.last_commit, **took))
+        began = self.clock()
         self.store.commit(after.state.batch, snapshot, results, happened)
         self.store.tidy(after.state, snapshot)
         self.state = after.state
         self.publish(happened)
+        self.last_commit = self.clock() - began
 
     def adjust(self, amend: Callable[[Any], Any]) -> None:
         """Give the shedder another state, which is committed with the next batch."""

@@ -4,21 +4,18 @@ them from batch to batch.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from braid.engine.choice import COPIES, Choice, Executed, Machine, choose, over, past
-from braid.engine.memory import allowed
+from braid.engine.memory import allowed, cores
 from braid.engine.wire import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WAYS = ("auto", "process", "spark")
-_LOOKED_AT = 1000
-"""Events that the cost model looks for batches among, the last ones."""
 
 
 class Executor(Protocol):
@@ -49,33 +46,37 @@ class Auto:
         """Run a batch one way or the other. What turns out larger than was announced goes to Spark
         after all.
         """
-        from braid.engine.collect import Overflow, announced, collected
+        from braid.engine.collect import Overflow, Refused, announced, collected
 
         self._machine = machine = self._machine or machine_of(frame.sparkSession, self.memory)
-        size, before = announced(frame), past(self.events()[-_LOOKED_AT:])
-        choice = choose(before, size, batch.hosts, machine)
+        size, derived, came = announced(frame), batch.derived(machine.threads), 0
+        choice = choose(past(self.events()), size, batch.hosts, machine, derived)
         if choice.way == "process":
+            most = machine.most - derived
             try:
-                done = self.process.execute(partial(collected, frame, machine.most), batch)
+                done = self.process.execute(partial(collected, frame, most), batch)
+            except Refused as refused:
+                choice, came = Choice("spark", str(refused)), refused.size
             except Overflow as overflow:
-                choice = Choice("spark", over(overflow.size, machine))
+                came = overflow.size
+                choice = Choice("spark", over(came, machine, derived))
             else:
-                return Executed(done.reports, choice, size)
-        return Executed(self.spark.execute(frame, batch).reports, choice, size)
+                return Executed(done.reports, choice, size, machine=machine.name)
+        done = self.spark.execute(frame, batch)
+        return Executed(done.reports, choice, size, came, machine.name)
 
 
 def machine_of(spark: SparkSession, memory: int) -> Machine:
     """What the tasks of a batch can be shared among. Spark itself lets no more come to the driver
     than its setting ``spark.driver.maxResultSize``.
     """
+    from braid.engine.collect import limit
+
     context = spark.sparkContext
-    setting = context.getConf().get("spark.driver.maxResultSize", "1g")
-    jvm: Any = context._jvm
-    limit = jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(setting)
-    if limit > 0:
-        memory = min(memory, COPIES * limit * 3 // 4)
+    if (most := limit(spark)) > 0:
+        memory = min(memory, COPIES * most * 3 // 4)
     local = str(context.master).startswith("local")
-    return Machine(os.cpu_count() or 1, context.defaultParallelism, local, memory)
+    return Machine(cores(), context.defaultParallelism, local, memory)
 
 
 def executor(

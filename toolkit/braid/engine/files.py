@@ -4,7 +4,8 @@ carries does not exist.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -20,6 +21,8 @@ from braid.engine.wire import JoinSpec
 from braid.local.rows import Partial, Rows
 
 _EMIT_ROWS = 1 << 16
+_MOST_OPEN = 512
+"""Many systems allow a process 1,024 open files."""
 
 
 class BlockFiles:
@@ -103,13 +106,52 @@ class ResultFile:
         return [self.name]
 
 
-@lru_cache(maxsize=512)  # each is an open file, and many systems allow a process 1,024
-def _open(path: str) -> tuple[Any, Lock]:
-    return pa.ipc.open_file(pa.memory_map(path)), Lock()
+class _Readers:
+    """Block files that are open in this process, the last used ones. What is read from them stays
+    mapped as long as somebody holds it.
+    """
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, tuple[Any, Lock]] = OrderedDict()
+        self._changing = Lock()
+
+    def get(self, path: str) -> tuple[Any, Lock]:
+        """The reader of a file, which serves one thread at a time."""
+        with self._changing:
+            if path not in self._open:
+                self._open[path] = pa.ipc.open_file(pa.memory_map(path)), Lock()
+            self._open.move_to_end(path)
+            if len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)
+            return self._open[path]
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Keep these files open no longer."""
+        with self._changing:
+            for path in paths:
+                self._open.pop(path, None)
+
+    def below(self, folder: Path) -> list[str]:
+        """The files of a folder that are open."""
+        with self._changing:
+            return [path for path in self._open if Path(path).is_relative_to(folder)]
+
+
+_readers = _Readers()
 
 
 def replica(path: str, index: int, keys: Keys | None) -> Rows:
-    """A host's replica of a block, mapped into memory. A reader serves one thread at a time."""
-    reader, lock = _open(path)
+    """A host's replica of a block, mapped into memory."""
+    reader, lock = _readers.get(path)
     with lock:
         return Rows(reader.get_batch(index), keys)
+
+
+def close(files: Iterable[Path]) -> None:
+    """Keep these block files open in this process no longer, as they are gone."""
+    _readers.forget(map(str, files))
+
+
+def close_all(folder: Path) -> None:
+    """Keep no block file of a folder open in this process."""
+    _readers.forget(_readers.below(folder))

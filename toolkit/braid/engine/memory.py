@@ -1,4 +1,4 @@
-"""What a process may hold: how people write it, and what the machine has."""
+"""What a process may hold and how much it can do at once: how people write it, what there is."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ _SHARE = 4
 """By default one part of so many of the machine's memory is for a batch."""
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Where Linux tells what a container may take."""
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""Where it tells what time of processors a container may take, of what time."""
 
 
 def allowed(given: str | int | None = None, what: str = "driver_memory") -> int:
@@ -34,3 +36,11 @@ def machine() -> int:
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     told = [file.read_text().strip() for name in _LIMITS if (file := Path(name)).exists()]
     return min([whole, *(int(text) for text in told if text.isdigit())])
+
+
+def cores() -> int:
+    """The processors that this process may run on, or that a container may take the time of."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
+    some = len(affinity(0)) if affinity else os.cpu_count() or 1
+    taken, *of = _QUOTA.read_text().split() if _QUOTA.exists() else ["max"]
+    return min(some, max(1, -(-int(taken) // int(of[0])))) if taken.isdigit() else some

@@ -1,54 +1,61 @@
 """A batch in this process: tasks are threads, tuples and partial results stay where they are.
 
-What Spark carries between tasks as bytes is handed over here as it is: tuples are views of the
-batch, partial results and reports are objects.
+What Spark carries between tasks as bytes is handed over here as it is: fresh blocks are made once,
+a share of them by each task, and tasks have the same rows and files; partial results and reports
+are objects.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from braid.core.report import Report
 from braid.engine.choice import Choice, Executed
-from braid.engine.task import Task
+from braid.engine.memory import cores
+from braid.engine.task import Fresh, Task
 from braid.engine.wire import Batch, by_stream, entering
 
 Arrived = dict[int, list[pa.RecordBatch]]
 """Tuples by stream."""
+_SHORT = 0.05
+"""Seconds of work that one thread does as fast as several."""
 
 
 class ProcessExecutor:
     """Runs the tasks of a batch on ``threads`` threads of this process (by default one a core), on
-    one when its tuples have fewer than ``alone`` bytes: that takes as long then.
+    one when its tuples have fewer than ``alone`` bytes and the last batch was little work: that
+    takes as long then.
 
     ``frame`` is Spark's DataFrame, an Arrow table, a list of record batches, or the tuples by
     stream (see tables.py), or a function that makes one of these.
     """
 
     def __init__(self, threads: int | None = None, alone: int = 1 << 20) -> None:
-        self.threads, self.alone = threads or os.cpu_count() or 1, alone
-        self.pool = ThreadPoolExecutor(self.threads, "braid-task")
-        self.worked = 0.0
+        self.threads, self.alone = threads or cores(), alone
+        self.worked = self.work = 0.0
 
     def execute(self, frame: Any, batch: Batch) -> Executed:
         """Run a batch in this process, a thread for each task, stage by stage."""
         began = time.perf_counter()
-        tuples = _tuples(frame() if callable(frame) else frame, batch)
+        tuples, size = _tuples(frame() if callable(frame) else frame, batch)
         self.worked, source = 0.0, time.perf_counter() - began
         tasks = self._tasks(tuples, batch)
-        self._each(partial(_first, tuples), tasks)
+        fresh = [*chain(*self._each(partial(_made, tuples, len(tasks)), tasks))]
+        tuples.clear()  # blocks are copies
+        self._each(lambda task: task.probe(task.take(fresh)), tasks)
         while hand_over(tasks):
             self._each(Task.go_on, [task for task in tasks if task.pending])
         reports = self._each(Task.report, tasks)
-        told = Report({}, source=source, kernels=self.worked)
+        self.work = sum(did.seconds for r in reports for did in r.hosts.values())
+        told = Report({}, source=source, kernels=self.worked, source_bytes=size)
         return Executed([*reports, told], Choice("process", "as asked for"))
 
     def _tasks(self, tuples: Arrived, batch: Batch) -> list[Task]:
@@ -56,7 +63,8 @@ class ProcessExecutor:
         may be packed otherwise than those of the last.
         """
         size = sum(rows.nbytes for batches in tuples.values() for rows in batches)
-        count = 1 if size < self.alone else max(1, min(self.threads, batch.hosts))
+        small = size < self.alone and self.work < _SHORT
+        count = 1 if small else max(1, min(self.threads, batch.hosts))
         packed = replace(batch, spec=replace(batch.spec, partitions=count))
         return [Task(packed, p) for p in range(count)]
 
@@ -66,23 +74,26 @@ class ProcessExecutor:
         if len(tasks) == 1:
             done = [work(tasks[0])]
         else:
-            waiting = [self.pool.submit(work, task) for task in tasks]
-            for future in waiting:
-                future.exception()
+            with ThreadPoolExecutor(len(tasks), "braid-task") as pool:
+                waiting = [pool.submit(work, task) for task in tasks]
             done = [future.result() for future in waiting]
         self.worked += time.perf_counter() - began
         return done
 
 
-def _first(tuples: Arrived, task: Task) -> None:
+def _made(tuples: Arrived, tasks: int, task: Task) -> list[Fresh]:
+    """What a task does before it probes: its derived blocks, and its share of the fresh ones."""
     task.derive()
-    task.probe(task.take_in(tuples))
+    routes = [r for r in task.batch.routes if r.fresh]
+    return task.cut(tuples, routes[task.partition :: tasks], lambda host: True)
 
 
-def _tuples(frame: Any, batch: Batch) -> Arrived:
-    """The tuples of a batch by stream, those of each in one piece."""
+def _tuples(frame: Any, batch: Batch) -> tuple[Arrived, int]:
+    """The tuples of a batch by stream, those of each in one piece, and the bytes that came."""
     if isinstance(frame, dict):
-        return {s: _whole([entering(rows, s, batch) for rows in each]) for s, each in frame.items()}
+        entered = {s: [entering(rows, s, batch) for rows in each] for s, each in frame.items()}
+        size = sum(rows.nbytes for each in frame.values() for rows in each)
+        return {s: _whole(each) for s, each in entered.items()}, size
     if isinstance(frame, pa.Table):
         frame = frame.to_batches()
     elif not isinstance(frame, list):
@@ -90,10 +101,11 @@ def _tuples(frame: Any, batch: Batch) -> Arrived:
 
         frame = collected(frame)
     found: Arrived = {}
+    size = sum(rows.nbytes for rows in frame)
     for rows in frame:
         for s, flat in by_stream(rows, batch):
             found.setdefault(s, []).append(flat)
-    return {s: _whole(batches) for s, batches in found.items()}
+    return {s: _whole(batches) for s, batches in found.items()}, size
 
 
 def _whole(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

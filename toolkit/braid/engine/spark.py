@@ -118,7 +118,7 @@ def spread(batch: Batch) -> Stage:
                 for p, mask in enumerate(need[s]):
                     if (part := needed(flat, mask)).num_rows:
                         yield shipment([(p, f"tuples {s}", arrow_stream(part))])
-        yield _told(Report({}, source=source.seconds), 0)
+        yield _told(Report({}, source=source.seconds, source_bytes=source.bytes), 0)
 
     return run
 
@@ -169,10 +169,10 @@ def next_stage(batch: Batch, number: int) -> Stage:
 
 
 class Awaited:
-    """What another iterable gives, and the seconds that it was waited for."""
+    """What another iterable gives, the seconds that it was waited for, and the bytes that came."""
 
     def __init__(self, items: Iterable[pa.RecordBatch]) -> None:
-        self.items, self.seconds = iter(items), 0.0
+        self.items, self.seconds, self.bytes = iter(items), 0.0, 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self
@@ -180,7 +180,9 @@ class Awaited:
     def __next__(self) -> pa.RecordBatch:
         began = time.perf_counter()
         try:
-            return next(self.items)
+            rows = next(self.items)
+            self.bytes += rows.nbytes
+            return rows
         finally:
             self.seconds += time.perf_counter() - began
 

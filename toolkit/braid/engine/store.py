@@ -31,6 +31,7 @@ from typing import Any
 
 from braid.core import events
 from braid.core.state import VERSION, State, check_version, decode, encode
+from braid.engine import files
 from braid.engine.output import Output
 
 
@@ -90,7 +91,8 @@ class Store:
         self._lock = lock
 
     def release(self) -> None:
-        """Let other processes have the run."""
+        """Let other processes have the run, and its block files go."""
+        files.close_all(self.blocks)
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -139,9 +141,10 @@ class Store:
             if old.name != snapshot:
                 old.unlink()
         live = {address.file for address in state.places.values()}
-        for file in self.blocks.iterdir():
-            if file.name not in live:
-                file.unlink()
+        gone = [file for file in self.blocks.iterdir() if file.name not in live]
+        for file in gone:
+            file.unlink()
+        files.close(gone)
 
     def clean(self) -> None:
         """Remove files that no manifest names (left by killed tasks or a killed driver), and let

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from braid.core.columns import ROUTING, TIME
 from braid.core.events import HostDid
 from braid.core.facts import AgedMatches, Visit
 from braid.core.harvest import Harvested
-from braid.core.plan import Derivation, Hop, Keys, Route
+from braid.core.plan import Block, Derivation, Hop, Keys, Route
 from braid.core.report import KeyCount, Matched, Replica, Report, Size
 from braid.core.state import Address
 from braid.core.state import Place as StoredAt
@@ -59,6 +59,21 @@ class Compared:
     """Candidate pairs, block by block."""
 
     compared: np.ndarray
+
+
+class Fresh(NamedTuple):
+    """A fresh block: the ``hosts`` that store it or probe with it, its rows, the bytes of its
+    tuples, where it is stored, if it is, its late tuples, and the seconds that each host worked on
+    it.
+    """
+
+    block: Block
+    hosts: Collection[int]
+    rows: Rows
+    size: int
+    address: Address | None
+    late: int
+    seconds: float = 0.0
 
 
 @dataclass
@@ -168,31 +183,50 @@ class Task:
         """Sort what was routed here into fresh blocks, by (block, host), and store those that are
         stored here.
         """
-        here: dict[tuple[int, int], Rows] = {}
+        mine = [r for r in self.batch.routes if r.fresh and any(map(self.mine, r.hosts()))]
+        return self.take(self.cut(arrived, mine, self.mine))
+
+    def cut(
+        self,
+        arrived: dict[int, list[pa.RecordBatch]],
+        routes: Sequence[Route],
+        serves: Callable[[int], bool],
+    ) -> list[Fresh]:
+        """Make the fresh blocks of these routes for the hosts that it serves, here or in other
+        tasks: sorted once, and written once.
+        """
+        found: list[Fresh] = []
         for s, batches in arrived.items():
-            began, came = time.perf_counter(), dict[int, int]()
+            began = time.perf_counter()
             whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-            for route, part in self._split(whole, s):
-                rows, size = self._fresh(route, part), nbytes(part)
-                for host in filter(self.mine, route.hosts()):
-                    here[route.block.id, host] = rows
-                    self._count(host).received += part.num_rows
-                    self._count(host).received_bytes += size
-                    came[host] = came.get(host, 0) + part.num_rows
-            seconds = (time.perf_counter() - began) / max(1, sum(came.values()))
-            for host, count in came.items():
-                self._count(host).seconds += seconds * count
+            made = [self._fresh(*each, serves) for each in self._split(whole, s, routes)]
+            seconds = time.perf_counter() - began
+            came = sum(f.rows.batch.num_rows * len([*filter(serves, f.hosts)]) for f in made)
+            found += [f._replace(seconds=seconds / came * f.rows.batch.num_rows) for f in made]
+        return found
+
+    def take(self, fresh: Iterable[Fresh]) -> dict[tuple[int, int], Rows]:
+        """The fresh blocks by (block, host), of the hosts here; those that store one keep it."""
+        here: dict[tuple[int, int], Rows] = {}
+        for f in fresh:
+            for host in filter(self.mine, f.hosts):
+                here[f.block.id, host] = f.rows
+                count = self._count(host)
+                count.received += f.rows.batch.num_rows
+                count.received_bytes += f.size
+                count.seconds += f.seconds
+            if f.address is not None:
+                for host in filter(self.mine, f.block.hosts):
+                    self._keep(f.block.id, host, f.address, f.rows, f.late)
         return here
 
-    def _split(self, whole: pa.RecordBatch, stream: int) -> Iterator[tuple[Route, pa.RecordBatch]]:
-        """The rows of each fresh block of a stream that has hosts here, sorted by the first index:
-        they are copied once, and every block is a view of them.
+    def _split(
+        self, whole: pa.RecordBatch, stream: int, routes: Sequence[Route]
+    ) -> Iterator[tuple[Route, pa.RecordBatch]]:
+        """The rows of the fresh block of each route of a stream, sorted by the first index: they
+        are copied once, and every block is a view of them.
         """
-        routes = [
-            r
-            for r in self.batch.routes
-            if r.fresh and r.block.stream == stream and any(map(self.mine, r.hosts()))
-        ]
+        routes = [r for r in routes if r.block.stream == stream]
         if not routes:
             return
         number = np.full(self.batch.keys, len(routes), np.int16 if len(routes) < 1 << 15 else int)
@@ -200,26 +234,33 @@ class Task:
             number[slice(*route.block.keys)] = n
         block = number[whole.column(ROUTING).to_numpy()]
         ends = np.cumsum(np.bincount(block, minlength=len(routes)))[: len(routes)]
-        index = whole.column(self.batch.spec.predicate.indexes(stream)[0])
-        order = np.argsort(index.to_numpy(zero_copy_only=False))
-        if ends[0] < len(block):
+        key = whole.column(self.batch.spec.predicate.indexes(stream)[0])
+        key = key.to_numpy(zero_copy_only=False)
+        if ends[-1] < len(block):
+            at = np.flatnonzero(block < len(routes))
+            order = at[np.argsort(key[at])]
+        else:
+            order = np.argsort(key)
+        if ends[0] < ends[-1]:
             order = order[np.argsort(block[order], kind="stable")]
-        rows = whole.take(pa.array(order[: ends[-1]]))
+        rows = whole.take(pa.array(order))
         for route, first, last in zip(routes, [0, *ends], ends, strict=False):
             if first < last:
                 yield route, rows.slice(first, last - first)
 
-    def _fresh(self, route: Route, part: pa.RecordBatch) -> Rows:
-        """A fresh block of these rows, written when a host here stores it; they share the file."""
-        stream, id = route.block.stream, route.block.id
-        rows = Rows(build(part, self.batch.spec.predicate.indexes(stream), ordered=True))
-        if self.mine(route.block.hosts[0]):
-            self._trace(rows, stream)
-        if stored := [*filter(self.mine, route.block.hosts)]:
-            address, late = self.blocks.write(stream, rows.batch), self._late(rows, stream)
-            for host in stored:
-                self._keep(id, host, address, rows, late)
-        return rows
+    def _fresh(self, route: Route, part: pa.RecordBatch, serves: Callable[[int], bool]) -> Fresh:
+        """The fresh block of these rows, written when a host that is served stores it: hosts share
+        the file.
+        """
+        block = route.block
+        rows = Rows(build(part, self.batch.spec.predicate.indexes(block.stream), ordered=True))
+        if serves(block.hosts[0]):
+            self._trace(rows, block.stream)
+        address, late = None, 0
+        if any(map(serves, block.hosts)):
+            address = self.blocks.write(block.stream, rows.batch)
+            late = self._late(rows, block.stream)
+        return Fresh(block, route.hosts(), rows, nbytes(part), address, late)
 
     def _trace(self, rows: Rows, stream: int) -> None:
         """Count the fresh tuples by routing key, which in a run for many queries tells how long

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
 import numpy as np
@@ -73,7 +73,8 @@ class Batch:
     """What the driver tells every task of one batch. ``keys`` is the size of the routing-key space;
     ``ages`` are those of the blocks that may be met (see facts.age; of fresh ones 0);
     ``bitmaps`` says which queries results serve, in a run that serves many; ``harvest`` what share
-    of the tuples that set out takes part.
+    of the tuples that set out takes part; ``sizes`` are the bytes of the blocks that derivations
+    read.
     """
 
     spec: JoinSpec
@@ -86,6 +87,17 @@ class Batch:
     ages: Mapping[int, int]
     bitmaps: QueryBitmaps | None = None
     harvest: Harvest | None = None
+    sizes: Mapping[int, int] = field(default_factory=dict)
+
+    def derived(self, tasks: int) -> int:
+        """The bytes of state that derivations read, once for each of so many tasks that has hosts
+        which do.
+        """
+        return sum(
+            sum(self.sizes.get(source, 0) for source in d.sources)
+            * len({host % tasks for host in d.reads})
+            for d in self.derivations
+        )
 
     @property
     def hosts(self) -> int:

@@ -1,0 +1,80 @@
+"""The Spark executor's stages in this process: the same functions, and what they ship as bytes
+goes from one to the next by its partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from braid.core.report import decode
+from braid.engine import spark
+from braid.engine.choice import Choice, Executed
+from braid.engine.process import ProcessExecutor
+from braid.engine.wire import Batch, by_stream, entering, shuffles
+
+
+class Tuples(NamedTuple):
+    """Tuples that are of one stream already."""
+
+    stream: int
+    rows: pa.RecordBatch
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes
+
+
+class Stages:
+    """Runs the tasks of a batch as SparkExecutor does, one after the other, without Spark."""
+
+    def execute(self, frame: Any, batch: Batch) -> Executed:
+        """``frame`` is the streams' union as an Arrow table, or the tuples by stream."""
+        frame = frame() if callable(frame) else frame
+        came = (
+            [Tuples(s, rows) for s, each in frame.items() for rows in each]
+            if isinstance(frame, dict)
+            else frame.to_batches()
+        )
+        with _without_spark(0), patch.object(spark, "by_stream", _by_stream):
+            shipped = [*spark.spread(batch)(came)]
+        for number in range(1 + shuffles(batch)):
+            stage = spark.next_stage(batch, number) if number else spark.first_stage(batch)
+            done = []
+            for p in range(batch.spec.partitions):
+                with _without_spark(p):
+                    mine = [b.filter(pc.equal(b.column("partition"), p)) for b in shipped]
+                    done += stage(b for b in mine if b.num_rows)
+            shipped = done
+        bodies = [body for b in shipped for body in b.column("body").to_pylist()]
+        return Executed([*map(decode, bodies)], Choice("spark", "as asked for"))
+
+
+class Turns:
+    """Each batch goes the other way than the last, on two threads or through Spark's stages."""
+
+    def __init__(self) -> None:
+        self.ways = cycle([ProcessExecutor(2, alone=0), Stages()])
+
+    def execute(self, frame: Any, batch: Batch) -> Executed:
+        return next(self.ways).execute(frame, batch)
+
+
+def _by_stream(rows: Any, batch: Batch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    if not isinstance(rows, Tuples):
+        return by_stream(rows, batch)
+    return iter([(rows.stream, entering(rows.rows, rows.stream, batch))])
+
+
+@contextmanager
+def _without_spark(partition: int) -> Iterator[None]:
+    with (
+        patch.object(spark, "_partition", lambda: partition),
+        patch.object(spark, "_quiet_collector", lambda: None),
+    ):
+        yield
