@@ -25,6 +25,7 @@ from braid.core.compaction import watermarks_of
 from braid.core.plan import Block
 from braid.core.query import Query
 from braid.engine.engine import Engine
+from braid.engine.files import replica
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec, Layout
 from braid.local.bitmaps import QueryBitmaps
@@ -165,6 +166,9 @@ class Shared:
             )
         reports = writer(job)(iter(parts))
         lines = [reported(row) for report in reports for row in report.to_pylist()]
+        for line in lines:  # they take what they would, had they come so
+            file = str(self.engine.store.blocks / line.address.file)
+            assert line.size.bytes == replica(file, line.address.part, None).nbytes
         self.engine.amend(queries, self.engine.state.policy, lines, [], 0.0)
 
     def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:

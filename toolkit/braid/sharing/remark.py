@@ -181,5 +181,5 @@ def _written(
     )
     if batch is None:
         return None
-    address, (first, last) = files.write(stream, batch), Rows(batch).span()
-    return address.file, block, host, address.part, batch.num_rows, batch.nbytes, first, last
+    address, rows = files.write(stream, batch), Rows(batch)
+    return address.file, block, host, address.part, batch.num_rows, rows.nbytes, *rows.span()
