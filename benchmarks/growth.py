@@ -46,7 +46,12 @@ def write(spark: SparkSession, folder: Path, plan: list[tuple[int, int]]) -> Non
 
 def main() -> None:
     args = arguments(
-        __doc__ or "", {"first": 10_000}, first=100_000, rows=10_000, batches=12, hosts=4
+        __doc__ or "",
+        {"first": 10_000, "rows": 500},
+        first=100_000,
+        rows=10_000,
+        batches=12,
+        hosts=4,
     )
     spark = session("benchmark")
     plan = sizes(args.first, args.rows, args.batches)
