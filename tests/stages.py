@@ -41,6 +41,9 @@ class Stages:
             if isinstance(frame, dict)
             else frame.to_batches()
         )
+        if batch.spec.partitions == 1:
+            with _without_spark(0), patch.object(spark, "by_stream", _by_stream):
+                return _executed([*spark.only_stage(batch)(came)])
         with _without_spark(0), patch.object(spark, "by_stream", _by_stream):
             shipped = [*spark.spread(batch)(came)]
         for number in range(1 + shuffles(batch)):
@@ -51,8 +54,7 @@ class Stages:
                     mine = [b.filter(pc.equal(b.column("partition"), p)) for b in shipped]
                     done += stage(b for b in mine if b.num_rows)
             shipped = done
-        bodies = [body for b in shipped for body in b.column("body").to_pylist()]
-        return Executed([*map(decode, bodies)], Choice("spark", "as asked for"))
+        return _executed(shipped)
 
 
 class Turns:
@@ -63,6 +65,11 @@ class Turns:
 
     def execute(self, frame: Any, batch: Batch) -> Executed:
         return next(self.ways).execute(frame, batch)
+
+
+def _executed(shipped: list[pa.RecordBatch]) -> Executed:
+    bodies = [body for b in shipped for body in b.column("body").to_pylist()]
+    return Executed([*map(decode, bodies)], Choice("spark", "as asked for"))
 
 
 def _by_stream(rows: Any, batch: Batch) -> Iterator[tuple[int, pa.RecordBatch]]:

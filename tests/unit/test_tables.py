@@ -26,6 +26,7 @@ from braid.core import step
 from braid.core.events import PARTS, BatchCommitted
 from braid.engine import process
 from braid.engine.choice import COPIES, past
+from braid.engine.process import ProcessExecutor
 from braid.engine.store import Store
 from braid.engine.tables import Feed
 from braid.engine.task import Task
@@ -310,7 +311,11 @@ def test_small_batches_of_much_work_are_shared_by_threads(
         assert differ(ids(run.results()), expected(streams, "a.n < b.n")) == ""
 
 
-def test_what_came_is_told_before_a_shedder_drops_any(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", [ProcessExecutor, Stages])
+def test_what_came_is_told_before_a_shedder_drops_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any
+) -> None:
+    monkeypatch.setattr("braid.tables.executor", lambda _: way())
     rows = pa.table({"id": range(4000), "k": np.arange(4000) % 50})
     ways = {"all": None, "few": Shed(fraction=0.04, method="drop")}
     told = {}

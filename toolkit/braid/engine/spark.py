@@ -100,7 +100,8 @@ def only_stage(batch: Batch) -> Stage:
         began = time.perf_counter()
         task.derive()
         task.probe(task.take_in(arrived))
-        yield from _finish(task, 0, began, source.seconds)
+        yield _told(Report({}, source=source.seconds, source_bytes=source.bytes), 0)
+        yield from _finish(task, 0, began)
 
     return run
 
@@ -191,12 +192,12 @@ def _told(report: Report, partition: int) -> pa.RecordBatch:
     return shipment([(partition, "report", report.encode())])
 
 
-def _finish(task: Task, stage: int, began: float, source: float = 0.0) -> Iterator[pa.RecordBatch]:
+def _finish(task: Task, stage: int, began: float) -> Iterator[pa.RecordBatch]:
     """The rows that leave a task: its report, then its partial results. Its hosts began to work at
-    ``began``, and the source was waited for so many seconds before.
+    ``began``.
     """
     report = task.report()
-    report.stage, report.source, report.kernels = stage, source, time.perf_counter() - began
+    report.stage, report.kernels = stage, time.perf_counter() - began
     yield _told(report, task.partition)
     for partitions, place, partial in task.ship():
         body = pack(partial, place)
