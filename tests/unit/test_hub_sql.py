@@ -249,3 +249,28 @@ def test_implications_between_conditions_in_sql_are_true_of_every_row() -> None:
                 assert passing[i] <= passing[j], (cases[i], cases[j])
                 found += i != j
     assert found > 0.3 * true
+
+
+@pytest.mark.parametrize(
+    "kind, one, other",
+    [
+        ("string collate UTF8_LCASE", "x = 'abc'", "x <> 'ABC'"),
+        ("date", "x = '2024-01-01'", "x <> '2023-02-30'"),
+        ("float", "x >= 16777217", "x > 16777216.5"),
+    ],
+)
+def test_nothing_is_implied_where_spark_may_compare_otherwise(
+    kind: str, one: str, other: str
+) -> None:
+    types = {"x": SqlType.of(kind)}
+    a, b = (selecting(sqlglot.parse_one(c, dialect="spark"), types) for c in (one, other))
+    assert implies(a, a) and not implies(a, b)
+
+
+def test_equalities_follow_from_others_only_between_columns_of_one_kind() -> None:
+    streams = "a [RANGE 1 MINUTE], b [RANGE 1 MINUTE], c [RANGE 1 MINUTE]"
+    sql = f"SELECT a.l FROM {streams} WHERE a.l = b.d AND a.l = c.l"
+    for middle, implied in ((SqlType("bigint"), 1), (INT, 1), (REAL, 0), (TEXT, 0)):
+        long = {"l": SqlType("bigint"), "ts": TIME}
+        found = understood(sql, {"a": long, "b": {"d": middle, "ts": TIME}, "c": long}, "ts")
+        assert sum(j.implied for j in found.definition.joins) == implied, middle

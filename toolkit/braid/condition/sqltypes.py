@@ -22,8 +22,10 @@ class SqlType:
 
     @classmethod
     def of(cls, text: str) -> SqlType:
-        """From Spark's simple string, as "decimal(10,2)", "array<int>" or "string collate X"."""
-        name = re.match(r"(array|map|struct)<.*|\w+", text)
+        """From Spark's simple string, as "decimal(10,2)", "array<int>" or "string collate X",
+        which is another type than "string": it compares otherwise.
+        """
+        name = re.match(r"(array|map|struct)<.*|\w+( collate \w+)?", text)
         digits = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", text)
         assert name is not None
         return cls(name[0], *(map(int, digits.groups()) if digits else ()))

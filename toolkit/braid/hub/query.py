@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from braid.condition.names import resolved
 from braid.condition.predicate import PredicateError
-from braid.condition.sqltypes import SqlType
+from braid.condition.sqltypes import INTEGRAL, SqlType
 from braid.condition.terms import conjuncts
 from braid.core.spans import Span, micros
 from braid.hub.dialect import QueryError, read, window
@@ -106,7 +106,7 @@ class _Reader:
         told = [*select, *groups, *([having] if having else [])]
         definition = Definition.of(
             {self.streams[a]: w for a, w in ranges.items()},
-            _closed(self._joins(parts)),
+            _closed(self._joins(parts), self.schemas),
             self._selections(parts),
             self._read(told),
             slides,
@@ -431,8 +431,10 @@ def _length(interval: exp.Interval) -> int | None:
         return None
 
 
-def _closed(joins: Sequence[Join]) -> frozenset[Join]:
-    """With the equalities of columns that follow from others."""
+def _closed(joins: Sequence[Join], schemas: Mapping[str, Mapping[str, SqlType]]) -> frozenset[Join]:
+    """With the equalities of columns that follow from others. Between types that differ nothing
+    follows: Spark may round or parse one to compare it with the other.
+    """
     pairs = [j for j in joins if _is_equality(j)]
     classes: list[set[Column]] = []
     for join in pairs:
@@ -441,6 +443,9 @@ def _closed(joins: Sequence[Join]) -> frozenset[Join]:
     stated = {j.text for j in joins}
     found = set(joins)
     for same in classes:
+        types = {schemas[stream][name] for stream, name in same}
+        if len(types) > 1 and any(t.name not in INTEGRAL for t in types):
+            continue
         for a, b in combinations(sorted(same), 2):
             text = f"{a[0]}.{a[1]} = {b[0]}.{b[1]}"
             if a[0] != b[0] and text not in stated:

@@ -346,10 +346,22 @@ class HubRun:
             same = [q for q in after.queries if q.operator == kept.id and q.bit == bit]
             back = min(q.back for q in same)
         served = new.served(kept.id, bit, mark.bit, running, mark.complete)
+        if new.query.every is not None:
+            self._told_late(served, [] if there is None else same)
         served.back = served.first if back is None else back
         served.match = "relaxed" if there is None else "holds"
         served.since = self._progress(running.streams)
         return served, after
+
+    def _told_late(self, served: Served, same: list[Served]) -> None:
+        """A tick reads pairs that met before the query came; an operator that is relaxed for it has
+        none of them, and who shares its demand later has those that ``same`` have.
+        """
+        for s, known in served.complete.items():
+            latest = self.ledger.latest.get(s)
+            fresh = [None if latest is None else latest + 1]
+            times = [known, *([q.complete[s] for q in same] or fresh)]
+            served.complete[s] = max((t for t in times if t is not None), default=None)
 
     def _founded(self, new: _Asked, after: Ledger) -> tuple[Served, Ledger]:
         streams = list(new.query.definition.streams)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +21,8 @@ Types = Mapping[str, SqlType]
 
 _DIGITS = re.compile(r"\d+(\.\d*)?|\.\d+")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_FLOAT = 2**24
+"""Whole numbers beyond it may be rounded when Spark compares them with a float."""
 _EXACT = 18
 """Digits of decimals up to which Spark compares without rounding."""
 
@@ -115,12 +118,21 @@ def _value(column: exp.Expr, literal: exp.Expr, types: Types) -> Any:
     if isinstance(literal, exp.Literal) and literal.is_string:
         if known.name == "string":
             return literal.this
-        return literal.this if known.name == "date" and _DAY.fullmatch(literal.this) else None
+        return literal.this if known.name == "date" and _is_day(literal.this) else None
     if isinstance(literal, exp.Cast) and literal.to.this == exp.DataType.Type.DATE:
         day = literal.this
-        is_day = isinstance(day, exp.Literal) and _DAY.fullmatch(day.this)
+        is_day = isinstance(day, exp.Literal) and _is_day(day.this)
         return day.this if known.name == "date" and is_day else None
     return _number(literal, known)
+
+
+def _is_day(text: str) -> bool:
+    """Whether it is a day of the calendar: Spark makes NULL or an error of any other."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return bool(_DAY.fullmatch(text))
 
 
 def _number(literal: exp.Expr, known: SqlType) -> Any:
@@ -130,7 +142,8 @@ def _number(literal: exp.Expr, known: SqlType) -> Any:
     if not isinstance(literal, exp.Literal) or not _DIGITS.fullmatch(literal.this):
         return None
     if known.name in REAL:
-        return sign * float(literal.this)
+        whole = literal.this.isdigit() and int(literal.this) > _FLOAT and known.name == "float"
+        return None if whole else sign * float(literal.this)
     if known.name in INTEGRAL or known.name == "decimal":
         if len(literal.this) > _EXACT or known.precision > _EXACT:
             return None
