@@ -1,0 +1,75 @@
+"""What the driver holds of a batch: never more than it may."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from braid import HashPartition
+from braid.core.events import BatchCommitted
+from braid.engine.choice import COPIES
+from braid.join import JoinRun, StreamJoin
+from pyspark.sql import DataFrame, SparkSession
+
+ROWS, TEXT = 300_000, 100
+TUPLE = 8 + 8 + TEXT
+"""About the bytes of a tuple: it has a number, an event time and a text."""
+
+
+@pytest.fixture(scope="module")
+def streams(spark: SparkSession) -> dict[str, DataFrame]:
+    """Two streams of which Spark alone has the rows; one tuple in a thousand has a partner."""
+
+    def rows(step: int) -> DataFrame:
+        text = f"concat(cast(id AS string), repeat('x', {TEXT} - length(cast(id AS string))))"
+        return spark.range(0, ROWS * step, step).selectExpr("id", f"{text} AS text")
+
+    return {"a": rows(1), "b": rows(1000)}
+
+
+def resident(name: str) -> int:
+    """Bytes of memory of this process: "VmRSS" now, "VmHWM" at most since ``forget``."""
+    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def grown(join: StreamJoin, folder: Path) -> tuple[JoinRun, int]:
+    """By how much this process grew at most in a run of one batch."""
+    pa.default_memory_pool().release_unused()
+    run = join.start(folder, batches=2)
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # forget the most so far
+    run.awaitTermination()
+    return run, resident("VmHWM") - before
+
+
+def commits(run: JoinRun) -> list[BatchCommitted]:
+    return [e for e in run.events() if isinstance(e, BatchCommitted)]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["announced", "not announced"])
+def test_ten_times_what_the_driver_may_hold_goes_to_spark(
+    streams: dict[str, DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    """And the driver grows by less than it may hold, whether it could know or had to stop."""
+    bound = ROWS * TUPLE * COPIES // 10  # a batch has half of both streams
+    join = StreamJoin(streams, "a.id = b.id", HashPartition(4), partitions=2, driver_memory=bound)
+    if not told:
+        monkeypatch.setattr("braid.engine.collect.announced", lambda frame: 0)
+    run, growth = grown(join, tmp_path / "run")
+    assert run.results().count() == ROWS // 1000
+    assert [e.executor for e in commits(run)] == ["spark", "spark"]
+    assert growth < bound
+
+
+def test_what_the_driver_may_hold_it_holds(streams: dict[str, DataFrame], tmp_path: Path) -> None:
+    """The copies that are counted with are all that there are."""
+    bound = ROWS * TUPLE * COPIES * 3 // 2
+    join = StreamJoin(streams, "a.id = b.id", HashPartition(4), partitions=2, driver_memory=bound)
+    run, growth = grown(join, tmp_path / "run")
+    assert run.results().count() == ROWS // 1000
+    assert [e.executor for e in commits(run)] == ["process", "process"]
+    assert ROWS * TUPLE < growth < bound
