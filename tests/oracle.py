@@ -118,7 +118,8 @@ def expected(
 def found(run: JoinRun) -> Ids:
     """The committed results of a run, by id."""
     results = run.results()
-    ids = results.select(*[results[a]["id"].alias(a) for a in results.columns]).toArrow()
+    streams = [a for a in results.columns if a != "weight"]
+    ids = results.select(*[results[a]["id"].alias(a) for a in streams]).toArrow()
     return Counter(zip(*(c.to_pylist() for c in ids.columns), strict=True))
 
 

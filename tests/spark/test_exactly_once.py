@@ -85,6 +85,7 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
     """
     streams, on = tables("abc", 60, seed=41, batches=3), "a.k = b.k AND b.k = c.k"
     real = getattr(executor, stage)
+    monkeypatch.setattr(executor, "partitions", lambda announced, work, most: most)
     monkeypatch.setattr(
         executor,
         stage,

@@ -67,8 +67,7 @@ class SparkExecutor:
 
 _SMALL = 4 << 20
 """Bytes that a source announces of a batch which one task takes faster than two stages of tasks,
-the first of which reads it and the second of which joins. Measured on two cores, see
-docs/performance.md: from some hundred thousand rows on, the shuffle pays."""
+the first of which reads it and the second of which joins. Judged, not measured."""
 _SHORT = 0.2
 """Seconds of work that one task may have: about what a second stage costs by itself."""
 
