@@ -185,7 +185,8 @@ class Cluster:
         for next_host in rest[0].probes if rest else ():
             self._follow(found, rest, next_host)
 
-    def _commit(self, work, arrivals):
+    def _sizes(self, work):
+        """By block that the batch made and that has tuples."""
         made = {d.block.id for d in work.whole.derivations}
         made |= {r.block.id for r in work.plan.routes if r.fresh}
         sizes = {}
@@ -193,6 +194,10 @@ class Cluster:
             if block in made and tuples:
                 times = [t[3] for t in tuples]
                 sizes[block] = Size(len(tuples), 10 * len(tuples), (min(times), max(times)))
+        return sizes
+
+    def _commit(self, work, arrivals):
+        sizes = self._sizes(work)
         self.now, (*_, committed) = step.commit(self.rules, self.now, work, Outcome(sizes))
         blocks = self.now.blocks
         self.stored = {(b, h): tuples for (b, h), tuples in self.stored.items() if b in blocks}

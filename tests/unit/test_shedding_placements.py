@@ -15,7 +15,7 @@ import pytest
 from braid import Shed
 from braid.core import step
 from braid.core.harvest import Harvested, Yield
-from braid.core.report import Outcome, Size
+from braid.core.report import Outcome
 from braid.core.state import State
 from braid.core.step import Rules
 from braid.local.harvest import draws
@@ -144,13 +144,7 @@ class ShedCluster(Cluster):
                 )
 
     def _commit(self, work, arrivals):
-        made = {d.block.id for d in work.whole.derivations}
-        made |= {r.block.id for r in work.plan.routes if r.fresh}
-        sizes = {}
-        for (block, _), tuples in self.stored.items():
-            if block in made and tuples:
-                times = [t[3] for t in tuples]
-                sizes[block] = Size(len(tuples), 10 * len(tuples), (min(times), max(times)))
+        sizes = self._sizes(work)
         came = Harvested(
             tuple(
                 Yield(*item, (float(n),), (float(f),), (float(f),), 0.0)

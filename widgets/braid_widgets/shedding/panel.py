@@ -11,11 +11,10 @@ import ipywidgets as W
 import plotly.graph_objects as go
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import Launch, Launcher
-from braid_widgets.base.show import headless
+from braid_widgets.base.launcher import Launch
+from braid_widgets.base.modelled import ModelledPanel, Simulate
 from braid_widgets.shedding import views
 
-MODELLED = "modelled: every change is simulated at once"
 METHODS = {
     "selective (Algorithm 5)": "selective",
     "direction first (Algorithm 4)": "direction",
@@ -26,26 +25,17 @@ METHODS = {
 }
 
 
-class ShedPanel(Launcher):
-    """``simulate`` gets the settings and returns events, within a second or so; ``launch`` returns
-    a run, and may take its time.
-
-    ``defaults`` set controls by name: kappa, theta, window, shift, rate, method, fraction, sample,
-    pace. While a run goes on, a change of ``fraction`` adjusts it; the other changes wait for the
-    next launch. Raises ValueError for a name that is not a control.
+class ShedPanel(ModelledPanel):
+    """``defaults`` set controls by name: kappa, theta, window, shift, rate, method, fraction,
+    sample, pace. While a run goes on, a change of ``fraction`` adjusts it; the other changes wait
+    for the next launch.
     """
 
-    def __init__(
-        self, simulate: Callable[[dict[str, Any]], list[Any]], launch: Launch, **defaults: Any
-    ) -> None:
-        super().__init__(launch, _inputs(), defaults)
-        self.simulate = simulate
+    def __init__(self, simulate: Simulate, launch: Launch, **defaults: Any) -> None:
+        super().__init__(simulate, launch, _inputs(), defaults)
         self.view = W.VBox()
         self.children = (*self.children, self.view)
-        self.show(simulate(self.settings()))
-        self.become("idle", MODELLED)
-        for control in self.inputs.values():
-            control.observe(self._changed, "value")
+        self.show(self.events)
 
     def show(self, events: list[Any]) -> None:
         """Draw the throttle and the harvest of these events."""
@@ -59,29 +49,13 @@ class ShedPanel(Launcher):
         self.events = self.simulate(self.asked())
         return [views.timeline(self.events), views.film(self.events)]
 
-    def measured(self) -> list[Any]:
-        """The events of the run on Spark, once it has come to its end; in a report one is launched
-        for it. None when there is no such run.
-        """
-        if headless():
-            return self.complete()
-        done = [] if self.run is None or self.run.isActive else self.run.events()
-        return done if done and done[-1].reason == "completed" else []
-
     def _changed(self, change: Any) -> None:
         adjust = getattr(self.run, "adjust", None)
         if self.state in ("running", "paused") and change.owner is self.inputs["fraction"]:
             if adjust is not None:
                 self._adjusted(adjust, change.new)
             return
-        if self.state != "idle":
-            return
-        self.message.value, self.error = "", None
-        try:
-            self.show(self.simulate(self.settings()))
-            self.become("idle", MODELLED)
-        except ValueError as error:
-            self.fail(error)
+        super()._changed(change)
 
     def _adjusted(self, adjust: Callable[..., None], fraction: float) -> None:
         try:
