@@ -9,7 +9,7 @@ common.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,6 +21,7 @@ import msgspec
 
 from braid.core.harvest import Yield
 from braid.core.plan import Block, Derivation, Route
+from braid.core.spans import text
 
 VERSION = 2
 """Of the format of lines. There is no reader of other versions."""
@@ -46,6 +47,20 @@ class Event:
                 f"{known.__module__}; a name stands for one kind of event"
             )
         _kinds[cls.__name__] = cls  # a dataclass with slots is made twice, and the second counts
+
+    def decided(self, moment: Moment) -> str:
+        """What was decided here and why, in a few words; empty where nothing was."""
+        return ""
+
+
+class Moment(NamedTuple):
+    """When an event happened: the names of the ``streams``, the commit ``before`` its batch, and
+    the events that its batch has, itself among them.
+    """
+
+    streams: tuple[str, ...]
+    before: BatchCommitted | None
+    beside: Sequence[Event]
 
 
 class Copy(NamedTuple):
@@ -189,6 +204,13 @@ class BatchCommitted(Event):
     Spark's log of them, the events, and the removal of old files. No part of "total"; 0: there was
     none before in this process."""
 
+    def decided(self, moment: Moment) -> str:
+        """The way that it went, where the batch before went another."""
+        if moment.before is None or not self.executor or self.executor == moment.before.executor:
+            return ""
+        way = "in this process" if self.executor == "process" else "on Spark"
+        return f"tasks run {way}{f': {self.why}' if self.why else ''}"
+
     @property
     def all_hosts(self) -> HostDid:
         """What all hosts did together."""
@@ -235,6 +257,15 @@ class QueryAdded(Event):
     where: Mapping[str, str | None]
     complete: Mapping[str, int | None]
 
+    def decided(self, moment: Moment) -> str:
+        if self.batch < 0:
+            return ""
+        windows = ", ".join(f"{a} {text(w)}" for a, w in self.windows.items())
+        full = all(t is None for t in self.complete.values())
+        return f"query {self.name} comes (windows {windows}), " + (
+            "and finds all the state that it needs" if full else "complete once its window is full"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class QueryRemoved(Event):
@@ -244,6 +275,9 @@ class QueryRemoved(Event):
 
     batch: int
     name: str
+
+    def decided(self, moment: Moment) -> str:
+        return f"query {self.name} goes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +289,9 @@ class RunEnded(Event):
     batch: int
     reason: str
     error: str = ""
+
+    def decided(self, moment: Moment) -> str:
+        return f"the run failed: {self.error}" if self.reason == "failed" else ""
 
 
 def kinds() -> dict[str, type[Event]]:

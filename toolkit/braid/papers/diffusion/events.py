@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from logging import INFO
 from typing import NamedTuple
 
-from braid.core.events import Event
+from braid.core.events import Event, Moment
 
 
 class JoinOrder(NamedTuple):
@@ -37,6 +37,13 @@ class SegmentPlaced(Event):
     ahead: bool
     copied: int
 
+    def decided(self, moment: Moment) -> str:
+        how = "as was chosen ahead" if self.ahead else "chosen now"
+        copied = f", {self.copied:,} tuples had to be copied there" if self.copied else ""
+        lasts = f"{self.length} batch{'es' if self.length > 1 else ''}"
+        name = moment.streams[self.master]
+        return f"master {name}: its segment of {lasts} goes to host {self.host}, {how}{copied}"
+
 
 @dataclass(frozen=True, slots=True)
 class MasterSwitched(Event):
@@ -55,6 +62,14 @@ class MasterSwitched(Event):
     host: int
     costs: tuple[float, float]
 
+    def decided(self, moment: Moment) -> str:
+        old, new = (moment.streams[s] for s in (self.old, self.new))
+        before, after = self.costs
+        return (
+            f"{new} becomes master in place of {old}: {before:,.0f} to {after:,.0f} tuples of "
+            "overhead a batch (Eq. 2)"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentLengthTuned(Event):
@@ -71,6 +86,12 @@ class SegmentLengthTuned(Event):
     old: int
     new: int
     cost: float
+
+    def decided(self, moment: Moment) -> str:
+        return (
+            f"segments of {self.new} batches in place of {self.old}: with {self.old} the busiest "
+            f"host had a load of {self.cost:,.3g} a tuple"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +110,19 @@ class PathChosen(Event):
     stream: int
     orders: tuple[JoinOrder, ...]
     loads: Mapping[int, float]
+
+    def decided(self, moment: Moment) -> str:
+        best, *others = self.orders
+        name, visited = moment.streams[self.stream], _visited(best, moment.streams)
+        sent = f"{best.overhead:,.3g} tuples sent for one of {name}"
+        if not others:
+            return f"tuples of {name} visit {visited}: {sent}"
+        next_best = min(others, key=lambda order: order.overhead)
+        return (
+            f"tuples of {name} visit {visited}: {sent}, by way of "
+            f"{_visited(next_best, moment.streams)} {next_best.overhead:,.3g}"
+        )
+
+
+def _visited(order: JoinOrder, streams: tuple[str, ...]) -> str:
+    return ", then ".join(streams[s] for s in order.streams)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from logging import INFO
 
-from braid.core.events import Copy, Event
+from braid.core.events import Copy, Event, Moment
+from braid.core.spans import text
+from braid.core.words import hosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,13 @@ class SlicesSet(Event):
     lengths: tuple[int | None, ...]
     bound: int | None
 
+    def decided(self, moment: Moment) -> str:
+        name, first = moment.streams[self.stream], self.lengths[0] if self.lengths else None
+        cut = f"of {self.bound:,} tuples" if self.bound is not None else "of full history"
+        if self.bound is None and first is not None:
+            cut = f"of {text(first)} each" if len(set(self.lengths)) == 1 else "of unequal lengths"
+        return f"{name} is cut in {len(self.nodes)} slices {cut} on {hosts(self.nodes)}"
+
 
 @dataclass(frozen=True, slots=True)
 class HeadMoved(Event):
@@ -34,6 +43,10 @@ class HeadMoved(Event):
     stream: int
     old: int
     new: int
+
+    def decided(self, moment: Moment) -> str:
+        name = moment.streams[self.stream]
+        return f"new tuples of {name} go to host {self.new}, no longer to host {self.old}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,11 @@ class Relocated(Event):
     tuples: int
     kept: bool
 
+    def decided(self, moment: Moment) -> str:
+        if self.reason == "aged":
+            return ""
+        return f"{self.tuples:,} tuples of {moment.streams[self.stream]} move ({self.reason})"
+
 
 @dataclass(frozen=True, slots=True)
 class RingResized(Event):
@@ -77,3 +95,10 @@ class RingResized(Event):
     new: int
     reason: str
     relocation: str
+
+    def decided(self, moment: Moment) -> str:
+        why = "as was scheduled" if self.reason == "scheduled" else f"for its {self.reason}"
+        return (
+            f"the ring goes from {self.old} to {self.new} nodes {why}, "
+            f"{self.relocation} relocation"
+        )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from braid.core.events import Event
+from braid.core.events import Event, Moment
 
 
 class Reaped(NamedTuple):
@@ -48,3 +48,13 @@ class HarvestPlanned(Event):
     types: tuple[tuple[int, ...], ...] = ()
     expected: Mapping[int, float] = field(default_factory=dict)
     keep: tuple[float, ...] = ()
+
+    def decided(self, moment: Moment) -> str:
+        if self.fraction >= 1:
+            return "all pairs are processed: nothing is shed"
+        clock = "" if self.allowance is None else f", {self.allowance:,.2f} s are allowed"
+        late = "" if self.enough else "; even without probing it takes longer"
+        return (
+            f"{self.fraction:.0%} of all pairs are processed ({self.method}; budget "
+            f"{self.amount:g} {self.budget}{clock}){late}"
+        )

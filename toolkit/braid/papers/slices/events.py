@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from logging import INFO
 from typing import NamedTuple
 
-from braid.core.events import Event
+from braid.core.events import Event, Moment
+from braid.core.spans import text
 
 
 class Stretch(NamedTuple):
@@ -32,6 +33,13 @@ class ChainSet(Event):
     reason: str
     ends: tuple[int, ...]
     nodes: tuple[Stretch, ...]
+
+    def decided(self, moment: Moment) -> str:
+        why = {"memory": "least state", "cpu": "least work"}.get(self.reason, self.reason)
+        ends = ", ".join(map(text, self.ends))
+        held = len({stretch.host for stretch in self.nodes})
+        on = f", on {held} hosts" if held > 1 else ""
+        return f"slices of {moment.streams[self.stream]} end at {ends} ({why}){on}"
 
 
 @dataclass(frozen=True, slots=True)
