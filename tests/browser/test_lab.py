@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 ROOT = Path(__file__).parents[2]
 NAME = "01_adaptive_theta_join.ipynb"
 SETTINGS = {"scale": 0.01, "batches": 8, "hosts": 4, "pace": 0.5}
-PICTURE = ".braid[data-seq]"
+PICTURE = ".braid-cockpit[data-batch]"
 PROBE = 'print("the panel is", panel.state)'
 OVERFLOW = """(root) => {
   const box = root.getBoundingClientRect(), area = root.closest(".jp-OutputArea-output").getBoundingClientRect();
@@ -51,12 +51,14 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
 
     picture = page.locator(PICTURE).first
     assert picture.evaluate(OVERFLOW) == [False] * 3, "nothing is cut off at a width of 1000"
-    recorded = picture.get_attribute("data-hash")
+    recorded = picture.screenshot()
+    expect(page.locator(".braid-state").first).to_have_text("recorded")
     expect(title).to_contain_text("of 48")
     page.locator("button", has_text=re.compile(r"^\s*Launch$")).click()
     expect(title).to_contain_text(re.compile(r"batch \d of 8"), timeout=120_000)
     assert lab.processes("java")
-    seen, first = int(picture.get_attribute("data-seq") or 0), picture.get_attribute("data-hash")
+    expect(page.locator(".braid-state").first).to_have_text("● live")
+    seen, first = int(picture.get_attribute("data-batch") or 0), picture.screenshot()
     assert first != recorded
 
     expect(page.locator(".jp-Notebook-ExecutionIndicator").first).to_have_attribute(
@@ -68,8 +70,14 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
         "the panel is running", timeout=20_000
     )
 
-    expect(title).to_contain_text("completed", timeout=120_000)
-    expect(picture).not_to_have_attribute("data-hash", first or "")
-    assert int(picture.get_attribute("data-seq") or 0) >= seen + 3, "it was repainted while it ran"
+    page.locator(".braid-controls button", has_text="◀").first.click()
+    back = page.get_by_role("button", name="Back to now").first
+    expect(back).to_be_visible()
+    stayed = picture.get_attribute("data-batch")
+    expect(page.locator(".braid-note").first).to_contain_text("completed", timeout=120_000)
+    assert picture.get_attribute("data-batch") == stayed, "who looks at a batch stays there"
+    picture.locator("input[type=range]").fill("7")
+    expect(title).to_contain_text("batch 8 of 8")
+    assert picture.screenshot() != first and int(stayed or 0) >= seen - 1
     expect(page.locator(".widget-label", has_text="batch 8 of 8 (100%)").first).to_be_visible()
     assert notebook.errors == []

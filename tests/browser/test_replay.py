@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from braid.core import events
 from braid_widgets.base import colours
-from braid_widgets.base.recording import Recording
-from braid_widgets.theta import stage
+from braid_widgets.cockpit import view
 from playwright.sync_api import Browser, Page, expect
 
 RECORDING = Path(__file__).parents[2] / "data" / "recordings" / "fluct.jsonl"
 WIDTH = 1000
+PAGE = view.recorded(events.read(RECORDING))
 BOXES = """(canvas, [colours, left, right]) => {
   const c = canvas.getContext("2d"), w = canvas.width, data = c.getImageData(0, 0, w, canvas.height).data, found = {};
   for (let y = 0; y < canvas.height; y++) for (let x = Math.round(left * w); x < right * w; x++) {
@@ -43,54 +44,99 @@ def replay(browser: Browser, tmp_path: Path) -> Iterator[Page]:
         "request",
         lambda request: None if request.url.startswith("file:") else wrong.append(request.url),
     )
-    page.goto(stage.save(RECORDING, tmp_path / "replay.html").as_uri())
+    page.goto(view.save(RECORDING, tmp_path / "replay.html").as_uri())
     yield page
     context.close()
     assert wrong == []
 
 
+def at(page: Page, batch: int) -> None:
+    """Go to a batch (from 1) with the slider."""
+    page.locator("input[type=range]").fill(str(batch - 1))
+    expect(page.locator(".braid")).to_have_attribute("data-batch", str(batch))
+
+
 def test_it_plays_offline(replay: Page) -> None:
-    recording, picture, slider = (
-        Recording(RECORDING),
-        replay.locator(".braid"),
-        replay.locator("input[type=range]"),
-    )
-    last = len(recording) - 1
-    expect(picture).to_have_attribute("data-seq", str(last))
-    hashes = {picture.get_attribute("data-hash")}
-    for position in (0, last // 2):
-        slider.fill(str(position))
-        expect(picture).to_have_attribute("data-seq", str(position))
-        hashes.add(picture.get_attribute("data-hash"))
-    assert len(hashes) == 3
-    slider.fill(str(last - 1))
-    replay.get_by_role("button", name="Play").click()
-    expect(picture).to_have_attribute("data-seq", str(last))
-    expect(replay.get_by_role("button", name="Play")).to_be_visible()
+    cockpit, play = replay.locator(".braid"), replay.get_by_role("button", name="Play")
+    last = len(PAGE["frames"])
+    expect(cockpit).to_have_attribute("data-batch", str(last))
+    expect(replay.locator(".braid-state")).to_have_text("recorded")
+    pictures = {replay.locator(".braid-map canvas").screenshot()}
+    for batch in (1, last // 2):
+        at(replay, batch)
+        expect(replay.locator(".braid-title")).to_contain_text(f"batch {batch} of {last} ")
+        pictures.add(replay.locator(".braid-map canvas").screenshot())
+    assert len(pictures) == 3
+    at(replay, last - 1)
+    play.click()
+    expect(cockpit).to_have_attribute("data-batch", str(last))
+    expect(play).to_be_visible()
 
 
-def test_the_matrix_is_square_with_row_0_on_top_and_nothing_is_cut_off(replay: Page) -> None:
-    replay.locator("input[type=range]").fill("0")
-    expect(replay.locator(".braid")).to_have_attribute("data-seq", "0")
-    grid = Recording(RECORDING).at(0).grids[0]
-    canvas = replay.locator("canvas")
-    found = canvas.evaluate(BOXES, [[colours.host(h) for h in grid.cells], 0, 0.5])
+def test_a_decision_is_told_where_it_was_taken_and_leads_there(replay: Page) -> None:
+    flag = PAGE["flags"][-1]
+    here = replay.locator(".braid-why button.here")
+    expect(here).to_have_text(flag["text"])
+    at(replay, PAGE["flags"][1]["batch"])
+    expect(here).to_have_text(PAGE["flags"][1]["text"])
+    replay.locator(".braid-why button").last.click()
+    expect(replay.locator(".braid")).to_have_attribute("data-batch", str(flag["batch"]))
+    replay.keyboard.press("ArrowLeft")
+    expect(replay.locator(".braid")).to_have_attribute("data-batch", str(flag["batch"] - 1))
+
+
+def test_the_time_line_says_values_seeks_on_a_click_and_zooms_on_a_drag(replay: Page) -> None:
+    canvas, cockpit = replay.locator(".braid-lines canvas"), replay.locator(".braid")
+    box = canvas.bounding_box()
+    assert box is not None
+    left, right, y = box["x"] + 46, box["x"] + box["width"] - 48, box["y"] + 60
+    place = left + (right - left) * (23 - 1) / 47
+    replay.mouse.move(place, y)
+    expect(replay.locator(".braid-lines .braid-tip")).to_contain_text("batch 23\nILF / ILF*: 1")
+    replay.mouse.move(place, box["y"] + 8)
+    expect(replay.locator(".braid-lines .braid-tip")).to_have_text(PAGE["flags"][-1]["text"])
+    replay.mouse.click(place, y)
+    expect(cockpit).to_have_attribute("data-batch", "23")
+    replay.mouse.move(left, y)
+    replay.mouse.down()
+    replay.mouse.move(place, y, steps=4)
+    replay.mouse.up()
+    whole = replay.get_by_role("button", name="All batches (now 1 to 23)")
+    expect(whole).to_be_visible()
+    replay.mouse.click(right, y)
+    expect(cockpit).to_have_attribute("data-batch", "23")
+    whole.click()
+    replay.mouse.click(right, y)
+    expect(cockpit).to_have_attribute("data-batch", "48")
+
+
+@pytest.mark.parametrize("batch", [1, 48])
+def test_the_matrix_is_to_scale_with_row_0_on_top_and_nothing_is_cut_off(
+    replay: Page, batch: int
+) -> None:
+    at(replay, batch)
+    shown = PAGE["frames"][batch - 1]["map"]["grid"]
+    groups = shown["hosts"]["groups"][0]
+    cells = list(zip(*(groups["cells"][name] for name in ("host", "row", "column")), strict=True))
+    canvas = replay.locator(".braid-map canvas")
+    found = canvas.evaluate(BOXES, [[colours.host(h) for h, _, _ in sorted(cells)], 0, 0.5])
     boxes = {int(host): box for host, box in found.items()}
-    assert boxes.keys() == grid.cells.keys()
     top, bottom, left, right = (
         pick(box[k] for box in boxes.values()) for k, pick in enumerate((min, max, min, max))
     )
-    size = bottom - top
-    assert size > 350 and abs(right - left - size) <= 2
-    n, m = grid.mapping
-    for host, (row, column) in grid.cells.items():
+    tall, wide = bottom - top, right - left
+    rows, columns = shown["matrix"]["rows"]
+    most = max(max(f["map"]["grid"]["matrix"]["rows"]) for f in PAGE["frames"])
+    full = max(wide / (columns / most), tall / (rows / most)) if batch == 48 else None
+    if batch == 48:  # before, a side is shorter than what can be seen
+        assert tall / wide == pytest.approx(rows / columns, rel=0.06)
+        assert full is not None and tall == pytest.approx(full * rows / most, rel=0.06)
+    n, m = groups["n"], groups["m"]
+    seen = [cell for cell in cells if cell[0] in boxes]
+    assert len(seen) > len(cells) * 0.9 if batch == 48 else seen
+    for host, row, column in seen:
         y0, y1, x0, x1 = boxes[host]
-        wanted = (
-            top + row * size / n,
-            top + (row + 1) * size / n,
-            left + column * size / m,
-            left + (column + 1) * size / m,
-        )
-        assert (y0, y1, x0, x1) == pytest.approx(wanted, abs=4), host
+        assert (y0 + y1) / 2 == pytest.approx(top + (row + 0.5) * tall / n, abs=4), host
+        assert (x0 + x1) / 2 == pytest.approx(left + (column + 0.5) * wide / m, abs=4), host
     assert canvas.evaluate(BLANK) == [True, True]
     assert replay.evaluate("document.documentElement.scrollWidth") <= WIDTH

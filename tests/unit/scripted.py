@@ -25,6 +25,7 @@ from braid.papers.theta.events import (
     MigrationEnded,
     MigrationStarted,
 )
+from braid_widgets.base.fold import Scene, fold
 
 
 def started(
@@ -119,3 +120,9 @@ MIGRATION: list[Any] = [
 def rows(columns):
     """What a frame holds by column, as tuples."""
     return list(zip(*columns.values(), strict=True))
+
+
+def scenes(events: Sequence[Any]) -> list[Scene]:
+    """What is seen after each batch; after the last one also that the run is over."""
+    ends = [k + 1 for k, e in enumerate(events) if isinstance(e, BatchCommitted)]
+    return [fold(events[:end]) for end in (*ends[:-1], len(events))]

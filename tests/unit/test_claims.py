@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from braid.papers.theta.mapping import bound
 from braid.studies import theta
 from braid.studies import theta_dynamics as dynamics
 from braid.studies.claim import Claim, check, figures, table, verdict
@@ -45,10 +46,10 @@ def points(ratios: list[float], moved: int = 0) -> pd.DataFrame:
 
 def test_the_bound_is_1_25_for_small_batches_and_grows_with_them() -> None:
     """Theorem 4.1, and its proof for an epsilon below 1 and for batches that are not small."""
-    assert theta.bound(0, 1000) == 1.25
-    assert theta.bound(0, 1000, epsilon=0.5) == pytest.approx(4 / 3.5)
-    assert theta.bound(10, 1000) == pytest.approx((5 + 2 * 2 / 49) / (4 + 2 / 49))
-    assert theta.bound(100, 1000) > theta.bound(10, 1000) > 1.25
+    assert bound(0, 1000) == 1.25
+    assert bound(0, 1000, epsilon=0.5) == pytest.approx(4 / 3.5)
+    assert bound(10, 1000) == pytest.approx((5 + 2 * 2 / 49) / (4 + 2 / 49))
+    assert bound(100, 1000) > bound(10, 1000) > 1.25
 
 
 @pytest.mark.parametrize(("worst", "holds"), [(1.25, "yes"), (1.3, "no")])

@@ -108,6 +108,4 @@ def test_a_batch_that_goes_another_way_says_why():
     ways = ["spark", "spark", "process", "process"]
     commits = [commit(k, executor=way, why="2 MB are little") for k, way in enumerate(ways)]
     told = decisions([RunStarted(("a", "b"), "", {}, "Ring", {}, 4, 1, None), *commits])
-    assert [(d.batch, d.text) for d in told] == [
-        (2, "tasks run in this process: 2 MB are little")
-    ]
+    assert [(d.batch, d.text) for d in told] == [(2, "tasks run in this process: 2 MB are little")]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from braid_widgets.base import colours
 from braid_widgets.base.columns import Columns
 from braid_widgets.base.film import Film, bundle, page, thinned
 from braid_widgets.base.steps import Steps
@@ -17,7 +18,6 @@ from braid_widgets.psp.ring import Ring
 from braid_widgets.slices.chain import Chain
 from braid_widgets.slices.shared_ring import SharedRing
 from braid_widgets.theta.matrix import Chip
-from braid_widgets.theta.stage import Stage
 
 JS = Path(__file__).parents[2] / "widgets" / "js"
 
@@ -71,7 +71,7 @@ def test_records_go_by_column() -> None:
 
 
 def test_a_page_holds_its_frames_as_data_that_cannot_end_it() -> None:
-    text = page("ring", "", [{"title": "</script><b>"}], Stage().palette, 0)
+    text = page("ring", "", [{"title": "</script><b>"}], colours.palette(4), 0)
     assert text.count("</script>") == 2 and "<b>" not in text
     data = text.split('<script type="application/json">')[1].split("</script>")[0]
     assert json.loads(data)["frames"] == [{"title": "</script><b>"}]

@@ -13,8 +13,8 @@ from braid.core.placement import Placement, registry
 from braid.launch import placement
 from braid.model.simulate import simulate
 from braid.studies import diffusion
+from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.theta.panel import Panel
-from braid_widgets.theta.player import Player
 from checks import check, examples
 from unit.scripted import MIGRATION
 
@@ -89,7 +89,7 @@ def test_a_new_placement_is_simulated_launched_and_offered(written):
     assert placement("Newcomer", 7, lazy=True) == kind(7, lazy=True)
     stored = json.loads(json.dumps(plain(kind(2))))
     assert registry()["Newcomer"] is kind and kind.of(stored) == kind(2)
-    panel = Panel(lambda settings: None, Player(MIGRATION), placement="Newcomer")
+    panel = Panel(lambda settings: None, Cockpit(MIGRATION), placement="Newcomer")
     assert ("A newcomer", "Newcomer") in panel.inputs["placement"].options
     assert panel.inputs["epsilon"].disabled and not panel.inputs["hosts"].disabled
     assert "Newcomer" in diffusion.choices()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from braid.core.events import BatchPlanned, RunEnded, RunStarted
 from braid.papers.theta.events import MappingChanged
 from braid_widgets.base import totals
 from braid_widgets.base.fold import HISTORY, Scene, fold
-from braid_widgets.base.recording import Recording
 from braid_widgets.theta import grid, matrix
-from unit.scripted import MIGRATION, committed, rows, started
+from unit.scripted import MIGRATION, committed, rows, scenes, started
 
 # The run of scripted.MIGRATION: J = 2 hosts, keys 0..1. R tuples a (key 0) and b (key 1); S tuples
 # c and d.
@@ -20,7 +18,7 @@ from unit.scripted import MIGRATION, committed, rows, started
 
 
 def test_a_batch_colours_the_cells_by_the_host_that_joined_them():
-    scene = Recording(MIGRATION).at(0)
+    scene = scenes(MIGRATION)[0]
     assert matrix.cells(scene) == [(0.0, 0.5, 0.0, 1.0, 0, 100, 0), (0.5, 1.0, 0.0, 1.0, 1, 100, 0)]
     assert scene.grids[0].mapping == (2, 1)
     assert scene.totals.received == (4, 6)
@@ -28,7 +26,7 @@ def test_a_batch_colours_the_cells_by_the_host_that_joined_them():
 
 
 def test_a_migration_shows_copies_and_what_is_owed():
-    scene = Recording(MIGRATION).at(1)
+    scene = scenes(MIGRATION)[1]
     view = matrix.data(scene)
     # Fresh S meets only half of R on each host: block 1 (key 1) is not on host 0 yet, block 0 not
     # on host 1.
@@ -44,7 +42,7 @@ def test_a_migration_shows_copies_and_what_is_owed():
 
 
 def test_what_is_owed_is_settled_and_the_migration_ends():
-    scene = Recording(MIGRATION).at(2)
+    scene = scenes(MIGRATION)[2]
     assert not scene.owed and not scene.migrating
     assert {cell[5] for cell in matrix.cells(scene)} == {100}
     assert grid.data(scene)["title"] == "AdaptiveGrid: mapping (1, 2), epoch 1"
@@ -75,14 +73,6 @@ def test_kinds_of_events_that_show_nothing_are_passed_over():
     assert scene.start is None
 
 
-def test_a_scene_that_is_copied_goes_its_own_way():
-    scene = fold(MIGRATION[:4])
-    twin = scene.copy()
-    fold(MIGRATION[4:], twin)
-    assert scene.totals.batches == 1 and twin.totals.batches == 3
-    assert scene.joined.host.tolist() != twin.joined.host.tolist()
-
-
 def test_memory_is_bounded_however_long_the_run():
     scene = fold([started(batches=None)])
     for k in range(HISTORY + 50):
@@ -93,21 +83,9 @@ def test_memory_is_bounded_however_long_the_run():
 
 def test_an_empty_run_has_pictures():
     for events in ([], [started()], [started(), RunEnded(-1, "failed", "no source")]):
-        scene = Recording(events).at(0)
+        scene = scenes(events)[0]
         assert rows(matrix.data(scene)["cells"]) == [] and grid.data(scene)["stored"] == []
         assert totals.rows(scene)
-
-
-def test_a_recording_refuses_positions_that_are_not_there():
-    with pytest.raises(IndexError, match="position 3 of a recording with 3 batches"):
-        Recording(MIGRATION).at(3)
-
-
-def test_a_recording_reads_the_events_of_a_file(tmp_path):
-    from braid.core.events import write
-
-    write(tmp_path / "run.jsonl", MIGRATION)
-    assert Recording(tmp_path / "run.jsonl").at(2).totals == Recording(MIGRATION).at(2).totals
 
 
 def test_hosts_that_came_by_growth_are_in_use():

@@ -93,7 +93,7 @@ def test_modelled_and_measured_runs_never_look_alike():
 
 def test_long_runs_are_thinned_and_keep_their_end():
     pictures = ring.frames(run(), most=10)
-    assert len(pictures) <= 11 and pictures[-1]["batch"] == "batch 24"
+    assert len(pictures) <= 11 and pictures[-1]["batch"] == "batch 25"
 
 
 def test_a_run_without_a_ring_is_refused():

@@ -95,7 +95,7 @@ def test_what_changes_is_told_in_its_batch(events: list[Any]):
     )
     gone = [*events[:-20], QueryRemoved(9, "q0"), *events[-20:]]
     assert [q["name"] for q in frames(gone)[-1]["queries"]] == ["q1"]
-    assert frames(events)[-1]["title"] == "12 of 12 batches · shared ring of a ⋈ b ⋈ c"
+    assert frames(events)[-1]["title"] == "batch 12 · shared ring of a ⋈ b ⋈ c"
     assert len(frames(events, most=5)) <= 6 and frames(events, most=5)[-1] == frames(events)[-1]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from braid.papers.theta.events import MappingChanged, MigrationAdvanced
 from braid_widgets.base import totals
 from braid_widgets.base.fold import fold
 from braid_widgets.base.joined import JoinMatrix, rectangles
-from braid_widgets.base.recording import EVERY, Recording
-from braid_widgets.theta import grid, matrix, stage, timeline
-from unit.scripted import rows
+from braid_widgets.cockpit.track import Track
+from braid_widgets.cockpit.view import recorded
+from braid_widgets.theta import grid, matrix, timeline
+from unit.scripted import rows, scenes
 
 SWING = [(0, 900)] * 4 + [(900, 0)] * 12 + [(0, 900)] * 6
 PLACEMENTS = {
@@ -116,7 +118,7 @@ def test_cells_carry_the_hosts_of_the_plan(events):
 
 
 def test_loads_are_those_of_the_blocks(events):
-    for scene in Recording(events):
+    for scene in scenes(events):
         held = [0] * len(scene.last.hosts)
         for b in scene.blocks.values():
             for h in b.hosts:
@@ -128,12 +130,22 @@ def test_loads_are_those_of_the_blocks(events):
         )
 
 
-def test_a_seek_shows_what_playing_shows(events):
-    played = [json.dumps(stage.frame(scene)) for scene in Recording(events)]
-    recording, order = Recording(events), list(range(len(played)))
-    random.Random(1).shuffle(order)
-    assert all(json.dumps(stage.frame(recording.at(k))) == played[k] for k in order)
-    assert len(recording._kept) <= 2 + len(played) // EVERY
+def test_what_is_shown_of_a_batch_does_not_depend_on_what_came_later(events):
+    page = recorded(events)
+    ends = [k + 1 for k, e in enumerate(events) if isinstance(e, BatchCommitted)]
+    for k in random.Random(1).sample(range(len(ends)), 3):
+        shown = recorded(events[: ends[k]])
+        assert shown["frames"] == page["frames"][: k + 1]
+        assert shown["flags"] == [flag for flag in page["flags"] if flag["batch"] <= k + 1]
+
+
+def test_what_comes_in_pieces_is_what_comes_at_once(events):
+    whole, pieces, cuts = Track(), Track(), [0, 3, 4, len(events) // 2, len(events)]
+    whole.take(events)
+    for a, b in pairwise(cuts):
+        pieces.take(events[a:b])
+    assert pieces.frames == whole.frames and pieces.hosts() == whole.hosts()
+    assert pieces.rest("live") == whole.rest("live")
 
 
 def test_totals_are_sums_over_the_batches(events):
@@ -145,9 +157,9 @@ def test_totals_are_sums_over_the_batches(events):
 
 
 def test_frames_are_small_and_hold_only_numbers(events):
-    for scene in Recording(events):
-        text = json.dumps(stage.frame(scene), allow_nan=False)
-        assert len(text) < 100_000
+    page = recorded(events)
+    assert all(len(json.dumps(frame, allow_nan=False)) < 100_000 for frame in page["frames"])
+    json.dumps(page, allow_nan=False)
 
 
 @pytest.mark.parametrize("hosts", [64, 20])
@@ -158,7 +170,7 @@ def test_chips_fly_from_and_to_the_hosts_that_the_plan_names(hosts):
         if isinstance(e, MigrationAdvanced):
             copies[e.batch] |= {(source, target) for _, source, target in e.copies}
     seen = 0
-    for scene in Recording(events):
+    for scene in scenes(events):
         view = matrix.data(scene)
         flights = {(chip[6], chip[7]) for chip in rows(view["chips"])}
         assert flights <= copies[scene.last.batch]
@@ -176,7 +188,7 @@ def test_the_ratio_of_the_mapping_is_the_papers():
 
 def test_growth_adds_hosts_to_the_grid():
     events = simulate(PLACEMENTS["growing"], SWING)
-    sizes = [len(grid.data(s)["groups"][0]["cells"]["host"]) for s in Recording(events)]
+    sizes = [len(grid.data(s)["groups"][0]["cells"]["host"]) for s in scenes(events)]
     assert sizes[0] == 4 and sizes[-1] == 64 and sizes == sorted(sizes)
     changes = [e for e in events if isinstance(e, MappingChanged)]
     assert fold(events).grids[0].mapping == changes[-1].after
@@ -186,7 +198,7 @@ def test_a_placement_without_tuples_has_pictures():
     events = simulate(AdaptiveGrid(64), [(0, 0)] * 2)
     scene = fold(events)
     assert rows(matrix.data(scene)["chips"]) == [] and grid.data(scene)["top"] == 0
-    json.dumps(stage.frame(scene), allow_nan=False)
+    json.dumps(recorded(events), allow_nan=False)
     timeline.figure(events)
 
 

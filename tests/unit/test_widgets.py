@@ -1,4 +1,4 @@
-"""The player, its pump, and the panel: no Spark, no browser, no waiting."""
+"""The cockpit, its pump, and the panels: no Spark, no browser, no waiting."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import threading
 from typing import Any
 
 import pytest
-from braid import Aligned, Ring
-from braid.core.events import BatchCommitted, RunEnded
+from braid import Aligned, Ring, watch
+from braid.core.events import BatchCommitted, RunEnded, write
 from braid.core.placement import offered
 from braid.model.simulate import simulate
 from braid_widgets.base import show as showing
+from braid_widgets.base import twin
 from braid_widgets.base.fold import fold
 from braid_widgets.base.launcher import Launcher
 from braid_widgets.base.live import Pump
 from braid_widgets.base.show import show
+from braid_widgets.cockpit.view import Cockpit, Showing, recorded
 from braid_widgets.diffusion.panel import DiffusionPanel
 from braid_widgets.psp.panel import RingPanel
 from braid_widgets.theta import timeline
 from braid_widgets.theta.panel import WORKLOADS, Panel
-from braid_widgets.theta.player import Player
-from braid_widgets.theta.stage import Stage, frame
 from unit.scripted import MIGRATION, started
 
 
@@ -31,7 +31,7 @@ class FakeRun:
         self, events: list[Any], shown: int | None = None, error: BaseException | None = None
     ) -> None:
         self.all, self.shown, self.error = events, len(events) if shown is None else shown, error
-        self.over, self.calls = shown is None, []
+        self.over, self.held, self.calls = shown is None, False, []
 
     @property
     def isActive(self) -> bool:
@@ -43,6 +43,10 @@ class FakeRun:
 
     def exception(self) -> BaseException | None:
         return self.error
+
+    @property
+    def isPaused(self) -> bool:
+        return self.held
 
     def pause(self) -> None:
         self.calls.append("pause")
@@ -73,106 +77,113 @@ def test_the_pump_ends_with_a_run_that_died_without_a_word():
     assert not Pump(run, lambda scene: None).step()
 
 
-def test_the_stage_sends_one_message_a_frame_and_none_when_nothing_moved():
-    stage = Stage(fold(MIGRATION[:4]))
-    sent: list[set[str]] = []
-    stage.send_state = lambda key=None: sent.append({key} if isinstance(key, str) else set(key))  # type: ignore[method-assign]
-    assert not stage.show(fold(MIGRATION[:4])) and sent == [] and stage.seq == 0
-    assert stage.show(fold(MIGRATION)) and stage.seq == 1
-    assert len(sent) <= 1
-    assert stage.frame == frame(fold(MIGRATION))
+def sent(cockpit: Cockpit, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is sent to the browser from now on."""
+    told: list[Any] = []
+    monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content["more"]))
+    return told
 
 
-def test_the_stage_carries_a_picture_for_pages_without_a_kernel():
-    data, _ = Stage(fold(MIGRATION))._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in data
-    assert "batch 3 of 3" in data["text/html"] and len(data["text/html"]) < 60_000
-
-
-def test_a_player_opens_on_a_recording_and_seeks():
-    player = Player(MIGRATION)
-    assert (player.slider.max, player.slider.value, player.play.max) == (2, 0, 2)
-    assert player.stage.frame["title"].startswith("batch 1 of 3")
-    player.slider.value = 2
-    assert (
-        player.stage.frame["title"].startswith("batch 3 of 3")
-        and "completed" in player.progress.value
-    )
-    player.seek(1)
-    assert player.slider.value == 1 and player.stage.frame["grid"]["stored"] == [7, 9]
-    assert "Totals (measured)" in player.totals.value
-    with pytest.raises(IndexError):
-        player.seek(3)
-
-
-def test_a_player_reads_a_file_and_plays_at_a_chosen_speed(tmp_path):
-    from braid.core.events import write
-
+def test_a_recording_opens_on_its_last_batch_and_has_a_picture_of_each(tmp_path):
     write(tmp_path / "run.jsonl", MIGRATION)
-    player = Player(tmp_path / "run.jsonl")
-    player.speed.value = 1000
-    assert player.play.interval == 1000 and player.slider.max == 2
+    for source in (MIGRATION, tmp_path / "run.jsonl", tmp_path):
+        if source is tmp_path:
+            (tmp_path / "run.jsonl").rename(tmp_path / "events.jsonl")
+        page = watch(source).page
+        assert [f["batch"] for f in page["frames"]] == [1, 2, 3]
+        assert page["state"] == "recorded" and page["note"].endswith("completed")
+        assert page["frames"][-1]["title"].startswith("batch 3 of 3 · ")
+    with pytest.raises(ValueError, match="neither a run folder nor a recording"):
+        watch(tmp_path / "nothing")
 
 
-def test_a_player_without_a_source_waits_for_a_run():
-    player = Player()
-    assert player.slider.disabled and player.stage.frame["title"] == "No run yet"
-    with pytest.raises(ValueError, match="the interval is 0.01 s; it must be 0.125 s or more"):
-        Player(interval=0.01)
+def test_a_run_that_is_over_is_html_that_needs_no_kernel():
+    for view in (watch(MIGRATION), watch(FakeRun(MIGRATION))):
+        data, _ = view._repr_mimebundle_()
+        assert set(data) == {"text/html", "text/plain"} and len(data["text/html"]) < 120_000
+        assert data["text/html"].count('"matrix":') == 3
+        # Where no script runs there is something to read.
+        assert "<li>results so far: 21</li>" in data["text/html"]
+        assert "batch 2: " in data["text/html"]
 
 
-def test_a_live_run_replaces_the_recording_and_can_be_scrubbed_when_it_is_over():
-    player, ended = Player(MIGRATION[:4]), threading.Event()
-    player.attach(FakeRun(MIGRATION), lambda error: ended.set())
-    player.wait(10)
-    assert ended.is_set() and player.error is None and not player.slider.disabled
-    assert player.stage.frame["title"].endswith("completed") and player.slider.value == 2
-    player.slider.value = 0
-    assert player.stage.frame["title"].startswith("batch 1 of 3")
+def test_a_live_run_sends_what_is_new_and_nothing_twice(monkeypatch):
+    cockpit, ended, run = Cockpit(MIGRATION), threading.Event(), FakeRun(MIGRATION, shown=4)
+    told = sent(cockpit, monkeypatch)
+    cockpit.attach(run, lambda error: ended.set())
+    assert "application/vnd.jupyter.widget-view+json" in cockpit._repr_mimebundle_()[0]
+    run.shown, run.over = len(MIGRATION), True
+    cockpit.wait(10)
+    assert ended.is_set() and cockpit.error is None and told[-1]["state"] == "recorded"
+    assert [f["batch"] for more in told for f in more["frames"]] == [1, 2, 3]
+    assert [b for more in told for b in more["hosts"]["batch"]] == [1, 2, 3]
+    assert cockpit.page == recorded(MIGRATION), "who looks later sees all"
+    assert cockpit.events == MIGRATION
 
 
-def test_a_live_run_cannot_be_scrubbed_and_leaves_when_it_is_told_to():
-    player, run = Player(MIGRATION), FakeRun(MIGRATION, shown=4)
-    player.attach(run)
-    player.detach(10)
-    assert player.slider.disabled and player._follower is not None and not player._follower.active
+def test_the_state_of_a_run_is_said(monkeypatch):
+    cockpit, run = Cockpit(), FakeRun(MIGRATION, shown=4)
+    told = sent(cockpit, monkeypatch)
+    cockpit._showing = showing_run = Showing(cockpit, run)
+    showing_run.show(fold(MIGRATION[:4]))
+    run.held = True
+    showing_run.show(fold(MIGRATION[:4]))
+    assert [more["state"] for more in told] == ["live", "paused"]
+    assert recorded([started(clock="modelled"), *MIGRATION[1:]])["state"] == "modelled"
+    assert Cockpit().page["frames"] == []
 
 
-def test_a_live_run_moves_the_slider():
-    player = Player(MIGRATION)
-    player._show_live(fold(MIGRATION[:9]))
-    assert (player.slider.value, player.slider.max) == (1, 2)
-    assert "left" in player.progress.value
+def test_a_follower_leaves_when_it_is_told_to():
+    cockpit = Cockpit(MIGRATION)
+    cockpit.attach(FakeRun(MIGRATION, shown=4))
+    cockpit.detach(10)
+    assert cockpit._follower is not None and not cockpit._follower.active
 
 
-def test_a_run_that_fails_says_why():
+def test_a_run_that_fails_says_why(monkeypatch):
     error = RuntimeError("column <x> is gone")
     events = [*MIGRATION[:4], RunEnded(1, "failed", "RuntimeError: column <x> is gone")]
-    player = Player()
-    player.attach(FakeRun(events, error=error))
-    player.wait(10)
-    assert "column &lt;x&gt; is gone" in player.message.value and player.error is error
-    assert "failed" in player.progress.value
+    cockpit = Cockpit()
+    told = sent(cockpit, monkeypatch)
+    cockpit.attach(FakeRun(events, error=error))
+    cockpit.wait(10)
+    assert cockpit.error is error and told[-1]["state"] == "failed"
+    assert told[-1]["note"].endswith("failed: RuntimeError: column <x> is gone")
+    assert "column &lt;x&gt; is gone" in cockpit.to_html()
+    assert "\\u003cx>" in cockpit.to_html() and "<x>" not in cockpit.to_html()
 
 
-def test_an_error_of_the_view_itself_is_kept_and_shown():
-    player, ended = Player(), threading.Event()
-    player.attach(
-        FakeRun([*MIGRATION[:3], started(), None.__class__, MIGRATION[3].__class__]),
-        lambda error: ended.set(),
-    )
-    player.wait(10)
-    assert ended.is_set()
+def test_an_error_of_the_view_itself_is_kept_and_shown(monkeypatch):
+    cockpit, ended = Cockpit(), threading.Event()
+    told = sent(cockpit, monkeypatch)
     run = FakeRun(MIGRATION)
     run.events = None  # type: ignore[assignment, method-assign]
-    player.attach(run)
-    player.wait(10)
-    assert isinstance(player.error, TypeError) and player.message.value
+    cockpit.attach(run, lambda error: ended.set())
+    cockpit.wait(10)
+    assert ended.is_set() and isinstance(cockpit.error, TypeError)
+    assert told[-1]["state"] == "failed" and "not callable" in told[-1]["note"]
 
 
-def test_a_player_carries_its_replay_for_pages_without_a_kernel():
-    data, _ = Player(MIGRATION)._repr_mimebundle_()
-    assert data["text/html"].count('"matrix":') == 3 and "Totals" in data["text/html"]
+def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
+    shown: list[Any] = []
+
+    class Handle:
+        def update(self, picture: Any) -> None:
+            shown.append(picture)
+
+    def display(view: Any, display_id: bool = False) -> Any:
+        shown.append(view)
+        return Handle() if display_id else None
+
+    monkeypatch.setattr(twin, "display", display)
+    monkeypatch.delenv("BRAID_HEADLESS", raising=False)
+    panel = panel_with(lambda settings: FakeRun(MIGRATION))
+    showing.present(panel, panel.screen)
+    picture, widget = shown
+    assert "braid-twin" in picture.data and "batch 3 of 3" in picture.data
+    assert "braid-live" in widget._dom_classes and panel in widget.children
+    panel.over(None)
+    assert len(shown) == 3 and "braid-twin" in shown[2].data
 
 
 def test_headless_views_are_shown_as_html_with_plotly_once(monkeypatch):
@@ -181,7 +192,7 @@ def test_headless_views_are_shown_as_html_with_plotly_once(monkeypatch):
     monkeypatch.setattr(showing._Page, "has_plotly", False)
     monkeypatch.setenv("BRAID_HEADLESS", "1")
     chart = timeline.figure(MIGRATION)
-    for view in (chart, chart, Player(MIGRATION)):
+    for view in (chart, chart, Cockpit(MIGRATION)):
         show(view)
     sizes = [len(s.data) for s in shown]
     assert sizes[0] > 4_000_000 and sizes[1] < 100_000 and sizes[2] < 200_000
@@ -191,7 +202,7 @@ def test_headless_views_are_shown_as_html_with_plotly_once(monkeypatch):
 
 
 def panel_with(launch: Any, **defaults: Any) -> Panel:
-    return Panel(launch, Player(MIGRATION), **defaults)
+    return Panel(launch, Cockpit(MIGRATION), **defaults)
 
 
 def test_controls_that_a_workload_does_not_heed_are_greyed_out():
@@ -253,10 +264,10 @@ def test_launch_returns_at_once_and_the_run_takes_the_stage():
     assert panel.state == "running" and panel.pause.description == "Pause"
     panel.stop.click()
     panel.wait(10)
-    panel.player.wait(10)
+    panel.screen.wait(10)
     assert [c for c in run.calls if isinstance(c, str)] == ["pause", "unpause", "stop"]
     assert panel.state == "idle" and not panel.start.disabled and panel.stop.disabled
-    assert panel.player.stage.frame["title"].endswith("stopped")
+    assert panel.screen.page["note"].endswith("stopped")
 
 
 def test_a_launch_that_fails_gives_one_sentence_and_the_panel_is_ready_again():
@@ -285,7 +296,7 @@ def test_a_second_click_does_not_launch_twice():
     panel.start.click()
     gate.set()
     panel.wait(10)
-    panel.player.wait(10)
+    panel.screen.wait(10)
     assert count == [1] and panel.state == "idle"
 
 

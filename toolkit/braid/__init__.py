@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from braid.sharing.join import SharedJoin as SharedJoin
     from braid.sharing.run import SharedRun as SharedRun
     from braid.spark_session import session as session
+    from braid.watching import watch as watch
 
 __version__ = "0.1.0"
 
@@ -48,6 +49,7 @@ _HOME = {
     "HashPartition": "papers.baselines.hashing",
     "JoinBiclique": "papers.baselines.biclique",
     "Centralized": "papers.baselines.centralized",
+    "watch": "watching",
 }
 
 __all__ = sorted(_HOME)

@@ -22,6 +22,7 @@ from braid.papers.shedding.rate import Budget
 from braid.setup import Setup
 from braid.shedding import estimates
 from braid.shedding import status as shed_status
+from braid.watching import viewable, watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -276,6 +277,16 @@ class JoinRun:
             f"batch {batches}, {s['tuples']:,} tuples, in {str(self.store.path)!r})"
         )
 
+    def _ipython_display_(self) -> None:
+        """The live view, see ``braid.watch``; without the extra for notebooks a table."""
+        if not viewable():
+            raise NotImplementedError  # IPython shows the table instead
+        watch(self)._ipython_display_()
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """The live view as IPython and others ask for it."""
+        return watch(self)._repr_mimebundle_(**options) if viewable() else {}
+
     def _repr_html_(self) -> str:
         rows = tuple((name, str(value)) for name, value in self.status.items())
         return table(f"{type(self).__name__} in {self.store.path}", rows)
@@ -284,6 +295,11 @@ class JoinRun:
     def isActive(self) -> bool:
         """Whether the run goes on."""
         return self._watcher.is_alive()
+
+    @property
+    def isPaused(self) -> bool:
+        """Whether the run is held before its next batch."""
+        return self.isActive and not self._gate.is_set()
 
     def exception(self) -> BaseException | None:
         """What made the run fail, with its cause; None while it runs and when it ended well or was

@@ -9,9 +9,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from braid.core.tail import Tail
 from braid.reports import notebook as files
 from braid.reports.notebook import NotebookError
 from braid.reports.page import page
+from braid.watching import views
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,9 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help="list the notebooks and their parameters")
     listing.set_defaults(command=_list)
     asked = commands.add_parser("inspect", help="say in words what a run did, batch by batch")
-    asked.add_argument(
-        "run", metavar="RUN", type=Path, help="a run folder, or a recording (.jsonl)"
-    )
     question = asked.add_mutually_exclusive_group()
     question.add_argument("--batch", metavar="N", type=int, help="the plan of a batch")
     question.add_argument("--block", metavar="B", type=int, help="the story of a block")
@@ -70,12 +69,30 @@ def _parser() -> argparse.ArgumentParser:
         "--why", metavar=("A", "B"), type=int, nargs=2, help="why two blocks met, or did not"
     )
     asked.set_defaults(command=_inspect)
+    shown = commands.add_parser(
+        "watch", help="show a run that goes on, or has ended, in a browser of this machine"
+    )
+    shown.add_argument(
+        "run", metavar="RUN", type=Path, help="a run folder, or a recording (.jsonl)"
+    )
+    shown.add_argument("--port", type=int, default=0, help="the port (default: any that is free)")
+    shown.set_defaults(command=_watch)
+    film = commands.add_parser("replay", help="write a run as one page that plays offline")
+    film.add_argument(
+        "-o", dest="output", metavar="FILE", type=Path, required=True, help="the HTML file"
+    )
+    film.add_argument("-f", "--force", action="store_true", help="replace the file if it exists")
+    film.set_defaults(command=_replay)
     advice = commands.add_parser(
         "queries", help="say how many joins a file of queries needs, and what sharing them saves"
     )
     advice.add_argument("file", metavar="FILE", type=Path, help="SQL texts, each ended by ;")
     advice.add_argument("--time", metavar="COLUMN", default="ts", help="the event-time column")
     advice.set_defaults(command=_queries)
+    for command in (asked, shown, film):
+        command.add_argument(
+            "run", metavar="RUN", type=Path, help="a run folder, or a recording (.jsonl)"
+        )
     for command in (report, listing):
         command.add_argument(
             "--notebooks",
@@ -103,6 +120,29 @@ def _inspect(options: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"braid: {error}", file=sys.stderr)
         return 2
+    return 0
+
+
+def _watch(options: argparse.Namespace) -> int:
+    try:
+        views("serve").serve(options.run, options.port)
+    except (ValueError, OSError, OverflowError) as error:
+        print(f"braid: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _replay(options: argparse.Namespace) -> int:
+    try:
+        events = Tail(options.run).read()
+        written = views("view").save(events, options.output, options.force)
+    except FileExistsError:
+        print(f"braid: {options.output} exists; -f replaces it", file=sys.stderr)
+        return 2
+    except (ValueError, OSError) as error:
+        print(f"braid: {error}", file=sys.stderr)
+        return 2
+    print(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)")
     return 0
 
 

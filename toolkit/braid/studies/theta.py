@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from braid.papers.theta.mapping import allowed
 from braid.studies.claim import Claim, verdict
 
 PAPER = "Elseidy 2014"
@@ -55,19 +56,6 @@ def rivals(
     }
 
 
-def bound(batch: float, smaller: float, epsilon: float = 1.0) -> float:
-    """What Theorem 4.1 allows for ILF/ILF* when the controller sees micro-batches.
-
-    ``batch`` is the greater of this batch and the one before, ``smaller`` the smaller stream, both
-    in tuples. At its last checkpoint that stream had no less than (smaller - 2 batch) / (1 +
-    epsilon); since then it grew by epsilon of it and two batches. With beta = two batches over it
-    the proof gives (3 + 2 epsilon + 2 beta) / (3 + epsilon + beta): 1.25 for small batches and
-    epsilon = 1.
-    """
-    beta = 2 * batch / ((smaller - 2 * batch) / (1 + epsilon))
-    return (3 + 2 * epsilon + 2 * beta) / (3 + epsilon + beta)
-
-
 def ratios(points: pd.DataFrame, epsilon: float = 1.0) -> pd.DataFrame:
     """Fig. 5k: batch, ratio, bound, for the batches that are at most a quarter of the smaller
     stream. The proof needs beta <= 2; what comes before is too coarse to judge.
@@ -75,8 +63,8 @@ def ratios(points: pd.DataFrame, epsilon: float = 1.0) -> pd.DataFrame:
     rows, lines = [], list(points.itertuples(index=False))
     for before, p in pairwise([*lines[:1], *lines]):
         batch, smaller = max(before.received, p.received), min(p.live)
-        if smaller >= max(1, 4 * batch):
-            rows.append((p.batch, p.ratio, bound(batch, smaller, epsilon)))
+        if (most := allowed(batch, smaller, epsilon)) is not None:
+            rows.append((p.batch, p.ratio, most))
     return pd.DataFrame(rows, columns=["batch", "ratio", "bound"])
 
 

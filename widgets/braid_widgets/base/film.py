@@ -127,6 +127,6 @@ class Film(anywidget.AnyWidget):
         return page(self._name, self._css, self.frames, self._palette, self.position)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        bundle = super()._repr_mimebundle_(**options)
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        return {**(data or {}), "text/html": self.to_html()}, metadata
+        """HTML, which a saved notebook shows without its kernel; panels hold the widget."""
+        name = f"{type(self).__name__}({len(self.frames)} pictures)"
+        return {"text/html": self.to_html(), "text/plain": name}, {}

@@ -17,6 +17,7 @@ from braid.papers.theta.events import (
     MigrationEnded,
     MigrationStarted,
 )
+from braid.papers.theta.mapping import allowed
 
 from braid_widgets.base.joined import JoinMatrix
 from braid_widgets.base.metrics import Grid, Point, Totals, point
@@ -68,20 +69,6 @@ class Scene:
         if (handler := _HANDLERS.get(type(event))) is not None:
             handler(self, event)
 
-    def copy(self) -> Scene:
-        """A scene that goes its own way from here."""
-        return replace(
-            self,
-            blocks=LiveBlocks(self.blocks),
-            joined=self.joined.copy(),
-            grids=dict(self.grids),
-            migrating=dict(self.migrating),
-            copies=list(self.copies),
-            moving=dict(self.moving),
-            owed=set(self.owed),
-            points=self.points.copy(),
-        )
-
     def _start(self, event: RunStarted) -> None:
         self.start, self.end = event, None
         for axis in (0, 1):
@@ -127,9 +114,18 @@ class Scene:
             self.modelled,
             self._sizes(),
         )
+        now = replace(now, bound=self._bound(now))
         self.points.append(now)
         self.totals = self.totals.plus(event, now)
         self.last, self.planned = event, None
+
+    def _bound(self, now: Point) -> float | None:
+        """What Theorem 4.1 allows for this batch; it speaks of the adaptive grid alone."""
+        if self.start is None or self.start.placement != "AdaptiveGrid":
+            return None
+        before = self.points[-1] if self.points else now
+        batch = max(before.received, now.received)
+        return allowed(batch, min(now.live), self.start.settings.get("epsilon", 1.0))
 
     def _copied(self) -> dict[int, Block]:
         return {c.block: self.blocks[c.block] for c in self.copies if c.block in self.blocks}

@@ -21,13 +21,6 @@ class JoinMatrix:
         self.met = np.zeros((0, 0))
         self.host = np.full((0, 0), -1)
 
-    def copy(self) -> JoinMatrix:
-        """A matrix of its own with the same cells."""
-        twin = JoinMatrix()
-        twin.cuts = (list(self.cuts[0]), list(self.cuts[1]))
-        twin.met, twin.host = self.met.copy(), self.host.copy()
-        return twin
-
     def cut(self, axis: int, bounds: Iterable[int]) -> None:
         """Cut an axis at more keys (in any order; those that are known change nothing)."""
         old = self.cuts[axis]

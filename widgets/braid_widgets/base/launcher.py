@@ -49,7 +49,7 @@ class Launcher(W.VBox):
     ``width`` pixels wide each, and ``defaults`` set them. ``run`` is the run launched last,
     ``launched`` its settings, ``follower`` what follows it; ``error`` keeps what went wrong.
     ``lock`` is held by whoever changes the widgets. Raises ValueError for a default that is of no
-    control, and for one that its control does not take.
+    control, and for one that its control does not take. ``settled`` are called when a run is over.
     """
 
     show: Callable[[list[Any]], None]
@@ -72,6 +72,7 @@ class Launcher(W.VBox):
         self.run: Launched | None = None
         self.launched: dict[str, Any] = {}
         self.error: BaseException | None = None
+        self.settled: list[Callable[[], Any]] = []
         self._progress = ""
         self._worker: threading.Thread | None = None
         self.follower: Follower | None = None
@@ -141,6 +142,10 @@ class Launcher(W.VBox):
         )
         self._worker.start()
 
+    def shown(self) -> list[Any]:
+        """The events that are seen, so that they can be shown without a kernel too."""
+        return self.run.events() if self.run is not None else list(getattr(self, "events", ()))
+
     def over(self, error: BaseException | None, text: str = "ended") -> None:
         """The run has ended; when the next one is being started already, that is what there is to
         tell.
@@ -148,6 +153,8 @@ class Launcher(W.VBox):
         with self.lock:
             if self.state != "starting":
                 self.become("idle", text if error is None else "failed")
+        for tell in self.settled:
+            tell()
 
     def fail(self, error: BaseException) -> None:
         """Keep what went wrong, and tell it in a sentence."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from html import escape
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from braid_widgets.base.fold import Scene, fold
 
@@ -13,6 +13,7 @@ INTERVAL = 0.2
 """Seconds between two looks at a run."""
 
 
+@runtime_checkable
 class Run(Protocol):
     """What a view needs of a running join; JoinRun has it."""
 
@@ -27,19 +28,26 @@ class Run(Protocol):
         """What made the run fail; None when nothing did."""
 
 
+def paused_now(run: Run) -> bool:
+    """Whether a run that can be held is."""
+    return bool(getattr(run, "isPaused", False))
+
+
 class Pump:
     """Draws the events of a live run into a scene, and has it shown when something is new."""
 
     def __init__(self, run: Run, show: Callable[[Scene], Any]) -> None:
         self.run, self.show = run, show
         self.scene, self.cursor = Scene(), 0
+        self.paused = False
 
     def step(self) -> bool:
         """Take what is new; returns whether there may be more to come."""
         active = self.run.isActive
         new = self.run.events(since=self.cursor)
         self.cursor += len(new)
-        if new:
+        paused, self.paused = self.paused, paused_now(self.run)
+        if new or paused != self.paused:
             self.show(fold(new, self.scene))
         return active and self.scene.end is None
 
@@ -94,7 +102,12 @@ class Follower:
         ended(error)
 
 
+def sentence(error: BaseException) -> str:
+    """An error in one line."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def problem(error: BaseException) -> str:
     """An error as one line of HTML."""
-    text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return f'<div style="color:#c92a2a;font-weight:600" role="alert">{escape(text)}</div>'
+    text = escape(sentence(error))
+    return f'<div style="color:#c92a2a;font-weight:600" role="alert">{text}</div>'

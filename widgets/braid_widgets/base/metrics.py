@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from braid.core.events import PARTS, BatchCommitted
-from braid.papers.theta.grid import ilf, optimal_ilf
+from braid.papers.theta.mapping import decompose, ilf, optimal_ilf, square
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,15 @@ class Grid:
 @dataclass(frozen=True, slots=True)
 class Point:
     """One batch of a time line.
-     ``ilf`` and ``ilf_max``: mean and largest number of tuples stored per host in use, as counted
+
+    ``ilf`` and ``ilf_max``: mean and largest number of tuples stored per host in use, as counted
     after the batch. During a migration the mean can dip, because copies are still to come.
     ``ilf_mapping``: |R|/n + |S|/m of the mapping in force, None when the placement has no grid.
     ``ilf_optimal``: ILF*, the least that any mapping of as many hosts has for the same |R| and |S|,
     computed by an oracle. ``ratio``: ILF of the mapping over ILF*, as the paper's figure 5k, with
     tuples weighed by their size (section 3.3); NaN without a grid and before any tuple is live.
+    ``bound``: what Theorem 4.1 allows for the ratio in this batch, None where it says nothing.
+    ``ilf_square``: the ILF of the square grid that never changes, None without a grid.
     ``seconds`` is wall-clock, NaN when the clock is modelled; ``parts`` are those of it, where they
     were measured (see ``events.PARTS``).
     """
@@ -52,6 +55,8 @@ class Point:
     discarded: int
     seconds: float
     parts: Mapping[str, float] = field(default_factory=dict)
+    bound: float | None = None
+    ilf_square: float | None = None
 
     @property
     def comparable(self) -> bool:
@@ -97,6 +102,7 @@ def point(
         ilf=sum(stored) / len(used),
         ilf_max=max(stored),
         ilf_mapping=mapping_ilf(grids, r, s),
+        ilf_square=square_ilf(len(used), r, s) if grids else None,
         ilf_optimal=float(optimal_ilf(r, s, len(used))),
         ratio=_ratio(grids, r * sizes[0], s * sizes[1], len(used)),
         mappings=tuple(g.mapping for _, g in sorted(grids.items())),
@@ -114,6 +120,12 @@ def point(
 def _parts(seconds: Mapping[str, float]) -> dict[str, float]:
     """The parts of a batch's seconds; a recording made before there were any has none."""
     return {p: seconds[p] for p in PARTS} if seconds.keys() >= set(PARTS) else {}
+
+
+def square_ilf(hosts: int, r: float, s: float) -> float:
+    """Mean over hosts of what each would store had every group kept the square grid."""
+    shares = [(j / hosts, square(j)) for j in decompose(hosts)]
+    return sum(share * share * ilf(r, s, n, m) for share, (n, m) in shares)
 
 
 def mapping_ilf(grids: Mapping[int, Grid], r: float, s: float) -> float | None:

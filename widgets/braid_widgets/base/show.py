@@ -5,11 +5,14 @@ and no network.
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
+import ipywidgets as W
 from IPython.display import HTML, display
 
 from braid_widgets.base.charts import Chart
+from braid_widgets.base.twin import Twin
 
 
 class _Page:
@@ -24,7 +27,7 @@ def headless() -> bool:
 
 
 def html(view: Any) -> str:
-    """The static twin of a chart, a stage or a player; only the first chart of the process holds
+    """The static twin of a chart, a film or a cockpit; only the first chart of the process holds
     plotly.js.
     """
     if not isinstance(view, Chart):
@@ -34,16 +37,20 @@ def html(view: Any) -> str:
 
 
 def show(view: Any) -> None:
-    """Display a chart, a stage, a player or a pandas DataFrame in a notebook."""
+    """Display a chart, a film, a cockpit or a pandas DataFrame in a notebook."""
     display(HTML(html(view)) if headless() else view)  # type: ignore[no-untyped-call]
 
 
 def present(panel: Any, *views: Any) -> None:
-    """Display a panel, and what it drives, where somebody can press its buttons; in a report do
-    what its Launch does, and show its ``twins``.
+    """Display a panel, and what it drives, where somebody can press its buttons, and without a
+    kernel what was seen last; in a report do what its Launch does, and show its ``twins``.
     """
     if headless():
         for twin in panel.twins():
             show(twin)
-    else:
-        display(panel, *views)  # type: ignore[no-untyped-call]
+        return
+    box = W.VBox([panel, *views])
+    box.add_class("braid-live")
+    cockpit = import_module("braid_widgets.cockpit.view")  # it stands above, and shows any run
+    twin = Twin(box, lambda: str(cockpit.still(panel.shown())))
+    panel.settled.append(twin.renew)

@@ -144,7 +144,7 @@ def frame(scene: RingScene) -> RingFrame:
     return {
         "title": _title(scene),
         "note": _note(scene),
-        "batch": f"batch {last.batch}",
+        "batch": f"batch {last.batch + 1}",
         "nodes": max(used) + 1,
         "streams": streams,
         "slices": Columns.of(RingSlice, slices),
@@ -169,7 +169,7 @@ def _title(scene: RingScene) -> str:
     assert scene.start is not None and scene.last is not None
     form = scene.start.settings.get("form", "")
     return (
-        f"{scene.last.batch + 1} of {scene.start.batches or '?'} batches · PSP ring, {form} · "
+        f"batch {scene.last.batch + 1} of {scene.start.batches or '?'} · PSP ring, {form} · "
         f"{' ⋈ '.join(scene.start.streams)}"
     )
 
@@ -185,9 +185,9 @@ def _note(scene: RingScene) -> str:
         )
     moved = sum(m.tuples for m in scene.moves)
     return (
-        f"{run} · {scene.last.results:,} results · {moved:,} tuples of state moved"
+        f"{run} · in this batch: {scene.last.results:,} results, {moved:,} tuples of state moved"
         if moved
-        else f"{run} · no state moved"
+        else f"{run} · in this batch: {scene.last.results:,} results, no state moved"
     )
 
 

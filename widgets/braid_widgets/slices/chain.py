@@ -277,12 +277,13 @@ def frame(scene: ChainScene, pick: bool = False) -> ChainFrame:
         )
     names, streams = scene.start.streams, sorted(scene.ends)
     run = origin(scene.start)
-    done = f"{scene.last.results:,} results, {scene.last.all_hosts.compared:,} pairs compared"
+    compared = scene.last.all_hosts.compared
+    done = f"in this batch: {scene.last.results:,} results, {compared:,} pairs compared"
     if scene.amended:
         done = "the slices change with the next batch"
     return {
         "title": f"One chain for {len(scene.queries)} queries · {' ⋈ '.join(names)} · batch "
-        f"{scene.last.batch}",
+        f"{scene.last.batch + 1}",
         "note": " · ".join([run, *(scene.changes or [done])]),
         "pick": pick,
         "streams": [_stream(scene, s) for s in streams],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, QueryRemoved, RunStarted
+from braid.core.events import BatchCommitted, QueryAdded, QueryRemoved, RunStarted
 from braid.core.history import LiveBlocks
 from braid.core.spans import text
 from braid.papers.slices.events import ChainFilled, ChainSet
@@ -99,7 +99,7 @@ class SharedScene:
     """What is to be seen of a shared ring: fold events into it, in order, with ``apply``.
 
     ``chains`` are by stream; ``blocks`` are live, ``slices`` maps them to
-    the slice that it lies in; ``planned`` counts batches.
+    the slice that it lies in.
     """
 
     start: RunStarted | None = None
@@ -108,7 +108,6 @@ class SharedScene:
     chains: dict[int, ChainSet] = field(default_factory=dict)
     blocks: LiveBlocks = field(default_factory=LiveBlocks)
     slices: dict[int, int] = field(default_factory=dict)
-    planned: int = 0
 
     def apply(self, event: Any) -> None:
         """Fold one event in. Kinds that have nothing to show here are passed over."""
@@ -122,8 +121,6 @@ class SharedScene:
             self.chains[event.stream] = event
         elif isinstance(event, ChainFilled):
             self.slices |= {id: k for k, ids in enumerate(event.blocks) for id in ids}
-        elif isinstance(event, BatchPlanned):
-            self.planned += 1
         elif isinstance(event, BatchCommitted):
             self._commit(event)
 
@@ -196,10 +193,9 @@ def frame(scene: SharedScene) -> SharedFrame:
         for h in range(hosts)
     ]
     return {
-        "title": f"{_fed(scene)} of {scene.start.batches or '?'} batches · shared ring of "
-        f"{' ⋈ '.join(streams)}",
+        "title": f"batch {last.batch + 1} · shared ring of {' ⋈ '.join(streams)}",
         "note": _note(scene),
-        "batch": f"batch {last.batch}",
+        "batch": f"batch {last.batch + 1}",
         "hosts": hosts,
         "streams": streams,
         "pieces": Columns.of(SharedPiece, drawn),
@@ -237,21 +233,13 @@ def _between(first: int, last: int) -> str:
     return f"{number}–{high}" if same or not first else f"{low}–{high}"
 
 
-def _fed(scene: SharedScene) -> int:
-    """Batches of input so far: a change of queries or slices is committed as a batch without
-    any.
-    """
-    assert scene.start is not None
-    return min(scene.planned, scene.start.batches or scene.planned)
-
-
 def _note(scene: SharedScene) -> str:
     assert scene.start is not None and scene.last is not None
     fresh = {c.reason for c in scene.chains.values() if c.batch == scene.last.batch}
     chain = f" · ages shared out anew ({', '.join(sorted(fresh))})" if fresh else ""
     return (
-        f"{origin(scene.start)} · {scene.last.results:,} results for {len(scene.queries)} "
-        f"queries{chain}"
+        f"{origin(scene.start)} · {len(scene.queries)} queries · in this batch: "
+        f"{scene.last.results:,} results{chain}"
     )
 
 

@@ -29,17 +29,18 @@ class HostGroup(TypedDict):
 
 
 class HostsFrame(TypedDict):
-    """Hosts by group, with what each stores (by host), the mean, and what a full box stands for,
-    in tuples.
+    """Hosts by group, with the tuples that each stores (by host), their mean, and the most that is
+    drawn. ``ghost`` is what each would store had the grid stayed square, null without a grid.
+    Whoever shows several frames takes the greatest ``top``, so that all bars are on one scale.
     """
 
     title: str
-    scale: str
     note: str
     groups: list[HostGroup]
     stored: list[int]
     mean: float
     top: int
+    ghost: float | None
 
 
 def mapping(grid: Grid, moving: bool = False) -> str:
@@ -55,16 +56,17 @@ def data(scene: Scene) -> HostsFrame:
     stored = [h.stored for h in scene.last.hosts] if scene.last else []
     point = scene.points[-1] if scene.points else None
     mean, most = (round(point.ilf, 1), point.ilf_max) if point else (0, 0)
+    square = point.ilf_square if point else None
     hosts = max(len(stored), scene.start.hosts if scene.start else 1)
     groups = [_group(g) for _, g in sorted(scene.grids.items())] or [_shelf(hosts)]
     return {
         "title": _title(scene),
-        "scale": f"tuples stored, a full box is {most:,}",
-        "note": _note(scene, mean),
+        "note": _note(scene, mean, square),
         "groups": groups,
         "stored": stored,
         "mean": mean,
-        "top": most,
+        "top": max(most, round(square or 0)),
+        "ghost": None if square is None else round(square, 1),
     }
 
 
@@ -79,8 +81,10 @@ def _title(scene: Scene) -> str:
     )
 
 
-def _note(scene: Scene, mean: float) -> str:
+def _note(scene: Scene, mean: float, square: float | None) -> str:
     ilf = f"red: mean of the hosts in use (ILF) = {mean:,.0f} tuples"
+    if square is not None:
+        ilf += f" · dashed: had the grid stayed square = {square:,.0f} (modelled)"
     left = sum(scene.migrating.values())
     return f"{ilf} · migrating, {left:,} tuples wait" if scene.migrating else ilf
 

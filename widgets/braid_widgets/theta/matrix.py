@@ -42,12 +42,16 @@ class Chip(NamedTuple):
 
 
 class MatrixFrame(TypedDict):
-    """The join matrix: of streams 0 (top to bottom) and 1 (left to right), with tuples live."""
+    """The join matrix: of streams 0 (top to bottom) and 1 (left to right), with tuples live. It is
+    drawn to scale, |R| by |S|; whoever shows several frames takes the greatest ``most`` tuples of a
+    side, so that it is seen to grow.
+    """
 
     title: str
     note: str
     streams: list[str]
     rows: list[int]
+    most: int
     cells: Columns[Cell]
     chips: Columns[Chip]
 
@@ -123,10 +127,11 @@ def data(scene: Scene) -> MatrixFrame:
     names = [*scene.streams, "R", "S"][:2] if len(scene.streams) < 2 else list(scene.streams[:2])
     return {
         "title": f"Join matrix {names[0]} × {names[1]}: who joins what",
-        "note": "colour: host that joined last · pale: pairs owed · outlined: migrating · chips: "
-        "tuples in transit",
+        "note": "colour: host that joined last · pale: pairs that still have to meet · outlined: "
+        "migrating · chips: tuples on their way",
         "streams": names,
         "rows": list(live[:2]),
+        "most": max(live[:2]),
         "cells": Columns.of(Cell, rectangles),
         "chips": Columns.of(Chip, chips(scene, rectangles)),
     }

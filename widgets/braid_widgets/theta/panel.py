@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from braid.core.placement import Placement, offered
 
 from braid_widgets.base import inputs
 from braid_widgets.base.launcher import Launch, Launched, Launcher
-from braid_widgets.base.live import Follower
-from braid_widgets.theta.player import Player
+from braid_widgets.base.live import Follower, Run
+
+
+class Screen(Protocol):
+    """What shows a run: the cockpit."""
+
+    events: list[Any]
+
+    def attach(self, run: Run, ended: Callable[[BaseException | None], Any]) -> Follower:
+        """Follow a live run, and call ``ended`` when it is over."""
+
+    def load(self, source: Iterable[Any]) -> None:
+        """Show a run that is over."""
 
 
 @dataclass(frozen=True)
@@ -44,33 +55,33 @@ DEFAULT = "AdaptiveGrid"
 
 
 class Panel(Launcher):
-    """Controls of a live run, which the player shows.
+    """Controls of a live run, which the screen shows.
 
     ``defaults`` set controls by name: workload, skew, scale, width, hosts, placement, fluctuation,
     epsilon, batches, pace. Raises ValueError for a name that is not among them.
     """
 
-    def __init__(self, launch: Launch, player: Player, **defaults: Any) -> None:
-        self.player = player
+    def __init__(self, launch: Launch, screen: Screen, **defaults: Any) -> None:
+        self.screen = screen
         super().__init__(launch, _inputs(), defaults, "Launch", 380)
         for name in ("workload", "placement"):
             self.inputs[name].observe(self._relevant, "value")
         self._relevant()
 
     def follow(self, run: Launched) -> Follower:
-        return self.player.attach(run, self.over)
+        return self.screen.attach(run, self.over)
 
     def twins(self) -> list[Any]:
-        """The player, with a run that has ended."""
-        self.complete()
-        assert self.run is not None
-        self.player.attach(self.run)
-        self.player.wait()
-        return [self.player]
+        """The screen, with a run that has ended."""
+        self.screen.load(self.complete())
+        return [self.screen]
 
     def events(self) -> list[Any]:
-        """Of the run so far; as long as there is none, of the recording that the player holds."""
-        return self.run.events() if self.run is not None else self.player.recording.events
+        """Of the run so far; as long as there is none, of the recording that is shown."""
+        return self.run.events() if self.run is not None else self.screen.events
+
+    def shown(self) -> list[Any]:
+        return self.events()
 
     def _relevant(self, change: Any = None) -> None:
         """Grey out what the chosen workload and placement do not heed; those that route by the

@@ -20,21 +20,24 @@ from braid_widgets.base.fold import Scene
 from braid_widgets.base.metrics import Point
 from braid_widgets.base.words import MODELLED
 
-BOUND = 1.25
-"""Theorem 4.1: ILF <= 1.25 ILF*, for J a power of two, 1/J <= |R|/|S| <= J and tuples of one
-size.
-"""
-
-
 CAP = 2.0
 """Where the axis of the ratio ends; before both streams flow, the ratio of a mapping can be as
 large as J.
 """
 
 
+class Ghost(TypedDict):
+    """A modelled curve beside a counted one; ``batch`` may go beyond the run."""
+
+    name: str
+    batch: list[int]
+    values: list[float | None]
+
+
 class Curve(TypedDict):
     """A curve in a colour of the palette. Its axis begins at ``floor`` (else 0), reaches
-    ``ceiling`` or more, and ends at ``cap`` at most; ``bound`` is a dashed line.
+    ``ceiling`` or more, and ends at ``cap`` at most; ``bound`` is a dashed line, by batch.
+    ``ghost`` curves are modelled, by name: what another placement would do.
     """
 
     name: str
@@ -43,7 +46,8 @@ class Curve(TypedDict):
     floor: NotRequired[float]
     ceiling: NotRequired[float]
     cap: NotRequired[float]
-    bound: NotRequired[float]
+    bound: NotRequired[list[float | None]]
+    ghosts: NotRequired[list[Ghost]]
 
 
 class Stretch(TypedDict):
@@ -88,48 +92,76 @@ def spans(points: Sequence[Point]) -> list[tuple[int, int]]:
 
 
 def data(scene: Scene) -> LineFrame:
-    """What the stage paints of the time line, of the last batches kept."""
+    """What is drawn of the time line, of the last batches kept; batches are counted from 1."""
     points = list(scene.points)
-    gridded = any(p.ilf_mapping is not None for p in points)
-    ratio: Curve = {
-        "name": _ratio_name(gridded),
-        "colour": "ratio",
-        "values": _ratios(points, gridded),
-    }
-    if gridded:
-        ratio |= {"floor": 1, "ceiling": 1.3, "cap": CAP, "bound": BOUND}
-    names = [*scene.streams[:2], "R", "S"]
-    sides: Curve = {
-        "name": f"|{names[0]}| / |{names[1]}|",
-        "colour": "sides",
-        "values": _round(map(_sides, points)),
-    }
-    panels = [[ratio, sides]]
-    if not scene.modelled:
-        rate: Curve = {
-            "name": "tuples in per second",
-            "colour": "throughput",
-            "values": _round(p.rows_per_second for p in points),
-        }
-        made: Curve = {
-            "name": "results per second",
-            "colour": "results",
-            "values": _round(p.results_per_second for p in points),
-        }
-        panels.append([rate, made])
+    panels = [[_load(points)], [_sides_curve(scene, points)]]
+    if len(scene.streams) > 2:
+        panels.pop()
+    panels.append(_flow(points, scene.modelled))
     return {
-        "title": _title(scene.modelled, gridded),
-        "axis": "batch (the first is 0)",
-        "batch": [p.batch for p in points],
-        "last": (scene.start.batches or 1) - 1 if scene.start else 0,
-        "migrations": [{"first": a, "last": b} for a, b in spans(points)],
+        "title": _title(points, scene.modelled),
+        "axis": "batch",
+        "batch": [p.batch + 1 for p in points],
+        "last": scene.start.batches or 1 if scene.start else 1,
+        "migrations": [{"first": a + 1, "last": b + 1} for a, b in spans(points)],
         "panels": panels,
     }
 
 
-def _title(modelled: bool, gridded: bool) -> str:
-    mapping = "ILF of the grid / ILF* of an oracle · dashed: bound 1.25 · shaded: migrating"
-    first = mapping if gridded else "Most stored on a host / ILF* of an oracle"
+def _load(points: Sequence[Point]) -> Curve:
+    """How far the load is from the best: of a grid ILF over ILF*, else the fullest host over the
+    mean.
+    """
+    if not _gridded(points):
+        even = _round(p.ilf_max / p.ilf if p.ilf else float("nan") for p in points)
+        return {"name": "fullest host / mean host", "colour": "ratio", "values": even, "floor": 1}
+    return {
+        "name": "ILF / ILF*",
+        "colour": "ratio",
+        "values": _round(p.ratio for p in points),
+        "floor": 1,
+        "ceiling": 1.3,
+        "cap": CAP,
+        "bound": _round(float("nan") if p.bound is None else p.bound for p in points),
+    }
+
+
+def _gridded(points: Sequence[Point]) -> bool:
+    return any(p.ilf_mapping is not None for p in points)
+
+
+def _sides_curve(scene: Scene, points: Sequence[Point]) -> Curve:
+    names = [*scene.streams[:2], "R", "S"]
+    values = _round(map(_sides, points))
+    return {"name": f"|{names[0]}| / |{names[1]}|", "colour": "sides", "values": values}
+
+
+def _flow(points: Sequence[Point], modelled: bool) -> list[Curve]:
+    """Rates where they were measured, else what was counted batch by batch."""
+    if modelled:
+        came = _round(float(p.received) for p in points)
+        sent = _round(float(p.sent) for p in points)
+        return [
+            {"name": "tuples in, this batch", "colour": "throughput", "values": came},
+            {"name": "copies sent, this batch", "colour": "results", "values": sent},
+        ]
+    rate, made = (
+        _round(p.rows_per_second for p in points),
+        _round(p.results_per_second for p in points),
+    )
+    return [
+        {"name": "tuples in per second", "colour": "throughput", "values": rate},
+        {"name": "results per second", "colour": "results", "values": made},
+    ]
+
+
+def _title(points: Sequence[Point], modelled: bool) -> str:
+    first = "How even the load is"
+    if _gridded(points):
+        first = "ILF of the grid / ILF* of an oracle"
+        bounded = any(p.bound is not None for p in points)
+        first += " · dashed: what Theorem 4.1 allows" if bounded else ""
+        first += " · shaded: migrating"
     return first + (f" · {MODELLED}" if modelled else " · measured rates")
 
 
@@ -172,7 +204,7 @@ def figure(events: Iterable[Any]) -> Chart:
     plot = make_subplots(
         rows, 1, shared_xaxes=True, vertical_spacing=0.1, specs=[[{"secondary_y": True}]] * rows
     )
-    x, names = [p.batch for p in points], [*scene.streams[:2], "R", "S"]
+    x, names = [p.batch + 1 for p in points], [*scene.streams[:2], "R", "S"]
     _curve(
         plot, x, _round(map(_sides, points)), f"|{names[0]}| / |{names[1]}|", colours.SIDES, 1, True
     )
@@ -180,7 +212,7 @@ def figure(events: Iterable[Any]) -> Chart:
         plot, x, ratios := _ratios(points, gridded), _ratio_name(gridded), colours.RATIO, 1, False
     )
     if gridded:
-        _bound(plot, max([1.3, *(min(CAP, 1.02 * v) for v in ratios if v is not None)]))
+        _bound(plot, points, max([1.3, *(min(CAP, 1.02 * v) for v in ratios if v is not None)]))
     if not scene.modelled:
         _curve(
             plot,
@@ -204,10 +236,10 @@ def figure(events: Iterable[Any]) -> Chart:
         _parts(plot, points, rows)
     shade = dict(fillcolor=colours.MIGRATION, opacity=0.25, line_width=0)
     for (first, last), row in product(spans(points), range(1, rows + 1)):
-        plot.add_vrect(first - 0.5, last + 0.5, row=row, col=1, **shade)
-    plot.update_xaxes(title="batch (the first is 0)", row=rows, col=1)
+        plot.add_vrect(first + 0.5, last + 1.5, row=row, col=1, **shade)
+    plot.update_xaxes(title="batch", row=rows, col=1)
     plot.update_layout(
-        template=TEMPLATE, title=dict(text=_title(scene.modelled, gridded), font=dict(size=15))
+        template=TEMPLATE, title=dict(text=_title(points, scene.modelled), font=dict(size=15))
     )
     plot.update_layout(showlegend=False, height=140 + 180 * rows, margin=dict(t=60, b=50))
     return Chart("time line", plot, table(events))
@@ -215,7 +247,7 @@ def figure(events: Iterable[Any]) -> Chart:
 
 def _parts(plot: go.Figure, points: Sequence[Point], row: int) -> None:
     """The seconds of every batch, stacked by part; the sum is the batch."""
-    x = [p.batch for p in points if p.parts]
+    x = [p.batch + 1 for p in points if p.parts]
     for part, colour in colours.PARTS.items():
         seconds = [p.parts[part] for p in points if p.parts]
         plot.add_trace(go.Bar(x=x, y=seconds, name=part, marker_color=colour), row=row, col=1)
@@ -228,12 +260,17 @@ def _parts(plot: go.Figure, points: Sequence[Point], row: int) -> None:
     plot.add_annotation(text=f"seconds a batch: {title}", row=row, col=1, **place)
 
 
-def _bound(plot: go.Figure, top: float) -> None:
-    dashed = dict(color=colours.BOUND, dash="dash")
-    label = dict(text=f"bound {BOUND}", font=dict(color=colours.BOUND))
-    place = dict(row=1, col=1, secondary_y=False)
-    plot.add_hline(BOUND, line=dashed, annotation=label, annotation_position="top left", **place)
+def _bound(plot: go.Figure, points: Sequence[Point], top: float) -> None:
+    """What Theorem 4.1 allows, batch by batch, as it is checked."""
+    bound = _round(float("nan") if p.bound is None else p.bound for p in points)
     plot.update_yaxes(range=[0.98, top], row=1, col=1, secondary_y=False)
+    if not any(bound):
+        return
+    line = dict(color=colours.BOUND, dash="dash", shape="hvh")
+    allowed = go.Scatter(
+        x=[p.batch + 1 for p in points], y=bound, name="bound", mode="lines", line=line
+    )
+    plot.add_trace(allowed, row=1, col=1, secondary_y=False)
 
 
 def _outline(events: Iterable[Any]) -> Scene:

@@ -13,6 +13,41 @@ export interface Palette {
   results: string;
 }
 
+/** A figure: its name, its value with the unit, and what exactly it is. */
+export interface Fact {
+  name: string;
+  value: string;
+  meaning: string;
+}
+
+/**
+ * A replica: its host, stream and tuples; from `first` to `last` of the axis (0: the oldest that is
+ * held, 1: the youngest).
+ */
+export interface HeldBlock {
+  block: number;
+  host: number;
+  stream: number;
+  first: number;
+  last: number;
+  rows: number;
+}
+
+/**
+ * Blocks by host, stream and age. `stored` are tuples by host, a full bar is `top`; `ends` name the
+ * ends of the axis.
+ */
+export interface HeldFrame {
+  title: string;
+  note: string;
+  hosts: number;
+  streams: string[];
+  ends: string[];
+  blocks: Columns<HeldBlock>;
+  stored: number[];
+  top: number;
+}
+
 /**
  * A rectangle of the matrix, in shares of the two key spaces; `percent` of its pairs that came due
  * are joined.
@@ -39,12 +74,17 @@ export interface Chip {
   target: number;
 }
 
-/** The join matrix: of streams 0 (top to bottom) and 1 (left to right), with tuples live. */
+/**
+ * The join matrix: of streams 0 (top to bottom) and 1 (left to right), with tuples live. It is
+ * drawn to scale, |R| by |S|; whoever shows several frames takes the greatest `most` tuples of a
+ * side, so that it is seen to grow.
+ */
 export interface MatrixFrame {
   title: string;
   note: string;
   streams: string[];
   rows: number[];
+  most: number;
   cells: Columns<Cell>;
   chips: Columns<Chip>;
 }
@@ -65,59 +105,24 @@ export interface HostGroup {
 }
 
 /**
- * Hosts by group, with what each stores (by host), the mean, and what a full box stands for, in
- * tuples.
+ * Hosts by group, with the tuples that each stores (by host), their mean, and the most that is
+ * drawn. `ghost` is what each would store had the grid stayed square, null without a grid. Whoever
+ * shows several frames takes the greatest `top`, so that all bars are on one scale.
  */
 export interface HostsFrame {
   title: string;
-  scale: string;
   note: string;
   groups: HostGroup[];
   stored: number[];
   mean: number;
   top: number;
+  ghost: number | null;
 }
 
-/** Batches from `first` to `last`, both in it. */
-export interface Stretch {
-  first: number;
-  last: number;
-}
-
-/**
- * A curve in a colour of the palette. Its axis begins at `floor` (else 0), reaches `ceiling` or
- * more, and ends at `cap` at most; `bound` is a dashed line.
- */
-export interface Curve {
-  name: string;
-  colour: string;
-  values: (number | null)[];
-  floor?: number;
-  ceiling?: number;
-  cap?: number;
-  bound?: number;
-}
-
-/**
- * The time line: panels of one or two curves (axes left and right) over the batches, of which
- * `last` is the last to come.
- */
-export interface LineFrame {
-  title: string;
-  axis: string;
-  batch: number[];
-  last: number;
-  migrations: Stretch[];
-  panels: Curve[][];
-}
-
-/** One picture: the join matrix, the hosts' grid and the time line, under a title and a note. */
-export interface StageFrame {
-  title: string;
-  note: string;
+/** The join matrix and the hosts' grid after a batch. */
+export interface GridFrame {
   matrix: MatrixFrame;
-  grid: HostsFrame;
-  line: LineFrame;
+  hosts: HostsFrame;
 }
 
 /**
@@ -285,6 +290,92 @@ export interface SharedFrame {
   queries: SharedQuery[];
   probed: number;
   sent: number;
+}
+
+/** The map, under the name of what draws it. */
+export interface MapFrame {
+  held?: HeldFrame;
+  grid?: GridFrame;
+  ring?: RingFrame;
+  chain?: ChainFrame;
+  shared_ring?: SharedFrame;
+}
+
+/** What is seen after a batch (from 1). */
+export interface BatchFrame {
+  batch: number;
+  title: string;
+  facts: Columns<Fact>;
+  map: MapFrame;
+}
+
+/** Batches from `first` to `last`, both in it. */
+export interface Stretch {
+  first: number;
+  last: number;
+}
+
+/** A modelled curve beside a counted one; `batch` may go beyond the run. */
+export interface Ghost {
+  name: string;
+  batch: number[];
+  values: (number | null)[];
+}
+
+/**
+ * A curve in a colour of the palette. Its axis begins at `floor` (else 0), reaches `ceiling` or
+ * more, and ends at `cap` at most; `bound` is a dashed line, by batch. `ghost` curves are modelled,
+ * by name: what another placement would do.
+ */
+export interface Curve {
+  name: string;
+  colour: string;
+  values: (number | null)[];
+  floor?: number;
+  ceiling?: number;
+  cap?: number;
+  bound?: (number | null)[];
+  ghosts?: Ghost[];
+}
+
+/**
+ * The time line: panels of one or two curves (axes left and right) over the batches, of which
+ * `last` is the last to come.
+ */
+export interface LineFrame {
+  title: string;
+  axis: string;
+  batch: number[];
+  last: number;
+  migrations: Stretch[];
+  panels: Curve[][];
+}
+
+/** For each batch, what each host did, by measure; a host that was not there yet has no entry. */
+export interface HostRows {
+  batch: number[];
+  names: string[];
+  values: number[][][];
+}
+
+/** What was decided in a batch (from 1), as a sentence. */
+export interface Flag {
+  batch: number;
+  text: string;
+}
+
+/**
+ * A run as far as it is. `state` is one word, `note` says what runs and how it ended, `left` is the
+ * time left in words.
+ */
+export interface CockpitPage {
+  state: string;
+  note: string;
+  left: string;
+  frames: BatchFrame[];
+  line: LineFrame;
+  hosts: HostRows;
+  flags: Flag[];
 }
 
 /**

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { axisOf, extent, heightOf, placeOf, strokes, ticks } from "../src/cockpit/timeline.ts";
 import type { Curve } from "../src/frames.ts";
-import { axisOf, extent, heightOf, placeOf, strokes, ticks } from "../src/theta/timeline.ts";
 
 const BOX = { x: 40, y: 10, wide: 200, tall: 100 };
 const curve = (values: (number | null)[], more: Partial<Curve> = {}): Curve => {
@@ -18,6 +18,12 @@ test("an axis reaches its ceiling, and ends at its cap", () => {
   assert.equal(axisOf(curve([64], scale)).peak, 2);
 });
 
+test("what is allowed, and what another placement would do, fit on the axis", () => {
+  const ghosts = [{ name: "static", batch: [1, 2], values: [null, 7] }];
+  assert.equal(axisOf(curve([1], { bound: [1.4, null] })).peak, 1.4);
+  assert.equal(axisOf(curve([1], { ghosts })).peak, 7);
+});
+
 test("a curve of nothing, or of zeros, has an axis", () => {
   assert.deepEqual(axisOf(curve([null])), { floor: 0, peak: 0, top: 1 });
   assert.equal(axisOf(curve([0, 0])).top, 1);
@@ -32,7 +38,7 @@ test("larger values are higher", () => {
 });
 
 test("the time axis has two batches or more, and those to come", () => {
-  assert.deepEqual(extent({ batch: [], last: 0 }), { first: 0, last: 1 });
+  assert.deepEqual(extent({ batch: [], last: 1 }), { first: 1, last: 2 });
   assert.deepEqual(extent({ batch: [3, 4], last: 9 }), { first: 3, last: 9 });
   assert.equal(placeOf(6, { first: 3, last: 9 }, BOX), 140);
 });

@@ -99,6 +99,5 @@ class RingResized(Event):
     def decided(self, moment: Moment) -> str:
         why = "as was scheduled" if self.reason == "scheduled" else f"for its {self.reason}"
         return (
-            f"the ring goes from {self.old} to {self.new} nodes {why}, "
-            f"{self.relocation} relocation"
+            f"the ring goes from {self.old} to {self.new} nodes {why}, {self.relocation} relocation"
         )

@@ -74,6 +74,26 @@ def pad(r: float, s: float, hosts: int) -> tuple[float, float]:
     return max(r, s / hosts), max(s, r / hosts)
 
 
+def bound(batch: float, smaller: float, epsilon: float = 1.0) -> float:
+    """What Theorem 4.1 allows for ILF/ILF* when the controller sees micro-batches.
+
+    ``batch`` is the greater of this batch and the one before, ``smaller`` the smaller stream, both
+    in tuples. At its last checkpoint that stream had no less than (smaller - 2 batch) / (1 +
+    epsilon); since then it grew by epsilon of it and two batches. With beta = two batches over it
+    the proof gives (3 + 2 epsilon + 2 beta) / (3 + epsilon + beta): 1.25 for small batches and
+    epsilon = 1.
+    """
+    beta = 2 * batch / ((smaller - 2 * batch) / (1 + epsilon))
+    return (3 + 2 * epsilon + 2 * beta) / (3 + epsilon + beta)
+
+
+def allowed(batch: float, smaller: float, epsilon: float = 1.0) -> float | None:
+    """The ``bound`` of a batch that is at most a quarter of the smaller stream; None for others:
+    the proof needs beta <= 2, and what comes before is too coarse to judge.
+    """
+    return bound(batch, smaller, epsilon) if smaller >= max(1, 4 * batch) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Algorithm 2 as a value: what a controller knows of one group, and the mapping in force.

@@ -54,7 +54,14 @@ export class Film<Frame> {
   private every: number;
   private timer: ReturnType<typeof setInterval> | undefined;
 
-  constructor(root: HTMLElement, frames: Frame[], painter: Painter<Frame>, options: Options) {
+  /** The controls are put at the end of ``place``. */
+  constructor(
+    root: HTMLElement,
+    frames: Frame[],
+    painter: Painter<Frame>,
+    options: Options,
+    place: HTMLElement = root,
+  ) {
     this.root = root;
     this.frames = frames;
     this.painter = painter;
@@ -62,7 +69,7 @@ export class Film<Frame> {
     this.every = options.every;
     this.moved = options.moved ?? (() => {});
     root.tabIndex = 0;
-    const bar = add(root, "div", "braid-controls");
+    const bar = add(place, "div", "braid-controls");
     this.bar = controls(bar);
     if (options.speeds) this.choose(bar, options.speeds);
     this.listen();

@@ -8,8 +8,8 @@ export interface Model {
   get<T>(name: string): T;
   set(name: string, value: unknown): void;
   save_changes(): void;
-  on(event: string, callback: () => void): void;
-  off(event: string, callback: () => void): void;
+  on<T>(event: string, callback: (message: T) => void): void;
+  off<T>(event: string, callback: (message: T) => void): void;
 }
 
 export interface View {
@@ -36,14 +36,12 @@ export function observed(model: Model, changes: Record<string, () => void>): () 
 }
 
 /** Shows the pages of this name that stand in the document and are not shown yet. */
-export function onPages<Frame>(
-  name: string,
-  show: (root: HTMLElement, page: Page<Frame>) => void,
-): void {
+export function onPages<Held>(name: string, show: (root: HTMLElement, page: Held) => void): void {
   for (const root of document.querySelectorAll<HTMLElement>(`[data-film="${name}"]`)) {
     const text = root.querySelector("script")?.textContent;
     delete root.dataset.film;
-    if (text) show(root, JSON.parse(text) as Page<Frame>);
+    root.replaceChildren();
+    if (text) show(root, JSON.parse(text) as Held);
   }
 }
 
@@ -67,7 +65,7 @@ function film<Frame>(
 
 /** A film as anywidget wants it; pages of the same name are shown at once. */
 export function filmWidget<Frame>(name: string, draw: Draw<Frame>, every: number) {
-  onPages<Frame>(name, (root, page) => film(root, page, draw, every));
+  onPages<Page<Frame>>(name, (root, page) => film(root, page, draw, every));
   return {
     render({ model, el }: View): () => void {
       const root = add(el, "div");

@@ -3,8 +3,8 @@
 import { ink } from "../base/colours.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
+import { BOLD, type Box, fontSize, type Painter } from "../base/painter.ts";
 import type { HostCell, HostGroup, HostsFrame } from "../frames.ts";
-import { BOLD, type Box, fontSize, type Painter } from "./painter.ts";
 
 export interface HostBox extends HostCell {
   mapping: boolean;
@@ -56,28 +56,33 @@ export function paintHosts(
 ): void {
   const area = { x, y: y + 40, wide: side, tall: side - 62 };
   painter.text(frame.title, x, y + 8, { font: BOLD, most: side });
-  painter.text(frame.scale, x, area.y - 10, { colour: painter.muted, most: side });
+  const scale = `tuples stored, a full box is ${count(frame.top)}`;
+  painter.text(scale, x, area.y - 10, { colour: painter.muted, most: side });
   for (const host of hostBoxes(frame.groups, area)) paintHost(painter, host, frame);
   painter.remark(frame.note, x, area.y + area.tall + 11, side);
 }
 
-function paintHost(painter: Painter, place: HostBox, { stored, top, mean }: HostsFrame): void {
+function paintHost(painter: Painter, place: HostBox, frame: HostsFrame): void {
+  const { stored, top, mean, ghost } = frame;
   const { host, row, column, box, mapping } = place;
   const tuples = stored[host] ?? 0;
   const share = top ? tuples / top : 0;
   const colour = painter.host(host);
   painter.fill(bar(box, share), colour);
   painter.outline(box, { colour: painter.rule, wide: Math.min(1, box.wide / 6, box.tall / 6) });
-  paintMean(painter, box, top ? mean / top : 0);
+  if (ghost !== null && top) paintLevel(painter, box, Math.min(1, ghost / top), [3, 3]);
+  paintLevel(painter, box, top ? mean / top : 0);
   paintName(painter, host, box, share, colour);
   const where = mapping ? `, row ${row}, column ${column}` : "";
   painter.target(box, `host ${host}${where}: ${count(tuples)} tuples stored`);
 }
 
-function paintMean(painter: Painter, box: Box, mean: number): void {
+/** A line where a bar of this share would end. */
+function paintLevel(painter: Painter, box: Box, share: number, dash: number[] = []): void {
   const { x, y, wide, tall } = box;
-  const end = bar(box, mean);
-  const stroke = { colour: painter.shade("bound"), wide: 1.5 };
+  const end = bar(box, share);
+  const colour = dash.length ? painter.fg : painter.shade("bound");
+  const stroke = { colour, wide: dash.length ? 1 : 1.5, dash };
   if (upright(box)) painter.line([x, end.y], [x + wide, end.y], stroke);
   else painter.line([end.x + end.wide, y], [end.x + end.wide, y + tall], stroke);
 }

@@ -1,25 +1,36 @@
-// The join matrix: row 0 on top, column 0 at the left. The key spaces of both streams span the same
-// length, so unit cells are squares.
+// The join matrix: row 0 on top, column 0 at the left. It is a rectangle |R| by |S| to scale, so the
+// cells of a grid that suits the streams are squares.
 import { ink } from "../base/colours.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
+import { BOLD, type Box, fontSize, type Painter } from "../base/painter.ts";
 import type { Cell, Chip, MatrixFrame } from "../frames.ts";
-import { BOLD, type Box, fontSize, type Painter } from "./painter.ts";
 
-/** A square of the canvas for keys from 0 to 1. */
+/** A square of the canvas, in which the matrix grows from the upper left. */
 export interface Square {
   x: number;
   y: number;
   size: number;
 }
 
+/** The least share of the square that a side of the matrix takes, so that cells can be seen. */
+export const LEAST = 1 / 12;
+
+/** The rectangle |R| by |S|, where ``most`` tuples fill a side; ``true`` if it is to scale. */
+export function rectangle(rows: number[], most: number, { x, y, size }: Square): [Box, boolean] {
+  const share = (stream: number) => (most ? (rows[stream] ?? 0) / most : 1);
+  const shares = [share(1), share(0)].map((side) => Math.max(LEAST, Math.min(1, side)));
+  const [wide = 1, tall = 1] = shares.map((side) => side * size);
+  return [{ x, y, wide, tall }, Math.min(share(0), share(1)) >= LEAST];
+}
+
 /** Where a cell lies. */
-export function boxOf(cell: Cell, { x, y, size }: Square): Box {
+export function boxOf(cell: Cell, { x, y, wide, tall }: Box): Box {
   return {
-    x: x + cell.left * size,
-    y: y + cell.top * size,
-    wide: (cell.right - cell.left) * size,
-    tall: (cell.bottom - cell.top) * size,
+    x: x + cell.left * wide,
+    y: y + cell.top * tall,
+    wide: (cell.right - cell.left) * wide,
+    tall: (cell.bottom - cell.top) * tall,
   };
 }
 
@@ -27,11 +38,11 @@ export function boxOf(cell: Cell, { x, y, size }: Square): Box {
 export const eased = (time: number): number => time * time * (3 - 2 * time);
 
 /** Where a chip is at a share of its time. */
-export function chipAt(chip: Chip, { x, y, size }: Square, time: number): [number, number] {
+export function chipAt(chip: Chip, { x, y, wide, tall }: Box, time: number): [number, number] {
   const way = eased(time);
   return [
-    x + (chip.x0 + (chip.x1 - chip.x0) * way) * size,
-    y + (chip.y0 + (chip.y1 - chip.y0) * way) * size,
+    x + (chip.x0 + (chip.x1 - chip.x0) * way) * wide,
+    y + (chip.y0 + (chip.y1 - chip.y0) * way) * tall,
   ];
 }
 
@@ -42,16 +53,18 @@ export function paintMatrix(
   time: number,
 ): void {
   const square = { x: x + 24, y: y + 40, size: side - 62 };
+  const [area, faithful] = rectangle(frame.rows, frame.most, square);
   painter.text(frame.title, x, y + 8, { font: BOLD, most: side });
   paintAxes(painter, frame, square);
   const cells = records(frame.cells);
-  for (const cell of cells) paintCell(painter, cell, boxOf(cell, square));
-  for (const cell of cells) if (cell.moving) paintOutline(painter, boxOf(cell, square));
-  paintFrame(painter, square, cells.length === 0);
+  for (const cell of cells) paintCell(painter, cell, boxOf(cell, area));
+  for (const cell of cells) if (cell.moving) paintOutline(painter, boxOf(cell, area));
+  paintFrame(painter, square, area, cells.length === 0);
   const chips = records(frame.chips);
   const radius = chips.length > 40 ? 3 : 5;
-  for (const chip of chips) paintChip(painter, chip, frame.streams, square, radius, time);
-  painter.remark(frame.note, square.x, square.y + square.size + 11, square.size);
+  for (const chip of chips) paintChip(painter, chip, frame.streams, area, radius, time);
+  const scale = faithful ? "to scale" : "the short side is drawn longer than it is";
+  painter.remark(`${scale} · ${frame.note}`, square.x, square.y + square.size + 11, square.size);
 }
 
 function paintAxes(painter: Painter, frame: MatrixFrame, { x, y, size }: Square): void {
@@ -87,9 +100,13 @@ function paintOutline(painter: Painter, { x, y, wide, tall }: Box): void {
   painter.outline(box, { colour: painter.fg, wide: Math.min(2, wide / 12, tall / 12), dash });
 }
 
-function paintFrame(painter: Painter, { x, y, size }: Square, empty: boolean): void {
-  const box = { x: x - 0.5, y: y - 0.5, wide: size + 1, tall: size + 1 };
-  painter.outline(box, { colour: painter.rule });
+/** Round the matrix, and paler round what the run's largest one would fill. */
+function paintFrame(painter: Painter, { x, y, size }: Square, area: Box, empty: boolean): void {
+  const around = (box: Box) => {
+    return { x: x - 0.5, y: y - 0.5, wide: box.wide + 1, tall: box.tall + 1 };
+  };
+  painter.outline(around({ x, y, wide: size, tall: size }), { colour: painter.rule, dash: [1, 3] });
+  painter.outline(around(area), { colour: painter.rule });
   const style = { colour: painter.muted, align: "center" } as const;
   if (empty) painter.text("no pair has met yet", x + size / 2, y + size / 2, style);
 }
@@ -98,13 +115,13 @@ function paintChip(
   painter: Painter,
   chip: Chip,
   streams: string[],
-  square: Square,
+  area: Box,
   radius: number,
   time: number,
 ): void {
-  const [x, y] = chipAt(chip, square, time);
+  const [x, y] = chipAt(chip, area, time);
   const colour = painter.stream(chip.stream);
-  painter.line(chipAt(chip, square, 0), [x, y], { colour, wide: 1.2 }, 0.55);
+  painter.line(chipAt(chip, area, 0), [x, y], { colour, wide: 1.2 }, 0.55);
   const box = { x: x - radius, y: y - radius, wide: 2 * radius, tall: 2 * radius };
   painter.fill(box, painter.bg);
   painter.outline(box, { colour, wide: 2 });

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { progress } from "../src/base/canvas.ts";
 import { clamped } from "../src/base/film.ts";
-import type { Cell, Chip, HostGroup } from "../src/frames.ts";
+import { fontSize, hit } from "../src/base/painter.ts";
+import type { Cell, Chip, GridFrame, HostGroup } from "../src/frames.ts";
+import { layout, oneScale } from "../src/theta/grid.ts";
 import { bar, hostBoxes, upright } from "../src/theta/hosts.ts";
-import { boxOf, chipAt, eased } from "../src/theta/matrix.ts";
-import { fontSize, hit } from "../src/theta/painter.ts";
-import { layout, progress } from "../src/theta/stage.ts";
+import { boxOf, chipAt, eased, LEAST, rectangle } from "../src/theta/matrix.ts";
 
 const SQUARE = { x: 10, y: 20, size: 100 };
+const AREA = { x: 10, y: 20, wide: 100, tall: 100 };
 const CELL: Cell = {
   top: 0.5,
   bottom: 1,
@@ -34,18 +36,42 @@ test("matrix and hosts stand side by side where there is room, else below one an
   const [wide, narrow] = [layout(1000), layout(400)];
   assert.deepEqual([wide.hosts.x > wide.side, wide.hosts.y], [true, 0]);
   assert.deepEqual([narrow.hosts.x, narrow.hosts.y > narrow.side], [0, true]);
-  for (const { hosts, side, line, tall } of [wide, narrow]) {
-    assert.ok(line.y >= hosts.y + side && tall === line.y + line.tall);
-  }
+  for (const { hosts, side, tall } of [wide, narrow]) assert.ok(tall >= hosts.y + side);
 });
 
 test("row 0 of the matrix is on top, column 0 at the left", () => {
-  assert.deepEqual(boxOf(CELL, SQUARE), { x: 10, y: 70, wide: 25, tall: 50 });
+  assert.deepEqual(boxOf(CELL, AREA), { x: 10, y: 70, wide: 25, tall: 50 });
+});
+
+test("the matrix is to scale: |R| down, |S| across, the largest of the run fills a side", () => {
+  const [box, faithful] = rectangle([50, 25], 100, SQUARE);
+  assert.deepEqual([box, faithful], [{ x: 10, y: 20, wide: 25, tall: 50 }, true]);
+  assert.deepEqual(rectangle([100, 100], 100, SQUARE)[0], AREA);
+});
+
+test("a side too short to be seen is drawn longer, and that is said", () => {
+  const [box, faithful] = rectangle([100, 1], 100, SQUARE);
+  assert.deepEqual([box.wide, box.tall, faithful], [100 * LEAST, 100, false]);
+  assert.deepEqual(rectangle([0, 0], 0, SQUARE)[0], AREA);
+});
+
+test("all pictures of a run are on the scale of the greatest", () => {
+  const frame = (top: number, most: number) =>
+    ({ hosts: { top }, matrix: { most } }) as unknown as GridFrame;
+  const frames = [frame(3, 40), frame(9, 20)];
+  oneScale(frames);
+  assert.deepEqual(
+    frames.map(({ hosts, matrix }) => [hosts.top, matrix.most]),
+    [
+      [9, 40],
+      [9, 40],
+    ],
+  );
 });
 
 test("a chip starts slowly, and ends at its target", () => {
   assert.deepEqual(
-    [chipAt(CHIP, SQUARE, 0), chipAt(CHIP, SQUARE, 1)],
+    [chipAt(CHIP, AREA, 0), chipAt(CHIP, AREA, 1)],
     [
       [10, 20],
       [110, 70],

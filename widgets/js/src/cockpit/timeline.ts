@@ -1,8 +1,7 @@
-// The time line: panels below one another over the batches, each with one or two curves, whose axes
-// are at the left and at the right.
+// Curves over the batches: a panel has one or two, whose axes are at the left and at the right.
 import { short } from "../base/format.ts";
+import { type Box, type Painter, type Shade, SMALL, type Stroke } from "../base/painter.ts";
 import type { Curve, LineFrame, Stretch } from "../frames.ts";
-import { BOLD, type Box, type Painter, type Shade, SMALL } from "./painter.ts";
 
 /** The axis of a curve: from ``floor`` to ``top``, of which ``peak`` is the most that is shown. */
 export interface Axis {
@@ -11,8 +10,10 @@ export interface Axis {
   top: number;
 }
 
-export function axisOf({ values, floor = 0, ceiling = 0, cap = Infinity }: Curve): Axis {
-  const known = values.filter((value) => value !== null);
+export function axisOf(curve: Curve): Axis {
+  const { floor = 0, ceiling = 0, cap = Infinity, bound = [], ghosts = [] } = curve;
+  const all = [...curve.values, ...bound, ...ghosts.flatMap(({ values }) => values)];
+  const known = all.filter((value) => value !== null);
   const peak = Math.min(cap, Math.max(ceiling, ...known));
   return { floor, peak, top: peak + (peak - floor) * 0.06 || 1 };
 }
@@ -23,7 +24,7 @@ export const heightOf = (value: number, { floor, top }: Axis, { y, tall }: Box):
 
 /** The first and the last batch of the time axis, which has two or more. */
 export function extent({ batch, last }: Pick<LineFrame, "batch" | "last">): Stretch {
-  const first = batch[0] ?? 0;
+  const first = batch[0] ?? 1;
   return { first, last: Math.max(batch.at(-1) ?? 0, last, first + 1) };
 }
 
@@ -58,32 +59,18 @@ export function strokes(batches: number[], values: (number | null)[]): [number, 
   return found;
 }
 
-export function paintLine(painter: Painter, frame: LineFrame, area: Box): void {
-  const { x, y, wide, tall } = area;
-  const span = extent(frame);
-  const height = (tall - 46) / frame.panels.length - 22;
-  painter.text(frame.title, x, y + 8, { font: BOLD, most: wide });
-  frame.panels.forEach((curves, k) => {
-    const panel = { x: x + 40, y: y + 34 + k * (height + 22), wide: wide - 86, tall: height };
-    for (const stretch of frame.migrations) paintMigration(painter, stretch, span, panel);
-    painter.outline(panel, { colour: painter.rule });
-    curves.forEach((curve, side) => {
-      new CurvePainter(painter, curve, panel, side === 1).paint(frame.batch, span);
-    });
-  });
-  const axis = { x: x + 40, y: y + tall - 23, wide: wide - 86, tall: 0 };
-  const style = { colour: painter.muted, align: "center" } as const;
-  for (const batch of ticks(span)) painter.text(batch, placeOf(batch, span, axis), axis.y, style);
-  painter.text(frame.axis, axis.x + axis.wide / 2, axis.y + 13, style);
-}
-
-function paintMigration(painter: Painter, { first, last }: Stretch, span: Stretch, panel: Box) {
+export function paintMigration(
+  painter: Painter,
+  { first, last }: Stretch,
+  span: Stretch,
+  panel: Box,
+) {
   const left = Math.max(panel.x, placeOf(first - 0.5, span, panel));
   const right = Math.min(panel.x + panel.wide, placeOf(last + 0.5, span, panel));
   painter.fill({ ...panel, x: left, wide: right - left }, painter.palette.migration, 0.25);
 }
 
-class CurvePainter {
+export class CurvePainter {
   private readonly painter: Painter;
   private readonly curve: Curve;
   private readonly panel: Box;
@@ -102,13 +89,15 @@ class CurvePainter {
 
   paint(batches: number[], span: Stretch): void {
     const { curve, panel } = this;
-    if (curve.bound) this.paintBound(curve.bound);
+    if (curve.bound) this.paintBound(strokes(batches, curve.bound), span);
     const align = this.atRight ? "right" : "left";
     const x = this.atRight ? panel.x + panel.wide : panel.x;
     this.painter.text(curve.name, x, panel.y - 8, { colour: this.colour, align, font: SMALL });
     if (curve.values.every((value) => value === null)) return;
     this.paintAxis();
     this.paintStrokes(strokes(batches, curve.values), span);
+    for (const ghost of curve.ghosts ?? [])
+      this.paintGhost(strokes(ghost.batch, ghost.values), span);
   }
 
   private height(value: number): number {
@@ -122,48 +111,55 @@ class CurvePainter {
     this.painter.text(text, this.atRight ? x + wide + 4 : x - 4, y, { colour, align });
   }
 
-  private paintBound(bound: number): void {
-    const { x, wide } = this.panel;
-    const y = this.height(bound);
-    const colour = this.painter.shade("bound");
-    this.painter.line([x, y], [x + wide, y], { colour, wide: 1.2, dash: [5, 3] });
-    this.aside(String(bound), y, colour);
+  /** What is allowed, by batch. */
+  private paintBound(found: [number, number][][], span: Stretch): void {
+    const stroke = { colour: this.painter.shade("bound"), wide: 1.2, dash: [5, 3] };
+    this.inside(() => this.trace(found, span, stroke));
+    const last = found.at(-1)?.at(-1);
+    if (last) this.aside(last[1].toFixed(2), this.height(last[1]), stroke.colour);
+  }
+
+  private paintGhost(found: [number, number][][], span: Stretch): void {
+    this.inside(() => this.trace(found, span, { colour: this.colour, wide: 1.4, dash: [2, 3] }));
   }
 
   /** The ends of the axis; the upper one only where the bound leaves room. */
   private paintAxis(): void {
     const { floor, peak } = this.axis;
-    const { bound } = this.curve;
+    const bound = this.curve.bound?.findLast((value) => value !== null);
     this.aside(short(floor), this.panel.y + this.panel.tall - 4, this.colour);
     if (peak <= floor) return;
-    if (bound && this.height(bound) - this.height(peak) <= 13) return;
+    if (bound && Math.abs(this.height(bound) - this.height(peak)) <= 13) return;
     this.aside(short(peak), this.height(peak) + 2, this.colour);
   }
 
   private paintStrokes(found: [number, number][][], span: Stretch): void {
+    this.inside(() => {
+      this.trace(found, span, { colour: this.colour, wide: 1.6 });
+      const [only, ...more] = found.flat();
+      if (!only || more.length) return;
+      const [left, top] = [placeOf(only[0], span, this.panel), this.height(only[1])];
+      this.painter.fill({ x: left - 2, y: top - 2, wide: 4, tall: 4 }, this.colour);
+    });
+  }
+
+  private trace(found: [number, number][][], span: Stretch, stroke: Stroke): void {
+    const place = ([batch, value]: [number, number]): [number, number] => [
+      placeOf(batch, span, this.panel),
+      this.height(value),
+    ];
+    for (const run of found) this.painter.path(run.map(place), stroke);
+  }
+
+  /** Paints within the panel only. */
+  private inside(paint: () => void): void {
     const { context } = this.painter;
     const { x, y, wide, tall } = this.panel;
     context.save();
     context.beginPath();
-    context.rect(x - 2, y, wide + 4, tall);
+    context.rect(x - 2, y - 1, wide + 4, tall + 2);
     context.clip();
-    context.strokeStyle = this.colour;
-    context.lineWidth = 1.6;
-    context.beginPath();
-    for (const stroke of found) {
-      stroke.forEach(([batch, value], k) => {
-        const at = [placeOf(batch, span, this.panel), this.height(value)] as const;
-        if (k) context.lineTo(...at);
-        else context.moveTo(...at);
-      });
-    }
-    context.stroke();
-    const points = found.flat();
-    const [only] = points;
-    if (only && points.length === 1) {
-      const [left, top] = [placeOf(only[0], span, this.panel), this.height(only[1])];
-      this.painter.fill({ x: left - 2, y: top - 2, wide: 4, tall: 4 }, this.colour);
-    }
+    paint();
     context.restore();
   }
 }

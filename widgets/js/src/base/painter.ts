@@ -1,7 +1,8 @@
 // The canvas of a stage, with its colours and texts; parts of the picture paint with it.
-import { cycled, paler } from "../base/colours.ts";
-import { wrapped } from "../base/format.ts";
+
 import type { Palette } from "../frames.ts";
+import { cycled, paler } from "./colours.ts";
+import { wrapped } from "./format.ts";
 
 export const BOLD = "600 12px system-ui, sans-serif";
 export const SMALL = "11px system-ui, sans-serif";
@@ -135,6 +136,24 @@ export class Painter {
     this.context.stroke();
     this.context.globalAlpha = 1;
     this.context.setLineDash([]);
+  }
+
+  path(points: [number, number][], stroke: Stroke): void {
+    this.pen(stroke);
+    this.context.beginPath();
+    points.forEach(([x, y], k) => {
+      if (k) this.context.lineTo(x, y);
+      else this.context.moveTo(x, y);
+    });
+    this.context.stroke();
+    this.context.setLineDash([]);
+  }
+
+  polygon(points: [number, number][], colour: string): void {
+    this.context.fillStyle = colour;
+    this.context.beginPath();
+    for (const [x, y] of points) this.context.lineTo(x, y);
+    this.context.fill();
   }
 
   private pen({ colour, wide = 1, dash = [] }: Stroke): void {

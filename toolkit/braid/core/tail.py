@@ -1,0 +1,37 @@
+"""The events of a run as another process writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from braid.core import events
+
+
+class Tail:
+    """The events in a run folder, or in a recording (.jsonl), read on as the file grows.
+
+    Raises ValueError when the path is neither.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        path = Path(path)
+        self.file = path / "events.jsonl" if path.is_dir() else path
+        if not self.file.is_file():
+            raise ValueError(f"{path} is neither a run folder nor a recording (.jsonl)")
+        self._offset, self._begun = 0, b""
+
+    def read(self) -> list[Any]:
+        """The events since the last call. A line that is not whole yet waits; a run that has been
+        resumed writes its file anew, so all of its events come again, from its RunStarted on.
+        """
+        if self.file.stat().st_size < self._offset + len(self._begun):
+            self._offset, self._begun = 0, b""
+        with open(self.file, "rb") as file:
+            file.seek(self._offset + len(self._begun))
+            text = self._begun + file.read()
+        *whole, self._begun = text.split(b"\n")
+        self._offset += len(text) - len(self._begun)
+        return [events.from_dict(msgspec.json.decode(line)) for line in whole if line.strip()]

@@ -1,0 +1,37 @@
+"""Widgets that leave something to see when their kernel is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from IPython.display import HTML, display
+
+_HIDDEN = (
+    "<style>"
+    ".jp-OutputArea-child:has(.braid-twin):has(+ .jp-OutputArea-child .braid-live),"
+    ".jp-OutputArea-child:has(.braid-twin) + .jp-OutputArea-child:not(:has(.braid-live))"
+    "{display:none}</style>"
+)
+"""The twin is hidden where the widget after it lives; where it does not, its error message is."""
+
+
+class Twin:
+    """Shows a widget, which has the CSS class "braid-live", and before it ``html()``, a picture
+    that needs no kernel. JupyterLab shows the widget while there is a kernel, and the picture in
+    a saved notebook that is opened without.
+    """
+
+    def __init__(self, widget: Any, html: Callable[[], str]) -> None:
+        self._html = html
+        self._place: Any = display(self._picture(), display_id=True)  # type: ignore[no-untyped-call]
+        display(widget)  # type: ignore[no-untyped-call]
+
+    def renew(self) -> None:
+        """Take the picture anew."""
+        if self._place is not None:
+            self._place.update(self._picture())
+
+    def _picture(self) -> HTML:
+        html = f'{_HIDDEN}<div class="braid-twin">{self._html()}</div>'
+        return HTML(html)  # type: ignore[no-untyped-call]

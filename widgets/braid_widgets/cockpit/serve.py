@@ -1,0 +1,127 @@
+"""The cockpit of another process's run, served to this machine's browsers."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable
+from hmac import compare_digest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from braid.core.events import RunStarted
+from braid.core.tail import Tail
+
+from braid_widgets.base.film import thinned
+from braid_widgets.base.fold import HISTORY
+from braid_widgets.base.pace import Pace
+from braid_widgets.cockpit.track import BatchFrame, CockpitPage, Track, page, state_of
+from braid_widgets.cockpit.view import FRAMES, HEAD, as_html
+
+LOOPBACK = "127.0.0.1"
+
+
+class Served:
+    """What there is to see of a run that is read from its folder."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.tail, self.gate = Tail(path), threading.Lock()
+        self.track, self.pace = Track(), Pace()
+        self.frames: list[BatchFrame] = []
+
+    def page(self, since: int = 0) -> CockpitPage:
+        """The run as far as it is; with frames and hosts of the batches after ``since`` (from 1)
+        only.
+        """
+        with self.gate:
+            self._read()
+            scene = self.track.scene
+            whole = page(self.track, self.frames, state_of(scene, live=True), self._left())
+        fresh = [frame for frame in whole["frames"] if frame["batch"] > since]
+        return {
+            **whole,
+            "frames": thinned(fresh, FRAMES),
+            "hosts": self.track.hosts(since),
+        }
+
+    def _read(self) -> None:
+        events = self.tail.read()
+        if any(isinstance(e, RunStarted) for e in events) and self.track.scene.start is not None:
+            self.track, self.frames = Track(), []
+        self.track.frames = []
+        self.track.take(events)
+        self.frames = [*self.frames, *self.track.frames][-HISTORY:]
+        self.pace.note(self.frames[-1]["batch"] if self.frames else 0)
+
+    def _left(self) -> float | None:
+        scene = self.track.scene
+        if scene.start is None or scene.start.batches is None or scene.end is not None:
+            return None
+        return self.pace.left(scene.start.batches + scene.changes)
+
+
+def _handler(served: Served, token: str) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Give the page, or what is new, to whoever has the token."""
+            asked = urlsplit(self.path)
+            query = parse_qs(asked.query)
+            given = query.get("token", [""])[0]
+            if not compare_digest(given.encode(), token.encode()):
+                self._answer(403, "text/plain", "the address lacks the token that was printed")
+            elif asked.path == "/":
+                self._answer(200, "text/html", self._page())
+            elif asked.path == "/more" and query.get("since", ["x"])[0].isdigit():
+                more = served.page(int(query["since"][0]))
+                self._answer(200, "application/json", json.dumps(more))
+            else:
+                self._answer(404, "text/plain", "there is / and /more?since=BATCH")
+
+        def _page(self) -> str:
+            head = f"{HEAD}<title>Braid: a run</title></head><body>"
+            return f"{head}{as_html(served.page(), f'/more?token={token}')}</body></html>"
+
+        def _answer(self, code: int, kind: str, text: str) -> None:
+            body = text.encode()
+            self.send_response(code)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("Referrer-Policy", "no-referrer")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: object) -> None:
+            """Requests are not logged: they carry the token."""
+
+    return Handler
+
+
+def server(path: str | Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
+    """A server of a run's cockpit on loopback, not serving yet, and its address with the token
+    that every request needs. Port 0 is any that is free.
+
+    Raises ValueError for a path that is neither a run folder nor a recording, and OSError for a
+    port that is in use.
+    """
+    token = secrets.token_urlsafe(16)
+    made = ThreadingHTTPServer((LOOPBACK, port), _handler(Served(path), token))
+    made.daemon_threads = True
+    return made, f"http://{LOOPBACK}:{made.server_port}/?token={token}"
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def serve(path: str | Path, port: int = 0, say: Callable[[str], None] = _say) -> None:
+    """Serve until interrupted. Raises as ``server`` does."""
+    made, address = server(path, port)
+    say(f"watch it at {address} (Ctrl+C ends the server, not the run)")
+    with made:
+        try:
+            made.serve_forever()
+        except KeyboardInterrupt:
+            say("no longer served; the run goes on")

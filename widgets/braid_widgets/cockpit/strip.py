@@ -1,0 +1,82 @@
+"""The strip: the figures of a run after one of its batches, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from braid.core.events import BatchHarvested
+
+from braid_widgets.base.fold import Scene
+from braid_widgets.base.metrics import Point
+
+RECENT = 10
+"""Batches that a rate is taken of, the last ones."""
+
+
+class Fact(NamedTuple):
+    """A figure: its name, its value with the unit, and what exactly it is."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+class Kept:
+    """Of a run that sheds load: results found and those of the full join, so far."""
+
+    def __init__(self) -> None:
+        self.found = self.estimated = 0.0
+        self.seen = False
+
+    def add(self, event: BatchHarvested, results: int) -> None:
+        """One batch more."""
+        self.seen = True
+        self.found += results
+        self.estimated += event.estimated
+
+    @property
+    def recall(self) -> float:
+        """The share of all results that was found, as far as weights tell."""
+        return min(1.0, self.found / self.estimated) if self.estimated else 1.0
+
+
+def facts(scene: Scene, kept: Kept) -> list[Fact]:
+    """What the strip says after the last commit. Times only where they were measured."""
+    return [*_facts(scene, kept)]
+
+
+def _facts(scene: Scene, kept: Kept) -> Iterator[Fact]:
+    if scene.last is None or not scene.points:
+        return
+    now, totals = scene.points[-1], scene.totals
+    recent = [p for p in list(scene.points)[-RECENT:] if p.seconds > 0]
+    if recent:
+        rate = sum(p.received for p in recent) / sum(p.seconds for p in recent)
+        meaning = f"tuples in by seconds of the batches, over the last {len(recent)}"
+        yield Fact("tuples in", f"{rate:,.0f}/s", meaning)
+    if scene.modelled:
+        yield Fact("tuples in so far", f"{sum(totals.received):,}", "of all streams (modelled)")
+    found = f"{totals.results:,}"
+    yield Fact(
+        "results so far",
+        found + (" (modelled)" if scene.modelled else ""),
+        f"{now.results:,} of them in this batch",
+    )
+    size = f" · {totals.stored_bytes / 1e6:,.1f} MB" if totals.stored_bytes else ""
+    yield Fact("state", f"{totals.stored:,} tuples{size}", "held by all hosts, with replicas")
+    yield Fact("fullest / mean host", _even(now), "tuples stored; 1 is even")
+    if now.seconds > 0:
+        yield Fact("batch took", f"{now.seconds:,.2f} s", "wall-clock from plan to next state")
+    moved = f"{now.moved:,} in this batch"
+    if totals.moved:
+        yield Fact("moved so far", f"{totals.moved:,} tuples", f"between hosts; {moved}")
+    if totals.late:
+        yield Fact("late so far", f"{totals.late:,} tuples", "behind the watermark, not joined")
+    if kept.seen:
+        meaning = "results found by results of the full join, as their weights estimate it"
+        yield Fact("recall so far", f"{kept.recall:.1%}", meaning)
+
+
+def _even(now: Point) -> str:
+    return f"{now.ilf_max / now.ilf:.2f}" if now.ilf else "no state yet"

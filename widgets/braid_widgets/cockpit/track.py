@@ -1,0 +1,215 @@
+"""The fold of a run's events into what the cockpit shows: a frame for each batch, and lines over
+all of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
+
+from braid.core.decisions import Deciding, sentence
+from braid.core.events import BatchCommitted, BatchHarvested, RunEnded, RunStarted
+
+from braid_widgets.base.columns import Columns
+from braid_widgets.base.fold import HISTORY, Scene
+from braid_widgets.base.map import HeldFrame
+from braid_widgets.base.maps import Map, chosen
+from braid_widgets.base.progress import FINISHING, finishing
+from braid_widgets.base.words import MODELLED
+from braid_widgets.cockpit.strip import Fact, Kept, facts
+from braid_widgets.psp.ring import RingFrame
+from braid_widgets.slices.chain import ChainFrame
+from braid_widgets.slices.shared_ring import SharedFrame
+from braid_widgets.theta import timeline
+from braid_widgets.theta.map import GridFrame
+from braid_widgets.theta.timeline import LineFrame
+
+MEASURES = ("stored", "received", "compared", "moved", "results", "busy", "waits")
+"""What the hosts' rows over time show, one at a time. ``busy`` and ``waits`` are seconds, and are
+there only where they were measured or modelled.
+"""
+
+
+class MapFrame(TypedDict):
+    """The map, under the name of what draws it."""
+
+    held: NotRequired[HeldFrame]
+    grid: NotRequired[GridFrame]
+    ring: NotRequired[RingFrame]
+    chain: NotRequired[ChainFrame]
+    shared_ring: NotRequired[SharedFrame]
+
+
+class BatchFrame(TypedDict):
+    """What is seen after a batch (from 1)."""
+
+    batch: int
+    title: str
+    facts: Columns[Fact]
+    map: MapFrame
+
+
+class Flag(TypedDict):
+    """What was decided in a batch (from 1), as a sentence."""
+
+    batch: int
+    text: str
+
+
+class HostRows(TypedDict):
+    """For each batch, what each host did, by measure; a host that was not there yet has no
+    entry.
+    """
+
+    batch: list[int]
+    names: list[str]
+    values: list[list[list[float]]]
+
+
+class CockpitPage(TypedDict):
+    """A run as far as it is. ``state`` is one word, ``note`` says what runs and how it ended,
+    ``left`` is the time left in words.
+    """
+
+    state: str
+    note: str
+    left: str
+    frames: list[BatchFrame]
+    line: LineFrame
+    hosts: HostRows
+    flags: list[Flag]
+
+
+class Track:
+    """Takes events in order. ``frames`` and ``rows`` are those of batches since ``taken`` was
+    called last; the cockpit keeps them.
+    """
+
+    def __init__(self) -> None:
+        self.scene, self.kept, self.deciding = Scene(), Kept(), Deciding()
+        self.map: Map | None = None
+        self.frames: list[BatchFrame] = []
+        self.flags: deque[Flag] = deque(maxlen=HISTORY)
+        self.rows: deque[tuple[int, list[list[float]]]] = deque(maxlen=HISTORY)
+        self._waiting: list[Any] = []
+        self._harvested: BatchHarvested | None = None
+
+    def take(self, events: Iterable[Any], draw: bool = True) -> None:
+        """Fold events in; without ``draw`` the batches get no frame."""
+        for event in events:
+            self._apply(event)
+            if isinstance(event, BatchCommitted):
+                self._committed(event, draw)
+
+    def _apply(self, event: Any) -> None:
+        self.scene.apply(event)
+        self._waiting.append(event)
+        if self.map is not None or isinstance(event, BatchCommitted):
+            self._map()
+        if isinstance(event, BatchHarvested):
+            self._harvested = event
+        told = self.deciding.take(event)
+        if told:
+            batch = told[0].batch
+            self.flags.append({"batch": batch + 1, "text": sentence(batch, told)})
+
+    def _map(self) -> None:
+        """Choose the map at the first commit, by what has happened until then."""
+        if self.map is None:
+            start = self.scene.start or RunStarted((), "", {}, "a run", {}, 1, 1, None)
+            self.map = chosen(start, {type(e) for e in self._waiting})(self.scene)
+        for event in self._waiting:
+            self.map.apply(event)
+        self._waiting = []
+
+    def _committed(self, event: BatchCommitted, draw: bool) -> None:
+        if self._harvested is not None and self._harvested.batch == event.batch:
+            self.kept.add(self._harvested, event.results)
+        self.rows.append((event.batch + 1, _did(event)))
+        if draw:
+            self.frames.append(self.frame())
+
+    def frame(self) -> BatchFrame:
+        """What is seen after the last commit."""
+        assert self.scene.last is not None and self.map is not None
+        return {
+            "batch": self.scene.last.batch + 1,
+            "title": title(self.scene),
+            "facts": Columns.of(Fact, facts(self.scene, self.kept)),
+            "map": {self.map.name: self.map.frame()},  # type: ignore[misc]
+        }
+
+    def hosts(self, since: int = 0) -> HostRows:
+        """What each host did in the batches after ``since``."""
+        rows = [(batch, values) for batch, values in self.rows if batch > since]
+        names = [n for k, n in enumerate(MEASURES) if any(any(v[k]) for _, v in self.rows)]
+        kept = [MEASURES.index(n) for n in names]
+        return {
+            "batch": [batch for batch, _ in rows],
+            "names": names,
+            "values": [[values[k] for k in kept] for _, values in rows],
+        }
+
+    def rest(self, state: str, left: float | None = None) -> dict[str, Any]:
+        """What a page has besides frames and hosts."""
+        return {
+            "state": state,
+            "note": note(self.scene),
+            "left": "" if left is None else f"{left:,.0f} s left",
+            "line": timeline.data(self.scene),
+            "flags": list(self.flags),
+        }
+
+
+def _did(event: BatchCommitted) -> list[list[float]]:
+    """By measure and host."""
+    hosts = event.hosts
+    slowest = max((h.seconds for h in hosts), default=0.0)
+    busy = [round(h.seconds, 4) for h in hosts]
+    counts = ([getattr(h, name) for h in hosts] for name in MEASURES[:-2])
+    return [*counts, busy, [round(slowest - h.seconds, 4) for h in hosts]]
+
+
+def title(scene: Scene) -> str:
+    """What is joined, and how many batches of how many are done."""
+    if scene.start is None:
+        return "No run yet"
+    on = f" ON {scene.start.on}" if scene.start.on else ""
+    joined = f"{' ⋈ '.join(scene.streams)}{on}"
+    if scene.last is None:
+        return f"{joined} · no batch yet"
+    number, known = scene.last.batch + 1, scene.start.batches
+    of = f" of {max(known + scene.changes, number):,}" if known else ""
+    return f"batch {number:,}{of} · {joined}"
+
+
+def note(scene: Scene) -> str:
+    """The placement with its hosts and windows, and where the figures come from."""
+    start = scene.start
+    if start is None:
+        return ""
+    hosts = scene.points[-1].hosts if scene.points else start.hosts
+    windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
+    origin = MODELLED if scene.modelled else "measured on Spark"
+    ended = f" · {scene.end.reason}" if scene.end else ""
+    failed = f": {scene.end.error}" if scene.end and scene.end.error else ""
+    ended = f" · {FINISHING}" if finishing(scene) else ended
+    some = "host" if hosts == 1 else "hosts"
+    return f"{start.placement}, {hosts} {some} · windows: {windows} · {origin}{ended}{failed}"
+
+
+def state_of(scene: Scene, live: bool) -> str:
+    """One word for a run that nobody holds: modelled, live or recorded."""
+    if scene.modelled:
+        return "modelled"
+    ended = isinstance(scene.end, RunEnded)
+    return "live" if live and not ended else "recorded"
+
+
+def page(
+    track: Track, frames: Sequence[BatchFrame], state: str, left: float | None = None
+) -> CockpitPage:
+    """Everything that the browser needs to show a run."""
+    rest: Mapping[str, Any] = track.rest(state, left)
+    return {"frames": list(frames), "hosts": track.hosts(), **rest}  # type: ignore[typeddict-item]

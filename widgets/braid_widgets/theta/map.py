@@ -1,0 +1,35 @@
+"""The map of a join of two streams: the join matrix, and the hosts that join it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TypedDict
+
+from braid.core.events import RunStarted
+
+from braid_widgets.base.maps import Map
+from braid_widgets.theta import grid, matrix
+from braid_widgets.theta.grid import HostsFrame
+from braid_widgets.theta.matrix import MatrixFrame
+
+
+class GridFrame(TypedDict):
+    """The join matrix and the hosts' grid after a batch."""
+
+    matrix: MatrixFrame
+    hosts: HostsFrame
+
+
+class GridMap(Map):
+    """For two streams: every pair of their tuples is in the matrix once."""
+
+    name = "grid"
+    rank = 1
+
+    @classmethod
+    def suits(cls, start: RunStarted, kinds: Collection[type]) -> bool:
+        return len(start.streams) == 2
+
+    def frame(self) -> GridFrame:
+        """The picture after the last commit."""
+        return {"matrix": matrix.data(self.scene), "hosts": grid.data(self.scene)}

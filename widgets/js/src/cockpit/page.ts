@@ -1,0 +1,44 @@
+// A page of a run, as far as it is: what came since is put to what is there.
+import type { BatchFrame, CockpitPage } from "../frames.ts";
+import { oneScale } from "../theta/grid.ts";
+
+/** Batches that are kept; older ones are let go, so that a run without end needs no more memory. */
+export const KEPT = 400;
+
+/** What there is of a page since some batch. */
+export type More = CockpitPage;
+
+/** Puts what came since to a page; what the page has already is left out. */
+export function extend(page: CockpitPage, more: More): CockpitPage {
+  const last = page.frames.at(-1)?.batch ?? 0;
+  const seen = page.hosts.batch.at(-1) ?? 0;
+  const frames = [...page.frames, ...more.frames.filter(({ batch }) => batch > last)];
+  const fresh = more.hosts.batch.map((batch) => batch > seen);
+  const kept = <T>(values: T[]) => values.filter((_, k) => fresh[k]);
+  const { names } = more.hosts;
+  const known = page.hosts.names.length === names.length;
+  const before = known ? page.hosts : { batch: [], values: [] };
+  const hosts = {
+    names,
+    batch: [...before.batch, ...kept(more.hosts.batch)].slice(-KEPT),
+    values: [...before.values, ...kept(more.hosts.values)].slice(-KEPT),
+  };
+  return scaled({ ...more, frames: frames.slice(-KEPT), hosts });
+}
+
+/** All frames of the page on one scale. */
+export function scaled(page: CockpitPage): CockpitPage {
+  oneScale(page.frames.flatMap(({ map }) => map.grid ?? []));
+  const held = page.frames.flatMap(({ map }) => map.held ?? []);
+  const top = Math.max(0, ...held.map((frame) => frame.top));
+  for (const frame of held) frame.top = top;
+  return page;
+}
+
+/** The position of the frame that shows a batch: the last one that is not later, else the first. */
+export function positionOf(frames: BatchFrame[], batch: number): number {
+  return Math.max(
+    0,
+    frames.findLastIndex((frame) => frame.batch <= batch),
+  );
+}

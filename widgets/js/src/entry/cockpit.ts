@@ -1,0 +1,57 @@
+// The cockpit of a run: by a kernel, which sends what is new; on a page without one; and on a page
+// that asks the server for what is new.
+import { add } from "../base/dom.ts";
+import { onPages, type View } from "../base/widget.ts";
+import { Cockpit } from "../cockpit/cockpit.ts";
+import { extend, type More } from "../cockpit/page.ts";
+import type { CockpitPage, Palette } from "../frames.ts";
+
+/** Milliseconds between two looks at the server. */
+const EVERY = 500;
+
+interface Served {
+  page: CockpitPage;
+  palette: Palette;
+  /** Where what is new is asked for; empty on a page that stays as it is. */
+  more: string;
+}
+
+onPages<Served>("cockpit", (root, { page, palette, more }) => {
+  const cockpit = new Cockpit(root, page, palette);
+  if (more) ask(cockpit, more, page.frames.at(-1)?.batch ?? 0);
+});
+
+/** Asks for what is new until the run has ended, or nobody answers. */
+async function ask(cockpit: Cockpit, where: string, since: number): Promise<void> {
+  try {
+    const answer = await fetch(`${where}&since=${since}`);
+    const more = (await answer.json()) as More;
+    cockpit.more(more);
+    if (more.state !== "live" && more.state !== "paused") return;
+    const last = more.frames.at(-1)?.batch ?? since;
+    setTimeout(() => ask(cockpit, where, last), EVERY);
+  } catch {
+    cockpit.lost();
+  }
+}
+
+function render({ model, el }: View): () => void {
+  const root = add(el, "div");
+  const page = () => model.get<CockpitPage>("page");
+  const cockpit = new Cockpit(root, page(), model.get<Palette>("palette"));
+  const loaded = () => cockpit.load(page());
+  const told = (message: { more?: More }) => {
+    if (!message.more) return;
+    Object.assign(page(), extend(page(), message.more));
+    cockpit.more(message.more);
+  };
+  model.on("change:page", loaded);
+  model.on("msg:custom", told);
+  return () => {
+    model.off("change:page", loaded);
+    model.off("msg:custom", told);
+    cockpit.close();
+  };
+}
+
+export default { render };
