@@ -63,6 +63,18 @@ def stream(spark: SparkSession, seed: int) -> DataFrame:
     return spark.createDataFrame(pa.table(columns))
 
 
+NULLS = """
+scan | size(array_intersect(a.x, b.x)) <= 1
+scan | cardinality(array_except(a.x, b.x)) < 0 AND a.k < b.k
+scan | array_size(array_intersect(a.x, b.x)) <= 1
+scan | size(array_intersect(a.x, b.x)) / nullif(size(array_union(a.x, b.x)), 0) >= 0.4
+scan | array_size(array_intersect(a.x, b.x)) / size(array_union(a.x, b.x)) >= 0.4
+scan | size(array_union(a.x, b.x)) = size(a.x)
+scan | array_size(a.x) = -1 OR size(b.x) = -1 AND a.k < b.k
+""".strip().splitlines()
+"""What NULL arrays change where their size is -1."""
+
+
 @pytest.fixture(scope="module")
 def given(spark: SparkSession) -> dict[str, DataFrame]:
     return {a: stream(spark, seed).cache() for seed, a in enumerate("ab")}
@@ -70,8 +82,12 @@ def given(spark: SparkSession) -> dict[str, DataFrame]:
 
 @pytest.fixture(scope="module")
 def truth(given: dict[str, DataFrame]) -> dict[str, Ids]:
+    return answers(given, CONDITIONS)
+
+
+def answers(given: dict[str, DataFrame], lines: list[str]) -> dict[str, Ids]:
     """Spark's own answer to all conditions, in one pass over all pairs."""
-    texts = [line.split(" | ", 1)[1] for line in CONDITIONS]
+    texts = [line.split(" | ", 1)[1] for line in lines]
     pairs = given["a"].alias("a").crossJoin(given["b"].alias("b"))
     columns = [F.expr(f"coalesce({on}, false)").alias(str(i)) for i, on in enumerate(texts)]
     rows = pairs.select(F.col("a.id").alias("a"), F.col("b.id").alias("b"), *columns).collect()
@@ -89,6 +105,26 @@ def test_sets_agree_with_spark(
     index = join.predicate.step(frozenset({0}), 1).index
     found = "index" if isinstance(index, Common) else "link" if index else "scan"
     assert found == kind
+
+
+def test_without_ansi_the_size_of_null_is_what_spark_says(
+    given: dict[str, DataFrame], spark: SparkSession
+) -> None:
+    ansi = spark.conf.get("spark.sql.ansi.enabled")
+    try:
+        with_ansi = answers(given, NULLS)
+        spark.conf.set("spark.sql.ansi.enabled", "false")
+        truth = answers(given, NULLS)
+        for line in NULLS:
+            kind, on = line.split(" | ", 1)
+            join = StreamJoin(given, on, Centralized())
+            assert differ(local(join), truth[on]) == "", on
+            index = join.predicate.step(frozenset({0}), 1).index
+            assert isinstance(index, Common) == (kind == "index"), on
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", ansi)
+    told = [line.split(" | ", 1)[1] for line in NULLS]
+    assert sum(truth[on] != with_ansi[on] for on in told) >= 4
 
 
 @pytest.mark.parametrize(

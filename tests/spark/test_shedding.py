@@ -8,6 +8,7 @@ from typing import Any
 import driver
 import pytest
 from braid import AdaptiveGrid, SharedJoin, Shed
+from braid.core.columns import DRAW
 from braid.core.events import BatchHarvested
 from braid.engine.store import Store
 from braid.join import StreamJoin
@@ -117,9 +118,32 @@ def test_results_as_a_stream_have_weights(spark: SparkSession, tmp_path: Path) -
     assert found(run) <= expected(streams, ON, WINDOWS)
 
 
-def test_what_cannot_be_drawn_is_refused(spark: SparkSession) -> None:
-    maps = spark.createDataFrame([({"k": 1},)], "m map<string,int>")
-    with pytest.raises(ValueError, match="no column of stream a can be hashed"):
-        StreamJoin(
-            {"a": maps, "b": maps}, "a.m['k'] = b.m['k']", AdaptiveGrid(2), shed=Shed(fraction=0.5)
-        )
+def test_tuples_that_differ_are_drawn_apart(spark: SparkSession) -> None:
+    """By where a NULL is and where an array ends, and by maps, which Spark does not hash."""
+    lists = ["array(1, 2)", "array(1)", "array()", "null", "array(null)", "array(null, 1)"]
+    rows = [
+        f"({x}, {y}, map(), 1, null, named_struct('n', 1, 'm', null))" for x in lists for y in lists
+    ]
+    rows += ["(null, null, map(), null, 1, null)", "(null, null, map(), 1, null, null)"]
+    rows += [
+        f"(null, null, {m}, 1, 1, null)" for m in ("map(1, 'a')", "map(1, 'b')", "map()", "null")
+    ]
+    rows += [
+        f"(null, null, null, 2, 2, named_struct('n', {n}))" for n in ("null, 'm', 1", "1, 'm', 1")
+    ]
+    frame = spark.sql(
+        "SELECT cast(x AS array<int>) x, cast(y AS array<int>) y, cast(m AS map<int,string>) m, "
+        f"k, l, cast(s AS struct<n:int,m:int>) s FROM VALUES {', '.join(rows)} AS t(x, y, m, k, l, s)"
+    )
+    join = StreamJoin({"a": frame, "b": frame}, "a.x = b.x", AdaptiveGrid(2), shed=Shed(fraction=1))
+    drawn = frame.select(F.expr(join.setup._drawn(0, frame)[DRAW])).toArrow().column(0)
+    assert len(drawn) == len(rows) == len(set(drawn.to_pylist()))
+
+
+def test_a_stream_of_maps_sheds_load(spark: SparkSession, tmp_path: Path) -> None:
+    maps = spark.range(200).selectExpr("map('k', id % 3, 'n', id) AS m")
+    on = "a.m['k'] = b.m['k']"
+    join = StreamJoin({"a": maps, "b": maps}, on, AdaptiveGrid(2), shed=Shed(fraction=0.3))
+    run = join.start(tmp_path / "run", batches=1)
+    run.awaitTermination()
+    assert run.results().count() == pytest.approx(0.3 * 200 * 200 / 3, rel=0.3)

@@ -298,6 +298,36 @@ def test_seconds_are_kept_by_what_was_measured():
     assert not tight.events[-1].enough and tight.events[-1].fraction == rate.LEAST
 
 
+def silent(given):
+    """The batch after is planned right after one of no tuples: a change of queries, say."""
+    return replace(given, batch=given.batch + 1, last_received=(0, 0))
+
+
+@pytest.mark.parametrize("shed", [Shed(pairs=10_000), Shed(seconds=0.5), Shed(speed=2)])
+def test_the_batch_after_an_empty_one_is_shed_like_that_before(shed):
+    _, state = planned(shed, given=facts(latest=(3_000_000, 3_000_000)))
+    before, state = planned(shed, state, timed((1.1, 1.2)))
+    after, state = planned(shed, state, None, silent(facts()))
+    assert before.events[-1].fraction < 1
+    assert after.events[-1].fraction == pytest.approx(before.events[-1].fraction)
+    assert after.harvest.expected == before.harvest.expected != {}
+    later, _ = planned(shed, state, None, silent(silent(facts())))
+    assert later.harvest.expected == after.harvest.expected
+
+
+def test_of_streams_that_nothing_is_known_of_what_would_fit_is_let_in():
+    """The first batch: 100 tuples of each would make 10,000 pairs. In the batch in which r comes
+    for the first time it meets 500 tuples of s: 20 of it do.
+    """
+    none = replace(facts(0, 0), blocks=(), last_received=(0, 0))
+    plan, _ = planned(Shed(pairs=10_000), given=none)
+    assert set(plan.harvest.expected.values()) == {100.0}
+    one = replace(facts(), last_received=(0, 0))
+    half = replace(one, blocks=tuple(b for b in one.blocks if b.stream))
+    plan, _ = planned(Shed(pairs=10_000), given=half)
+    assert sorted(plan.harvest.expected.values()) == [20.0, 120.0]  # of s 100 came
+
+
 def test_a_speed_allows_a_batch_the_event_time_of_the_last():
     shed = Shed(speed=2)
     _, state = planned(shed, given=facts(latest=(3_000_000, 3_000_000)))
@@ -368,6 +398,29 @@ def test_what_hosts_report_is_added_up():
     assert both.yields[0] == Yield(0, 1, 0, (2.0,), (4.0,), (6.0,), 8.0) and len(both.yields) == 2
     assert both.types == ({5: 3}, {6: 1}) and both.variance == 4.0
     assert both.considered == 3.0 and both.left_out == 8.0
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=8), st.randoms())
+def test_what_came_of_a_harvest_does_not_depend_on_which_task_ended_first(values, random):
+    """A resumed run would plan something else for a last digit."""
+    parts = [
+        Harvested((Yield(0, 1, 0, (1.0,), (1.0,), (v,), 0.0),), (), v, v / 3, v / 7, v / 9)
+        for v in values
+    ]
+    shuffled = random.sample(parts, len(parts))
+    assert together(shuffled) == together(parts)
+
+
+def test_noise_in_the_last_digit_does_not_choose_a_basic_window():
+    """Basic windows 1 and 2 give the same; what they gave was added up in another order."""
+    shed = Shed(fraction=0.3, basic="1 second")
+    noise = [(0.1 + 0.2) / 3, 0.1]
+    assert noise[0] != noise[1]
+    chosen = [
+        planned(shed, None, harvested([0.01, *order, 0.01, 0.01], 1e6))[0].harvest.shares
+        for order in (noise, noise[::-1], [0.1, 0.1])
+    ]
+    assert chosen[0] == chosen[1] == chosen[2]
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, Ring, Shed, StaticGrid
+from braid.core.columns import DRAW
 from braid.core.events import BatchCommitted, BatchHarvested
 from braid.engine.store import Store
 from braid.join import StreamJoin
+from braid.local.harvest import told_apart
 from braid.papers.shedding.events import HarvestPlanned
 from oracle import PLACEMENTS, Ids, differ, expected, files, tables
 from selection import came, selected
@@ -128,6 +130,48 @@ def test_equal_tuples_are_not_drawn_all_or_none(tmp_path):
     assert run.results().num_rows == pytest.approx(0.3 * 300 * 300, rel=0.25)
 
 
+def test_equal_hashes_of_tuples_that_differ_keep_their_draws():
+    """A task that is tried again may have the tuples in another order."""
+    ids = pa.array(range(50))
+    draw = pa.array([7] * 40 + list(range(10)), pa.int64())
+    rows = pa.record_batch({"id": ids, DRAW: draw, "x": pa.array([[None]] * 50)})
+    drawn = dict(zip(range(50), told_apart(rows).tolist(), strict=True))
+    assert len(set(drawn.values())) == 50
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(50)
+        again = told_apart(rows.take(pa.array(order))).tolist()
+        assert dict(zip(order.tolist(), again, strict=True)) == drawn
+
+
+def test_nulls_and_the_ends_of_lists_tell_tuples_apart(tmp_path):
+    lists = [[1, 2], [1], [], None, [None], [None, 1], [1, None]]
+    pairs = [(a, b) for a in lists for b in lists]
+    x, y = (pa.array(each, pa.list_(pa.int32())) for each in zip(*pairs, strict=True))
+    k = pa.array([1] * len(pairs))
+    rows = pa.table({"x": x, "y": y, "k": k, "l": pa.nulls(len(k), pa.int64())})
+    turned = rows.rename_columns(["x", "y", "l", "k"]).select(rows.column_names)
+    whole = pa.concat_tables([rows, turned])
+    made = StreamJoin({"a": whole, "b": whole}, "a.k <=> b.k", Centralized(), shed=Shed(fraction=1))
+    made.setup.replayed(tmp_path, 1)
+    feed = made.setup.feed({"a": whole.schema, "b": whole.schema})
+    drawn = [n for part in feed.tuples(tmp_path, 0)[0] for n in part[DRAW].to_pylist()]
+    assert len(drawn) == whole.num_rows == len(set(drawn))
+
+
+def test_the_order_of_tuples_in_a_batch_changes_nothing(tmp_path):
+    """Utilities are added up to the last digit, whatever the order; so are the next plans."""
+    shed = Shed(fraction=0.3, utility={"a": "a.k + 0.3", "b": "b.k * 0.7"}, combine="mean")
+    found = []
+    for seed in range(3):
+        draw = np.random.default_rng(seed)
+        streams = {a: t.take(draw.permutation(t.num_rows)) for a, t in STREAMS.items()}
+        run = ran(join(StaticGrid(4), shed, streams), tmp_path / f"{seed}")
+        told = [e for e in run.events() if isinstance(e, (HarvestPlanned, BatchHarvested))]
+        assert any(max(e.items[0].value) > 0 for e in told if isinstance(e, BatchHarvested))
+        found.append((told, weighed(run)))
+    assert found[0] == found[1] == found[2]
+
+
 @pytest.mark.parametrize("stops", [(1,), (2, 4), (1, 2, 3, 4, 5)])
 @pytest.mark.parametrize("shed", SHEDS[:2], ids=["fraction", "pairs"])
 def test_a_resumed_run_is_that_which_was_not_interrupted(shed, stops, tmp_path, monkeypatch):
@@ -238,6 +282,21 @@ def test_a_budget_is_adjusted_while_the_run_goes_on(tmp_path):
         run.adjust()
     with pytest.raises(ValueError, match="fraction is 2"):
         run.adjust(fraction=2)
+
+
+def test_an_adjusted_budget_outlives_a_driver_that_committed_nothing_more(tmp_path):
+    """The run ends after it was adjusted and before the next commit, and again."""
+    made = join(Centralized(), Shed(fraction=1))
+    run = made.start(tmp_path / "run", batches="batch", pace=0.05)
+    run.pause()
+    run.adjust(fraction=0.5)
+    run.adjust(fraction=0.2)
+    run.stop()
+    done = len(harvests(run))
+    assert done < BATCHES and all(e.fraction == 1 for e in harvests(run))
+    again = StreamJoin.resume(tmp_path / "run", STREAMS)
+    again.awaitTermination()
+    assert [e.fraction for e in harvests(again)] == [1.0] * done + [0.2] * (BATCHES - done)
 
 
 def test_three_streams_lose_at_the_first_hop_only(tmp_path):

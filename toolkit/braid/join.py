@@ -120,7 +120,6 @@ class StreamJoin:
             utilities=worth,
             memory=allowed(driver_memory),
         )
-        self.setup.check_drawn()
 
     def _kinds(
         self, streams: Mapping[str, Any], executor: str, driver_memory: str | int | None

@@ -11,6 +11,7 @@ import msgspec
 import pandas as pd
 
 from braid.core import events
+from braid.core.codec import plain, typed
 from braid.core.columns import WEIGHT
 from braid.core.log import log
 from braid.core.markup import table
@@ -69,10 +70,18 @@ class JoinRun:
             setup.queries,
             setup.shed,
         )
+        self._adjusted()
         self._done_before = self._engine.state.epoch + 1
         self._spark_query = self._launch(frame, trigger)
         self._watcher = threading.Thread(target=self._watch, name="braid-run", daemon=True)
         self._watcher.start()
+
+    def _adjusted(self) -> None:
+        """Keep to the budget that an earlier run of this folder was adjusted to."""
+        shed, stored = self.setup.shed, self._settings.get("budget")
+        if shed is not None and stored is not None:
+            budget = typed(stored, Budget, "the stored budget")
+            self._engine.adjust(lambda state: shed.adjusted(state, budget))
 
     def _open(self) -> tuple[JoinSpec, Any]:
         """What stays the same from batch to batch, and the streams' union."""
@@ -171,7 +180,7 @@ class JoinRun:
         speed: float | None = None,
     ) -> None:
         """Shed load to another budget from the next batch on; one of the four as for Shed. It is
-        committed with that batch, and stays when the run is resumed.
+        written to the run's folder at once, and stays when the run is resumed.
 
         Raises ValueError for a run that sheds no load, for amounts out of range, and when none or
         several are given; RuntimeError once the run has ended.
@@ -186,6 +195,8 @@ class JoinRun:
         with self._turn:
             if self._over:
                 raise RuntimeError("the run has ended; its budget cannot be adjusted")
+            self._settings = {**self._settings, "budget": plain(budget)}
+            self.store.create(self._settings)
             self._engine.adjust(lambda state: shed.adjusted(state, budget))
 
     def estimate(self) -> pd.DataFrame:

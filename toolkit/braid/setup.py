@@ -151,19 +151,8 @@ class Setup:
 
         if self.shed is None:
             return {}
-        hashed = static.hashable_names(frame)
+        hashed = static.identity(frame)
         return drawn(self.shed, self.seed, i, hashed, self.utilities, self.predicate)
-
-    def check_drawn(self) -> None:
-        """Raises ValueError where load is shed and no column of a stream can be hashed."""
-        from braid.engine import static
-
-        for alias, frame in self.streams.items():
-            if self.shed is not None and not static.hashable_names(frame):
-                raise ValueError(
-                    f"no column of stream {alias} can be hashed, so its tuples cannot be drawn; "
-                    "add one that is no map"
-                )
 
     def _routing_key(self, i: int, frame: DataFrame) -> Column:
         """A seeded hash in [0, keys): of the whole tuple, or of the value that the equality joins

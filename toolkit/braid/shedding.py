@@ -74,7 +74,7 @@ def drawn(
     predicate: Predicate,
 ) -> dict[str, str]:
     """Spark SQL, by name, of the columns that a join which sheds load adds to a stream: the hash
-    that tuples are drawn by, and what they are worth. ``hashed`` are columns that can be hashed.
+    that tuples are drawn by, and what they are worth. ``hashed`` is what tells tuples apart.
     """
     by = [str(stream), *hashed]
     if shed.method == "keys" and predicate.equality is not None:

@@ -31,9 +31,6 @@ class TableSetup(Setup):
         """All streams: a table is replayed."""
         return dict(self.streams)
 
-    def check_drawn(self) -> None:
-        """DuckDB hashes whatever there is."""
-
     def extent(self, alias: str) -> tuple[int, int]:
         """How many rows a stream has, and how long they last (microseconds)."""
         return tables.extent(self.streams[alias], self.time)

@@ -12,9 +12,12 @@ from braid.condition.sqltypes import SqlType
 
 
 class Analyser(Protocol):
-    """Judges expressions over the streams; ``names`` are their columns by alias."""
+    """Judges expressions over the streams; ``names`` are their columns by alias. ``sized_null``:
+    the size of a NULL array is -1, as Spark has it without ANSI, and not NULL.
+    """
 
     names: Mapping[str, Sequence[str]]
+    sized_null: bool
 
     def judge(self, tree: exp.Expr, on: str) -> None:
         """Raises PredicateError for a condition that is not taken."""

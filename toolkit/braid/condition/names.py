@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
 
 from braid.condition.predicate import PredicateError
+
+
+class SparkSql(Spark):
+    """Spark SQL in which ``array_size`` stays what it is: of NULL it may differ from ``size``."""
+
+    class Parser(SparkParser):
+        FUNCTIONS: ClassVar[Any] = {
+            name: make for name, make in SparkParser.FUNCTIONS.items() if name != "ARRAY_SIZE"
+        }
 
 
 def read(on: str) -> exp.Expr:
     """The tree of a condition. Raises PredicateError for what is not one condition in Spark SQL."""
     try:
-        tree = sqlglot.parse_one(on, dialect="spark")
+        tree = sqlglot.parse_one(on, dialect=SparkSql)
     except sqlglot.errors.SqlglotError as error:
         found = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
         raise PredicateError(f"the join condition {on!r} is not valid Spark SQL: {found}") from None

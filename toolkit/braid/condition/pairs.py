@@ -36,7 +36,7 @@ class Residuals:
         """Check candidate pairs by a conjunct. Raises PredicateError where that cannot be."""
         home = min(self._streams(conjunct))
         measures: list[Measure] = []
-        flat = self._flat(lowered(conjunct.copy(), self._streams), home, measures)
+        flat = self._flat(self._lowered(conjunct), home, measures)
         columns_of = map(split_name, flat.find_all(exp.Column))
         columns = sorted(
             (self.aliases.index(alias), name)
@@ -52,11 +52,14 @@ class Residuals:
             self.found.append(residual)
         return residual
 
+    def _lowered(self, conjunct: exp.Expr) -> exp.Expr:
+        return lowered(conjunct.copy(), self._streams, self.analyser.sized_null)
+
     def common(self, conjunct: exp.Expr) -> Common | None:
         """What the sets of two streams must have in common for a conjunct to hold; the conjunct is
         a residual as well.
         """
-        if (found := least(conjunct, self._streams)) is None:
+        if (found := least(conjunct, self._streams, self.analyser.sized_null)) is None:
             return None
         x, y, count, exact = found
         residual = self.add(conjunct)

@@ -10,7 +10,8 @@ measure, the number of distinct common elements.
 
 X and Y are expressions over one stream each. Equality is ``array_sort(array_distinct(X)) =
 array_sort(array_distinct(Y))``, which needs no measure. As in Spark, NULL is an element that equals
-NULL, but ``arrays_overlap`` knows nothing of NULL; a NULL array matches nothing. Source of the five
+NULL, but ``arrays_overlap`` knows nothing of NULL; a NULL array matches nothing, but where Spark is
+set to have -1 for its size (not ``array_size``). Source of the five
 predicates: Gedik 2007, section 3.2.
 """
 
@@ -31,35 +32,44 @@ Streams = Callable[[exp.Expr], set[int]]
 """The streams that an expression names."""
 
 
-def lowered(node: exp.Expr, streams: Streams) -> exp.Expr:
-    """The expression with all that it says of two streams' arrays in terms of OVERLAP."""
-    return node.transform(lambda n: _lowered(n, streams))
+def lowered(node: exp.Expr, streams: Streams, sized_null: bool = False) -> exp.Expr:
+    """The expression with all that it says of two streams' arrays in terms of OVERLAP.
+    ``sized_null``: the size of a NULL array is -1, but never its ``array_size``.
+    """
+    return node.transform(lambda n: _lowered(n, streams, sized_null))
 
 
-def _lowered(node: exp.Expr, streams: Streams) -> exp.Expr:
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "arrays_overlap":
+def _lowered(node: exp.Expr, streams: Streams, sized_null: bool) -> exp.Expr:
+    if _calls(node, "arrays_overlap"):
         x, y = node.expressions
         return _any_common(x, y) if _apart(x, y, streams) else node
-    inner = _sized(node)
-    if isinstance(inner, exp.ArrayIntersect) and len(inner.expressions) == 2:
-        x, y = inner.expressions
-        return _overlap(x, y) if _apart(x, y, streams) else node
-    if isinstance(inner, exp.ArrayExcept):
-        x, y = inner.this, inner.expression
-        return (
-            exp.paren(exp.Sub(this=_distinct(x), expression=_overlap(x, y)))
-            if _apart(x, y, streams)
-            else node
-        )
-    if isinstance(inner, exp.Anonymous) and inner.name.lower() == "array_union":
-        x, y = inner.expressions
+    found = _two(_sized(node))
+    if found is None or not _apart(*found[1:], streams):
+        return node
+    function, x, y = found
+    size = _overlap(x, y)
+    if function == "except":
+        size = exp.paren(exp.Sub(this=_distinct(x), expression=size))
+    if function == "union":
         both = exp.Add(this=_distinct(x), expression=_distinct(y))
-        return (
-            exp.paren(exp.Sub(this=both, expression=_overlap(x, y)))
-            if _apart(x, y, streams)
-            else node
-        )
-    return node
+        size = exp.paren(exp.Sub(this=both, expression=size))
+    if sized_null and not _calls(node, "array_size"):
+        return exp.Coalesce(this=size, expressions=[exp.Neg(this=exp.Literal.number(1))])
+    return size
+
+
+def _calls(node: exp.Expr | None, function: str) -> bool:
+    """Whether the node calls a function that sqlglot has no class for."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() == function
+
+
+def _two(node: exp.Expr | None) -> tuple[str, exp.Expr, exp.Expr] | None:
+    """What is made of which two arrays; None for anything else."""
+    if isinstance(node, exp.ArrayIntersect) and len(node.expressions) == 2:
+        return "intersect", *node.expressions
+    if isinstance(node, exp.ArrayExcept):
+        return "except", node.this, node.expression
+    return ("union", *node.expressions) if _calls(node, "array_union") and node else None
 
 
 def _sized(node: exp.Expr) -> exp.Expr | None:
@@ -67,7 +77,7 @@ def _sized(node: exp.Expr) -> exp.Expr | None:
     inner: exp.Expr | None = None
     if isinstance(node, exp.ArraySize):
         inner = node.this
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "cardinality":
+    if _calls(node, "cardinality") or _calls(node, "array_size"):
         inner = node.expressions[0]
     return inner
 
@@ -81,7 +91,7 @@ def _overlap(x: exp.Expr, y: exp.Expr) -> exp.Expr:
 
 
 def _distinct(x: exp.Expr) -> exp.Expr:
-    return exp.ArraySize(this=exp.ArrayDistinct(this=x.copy()))
+    return _size(exp.ArrayDistinct(this=x.copy()))
 
 
 def _any_common(x: exp.Expr, y: exp.Expr) -> exp.Expr:
@@ -105,14 +115,18 @@ def _may_be_in(x: exp.Expr, y: exp.Expr) -> exp.Expr:
 
 
 def _size(x: exp.Expr) -> exp.Expr:
-    return exp.ArraySize(this=x.copy())
+    """NULL of a NULL array, whatever the settings."""
+    return exp.Anonymous(this="array_size", expressions=[x.copy()])
 
 
-def least(node: exp.Expr, streams: Streams) -> tuple[exp.Expr, exp.Expr, int, bool] | None:
+def least(
+    node: exp.Expr, streams: Streams, sized_null: bool = False
+) -> tuple[exp.Expr, exp.Expr, int, bool] | None:
     """(X, Y, c, exact) of a conjunct that holds only for c common elements or more, c being 1 at
-    least; ``exact`` when it holds for all such. None for any other.
+    least; ``exact`` when it holds for all such. None for any other. ``sized_null`` as above: -1
+    over -1 may be enough then.
     """
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "arrays_overlap":
+    if _calls(node, "arrays_overlap"):
         x, y = map(_compact, node.expressions)
         return (x, y, 1, True) if _apart(x, y, streams) else None
     mirrored = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
@@ -125,7 +139,7 @@ def least(node: exp.Expr, streams: Streams) -> tuple[exp.Expr, exp.Expr, int, bo
         return None
     bound = float(right.name)
     pair = _sized(left)
-    if isinstance(left, exp.Div) and bound >= 0 and (op is exp.GT or bound > 0):
+    if isinstance(left, exp.Div) and bound >= 0 and (op is exp.GT or bound > 0) and not sized_null:
         pair, op, bound = _sized(left.this), exp.GT, 0.0
         exact = False
     else:

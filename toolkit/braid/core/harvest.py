@@ -4,10 +4,10 @@ A shedder (shedder.py) decides. Source: Gedik 2007.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
-from math import exp
+from math import exp, fsum
 from typing import Literal, NamedTuple
 
 Item = tuple[int, int, int]
@@ -59,19 +59,33 @@ class Yield(NamedTuple):
         """What it came of."""
         return self.stream, self.window, self.basic
 
-    def plus(self, other: Yield) -> Yield:
-        """Both as one; they are of one item and as many types."""
+    @staticmethod
+    def of_all(several: Sequence[Yield]) -> Yield:
+        """Several of one item and as many types as one, whatever their order."""
+
+        def sums(of: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
+            return tuple(map(fsum, zip(*of, strict=True)))
+
         return Yield(
-            *self.item,
-            _added(self.considered, other.considered),
-            _added(self.found, other.found),
-            _added(self.value, other.value),
-            self.left_out + other.left_out,
+            *several[0].item,
+            sums(y.considered for y in several),
+            sums(y.found for y in several),
+            sums(y.value for y in several),
+            fsum(y.left_out for y in several),
         )
 
 
-def _added(a: tuple[float, ...], b: tuple[float, ...]) -> tuple[float, ...]:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
+class Term(NamedTuple):
+    """Of a sum in a task's report, a value that was added so many ``times``, for tuples of a type;
+    ``item`` is that of a yield's value, None for a sum of all. Sums of terms do not depend on who
+    counted what, nor in which order.
+    """
+
+    of: Literal["value", "estimated", "variance", "utility", "estimated_utility"]
+    item: Item | None
+    kind: int
+    value: float
+    times: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,8 @@ class Harvested:
     1952), ``variance`` an unbiased estimate of its variance, None where there is none.
     ``utility`` is what the results are worth, ``estimated_utility`` what those of the full join
     are. ``probing`` are the measured seconds that the busiest partition probed, ``seconds`` those
-    of the whole turn; None: not measured.
+    of the whole turn; None: not measured. ``terms`` are what is still to be added, in the report of
+    a task.
     """
 
     yields: tuple[Yield, ...] = ()
@@ -94,6 +109,7 @@ class Harvested:
     estimated_utility: float = 0.0
     probing: float = 0.0
     seconds: float | None = None
+    terms: tuple[Term, ...] = ()
 
     @property
     def considered(self) -> float:
@@ -128,22 +144,40 @@ class Worth:
 
 
 def together(parts: Sequence[Harvested]) -> Harvested:
-    """What came of a harvest in several tasks as one."""
-    yields: dict[Item, Yield] = {}
+    """What came of a harvest in several tasks as one, whoever did what, and in whatever order."""
+    yields: dict[Item, list[Yield]] = {}
     for y in chain.from_iterable(part.yields for part in parts):
-        yields[y.item] = yields[y.item].plus(y) if y.item in yields else y
+        yields.setdefault(y.item, []).append(y)
     types: list[dict[int, int]] = []
     for part in parts:
         types += [{} for _ in range(len(part.types) - len(types))]
         for mine, theirs in zip(types, part.types, strict=False):
             for code, n in theirs.items():
                 mine[code] = mine.get(code, 0) + n
-    found = Harvested(tuple(yields[item] for item in sorted(yields)), tuple(types))
-    return replace(
-        found,
-        estimated=sum(p.estimated for p in parts),
-        variance=sum(p.variance or 0.0 for p in parts),
-        utility=sum(p.utility for p in parts),
-        estimated_utility=sum(p.estimated_utility for p in parts),
-        probing=max((p.probing for p in parts), default=0.0),
+    sums = _sums(chain.from_iterable(part.terms for part in parts))
+    return Harvested(
+        tuple(_valued(Yield.of_all(yields[item]), sums) for item in sorted(yields)),
+        tuple(types),
+        fsum(p.estimated for p in parts) + sums.get(("estimated", None, 0), 0.0),
+        fsum(p.variance or 0.0 for p in parts) + sums.get(("variance", None, 0), 0.0),
+        fsum(p.utility for p in parts) + sums.get(("utility", None, 0), 0.0),
+        fsum(p.estimated_utility for p in parts) + sums.get(("estimated_utility", None, 0), 0.0),
+        max((p.probing for p in parts), default=0.0),
     )
+
+
+_Sum = tuple[str, Item | None, int]
+"""What a term is added to: its first three fields."""
+
+
+def _sums(terms: Iterable[Term]) -> dict[_Sum, float]:
+    times: dict[_Sum, dict[float, float]] = {}
+    for t in terms:
+        mine = times.setdefault(t[:3], {})
+        mine[t.value] = mine.get(t.value, 0.0) + t.times
+    return {at: fsum(v * n for v, n in mine.items()) for at, mine in times.items()}
+
+
+def _valued(y: Yield, sums: Mapping[_Sum, float]) -> Yield:
+    more = (sums.get(("value", y.item, z), 0.0) for z in range(len(y.value)))
+    return y._replace(value=tuple(a + b for a, b in zip(y.value, more, strict=True)))

@@ -82,12 +82,25 @@ def extent(frame: DataFrame, time: str | None) -> tuple[int, int]:
 
 def hashable(frame: DataFrame) -> list[Column]:
     """The columns that Spark can hash: all but maps, variants, and what holds them."""
-    return [F.col(name) for name in hashable_names(frame)]
+    return [F.col(f"`{f.name}`") for f in frame.schema.fields if _hashable(f.dataType)]
 
 
-def hashable_names(frame: DataFrame) -> list[str]:
-    """The names of these columns, quoted."""
-    return [f"`{f.name}`" for f in frame.schema.fields if _hashable(f.dataType)]
+def identity(frame: DataFrame) -> list[str]:
+    """Spark SQL of what tells tuples apart by its hash. Alone, the hash of a tuple skips NULLs and
+    does not know where an array ends, and there is none of a map.
+    """
+    return [text for f in frame.schema.fields for text in _identity(f)]
+
+
+def _identity(f: T.StructField) -> list[str]:
+    name = f"`{f.name}`"
+    whole = [name] if _hashable(f.dataType) else []
+    nested = isinstance(f.dataType, (T.ArrayType, T.StructType, T.MapType, T.VariantType))
+    return [
+        *whole,
+        *([f"cast({name} as string)"] if nested else []),
+        *([f"{name} is null"] if f.nullable else []),
+    ]
 
 
 def _hashable(kind: T.DataType) -> bool:

@@ -149,7 +149,10 @@ class Feed:
             hashed = [columns[equality[i]]] if keying == "join" and equality else whole
             columns[ROUTING] = f"CAST(hash({', '.join([str(seed), *hashed])}) % {keys} AS INTEGER)"
             if worth is not None:
-                by = [columns[equality[i]]] if by_value and equality else [str(i), *whole]
+                nested = [f.name for f in schema if pa.types.is_nested(f.type)]
+                # A list's hash does not say where it ends, and a NULL's is that of an empty one.
+                apart = [str(i), *whole, *(f'CAST("{n}" AS VARCHAR)' for n in nested)]
+                by = [columns[equality[i]]] if by_value and equality else apart
                 columns[DRAW] = f"CAST(hash({', '.join([str(seed), *by])}) >> 1 AS BIGINT)"
                 if any(worth):
                     columns[WORTH] = analyser.compiled(alias, worth[i] or "cast(1 as double)")[0]

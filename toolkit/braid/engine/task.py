@@ -28,7 +28,7 @@ from braid.core.state import Place as StoredAt
 from braid.engine.files import BlockFiles, ResultFile, replica
 from braid.engine.wire import Batch
 from braid.local.build import build, gather, merge
-from braid.local.harvest import Meeting, Reaper, kinds
+from braid.local.harvest import Meeting, Reaper, Sums, kinds
 from braid.local.probe import Joiner
 from braid.local.rows import Partial, Rows, nbytes
 
@@ -370,9 +370,13 @@ class Task:
         meeting = self._meeting(partial, place, met.blocks[0], rows)
         drawn = partial if meeting is None else meeting.partial
         count, matched = Compared(np.zeros(len(met.blocks), int)), np.zeros(len(met.blocks))
+        weighed = Sums()
         for found in self.joiner.probe(drawn, rows, stream, met.stored, count):
             here = rows.tally(found.parts[stream][1])
-            matched += here if found.weights is None else float(found.weights.sum())
+            if found.weights is None:
+                matched += here
+            else:  # load is shed, so that each block is met by itself
+                weighed.add(found.weights, np.ones(len(found)))
             if meeting is not None:
                 meeting.note(found)
             if hop + 1 < len(path):
@@ -381,6 +385,7 @@ class Task:
                 self._result(found, met.hosts, here)
         if meeting is not None:
             meeting.end()
+        matched += weighed.total()
         visit = (tuple(sorted(partial.parts)), stream)
         each = zip(met.hosts, met.blocks, met.sizes, count.compared.tolist(), matched, strict=True)
         for host, block, size, compared, matches in each:
@@ -457,9 +462,9 @@ class Task:
         if (r := self.reaper) is None:
             return None
         types = tuple(self.kinds.get(s, {}) for s in range(len(self.batch.spec.columns)))
-        sums = (r.estimated, r.variance, r.utility, r.estimated_utility)
         types = types if r.worth.typed else ()
-        return Harvested(tuple(r.yields()), types, *sums, probing=self.probing)
+        terms = tuple(r.terms())
+        return Harvested(tuple(r.yields()), types, probing=self.probing, terms=terms)
 
     def learn(self, report: Report) -> None:
         """Know the blocks that an earlier task made on these hosts."""

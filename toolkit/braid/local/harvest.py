@@ -5,13 +5,16 @@ it is to meet, so that a task that is tried again draws the same. NumPy only.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import fsum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from braid.core.columns import DRAW, KEPT, WORTH
-from braid.core.harvest import LOWEST, Harvest, Item, Worth, Yield, utility
+from braid.core.harvest import LOWEST, Harvest, Item, Term, Worth, Yield, utility
 from braid.local.mixing import GOLDEN, Uint64, mix
 from braid.local.rows import Partial, Rows
 
@@ -26,17 +29,76 @@ def draws(numbers: Uint64, block: int) -> Floats:
     return np.asarray((mix(numbers ^ salt) >> np.uint64(11)) * 2.0**-53, np.float64)
 
 
-def told_apart(numbers: npt.NDArray[np.int64]) -> Uint64:
+def told_apart(rows: pa.RecordBatch) -> Uint64:
     """The hashes of tuples, made different among equal ones by their rank: equal tuples may take
-    each other's place, but must not all be drawn or none.
+    each other's place, but must not all be drawn or none. Tuples that differ and have one hash
+    keep their rank, in whatever order a task has them: they are ranked by what they hold.
     """
+    numbers = rows.column(DRAW).to_numpy(zero_copy_only=False)
     order = np.argsort(numbers, kind="stable")
     new = np.ones(len(order), bool)
     new[1:] = np.diff(numbers[order]) != 0
+    if new.all():
+        return numbers.astype(np.uint64)
+    tied = np.flatnonzero(~(new & np.append(new[1:], True)))
+    order[tied] = order[tied][_by_content(rows.take(pa.array(order[tied])))]
     rank = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
     found = numbers.astype(np.uint64)
     found[order] += rank.astype(np.uint64) * GOLDEN
     return found
+
+
+def _by_content(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """The order of tuples by their hash, then by all columns that have an order."""
+    names = [DRAW, *(f.name for f in rows.schema if f.name != DRAW and not _nested(f.type))]
+    # Permutations of other indexes depend on the order of the rows themselves.
+    keys = [(name, "ascending") for name in names if not name.startswith("__p:")]
+    return np.asarray(pc.sort_indices(rows, sort_keys=keys).to_numpy(), np.int64)
+
+
+def _nested(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(kind) or pa.types.is_null(kind))
+
+
+@dataclass
+class Sums:
+    """Sums of values that do not depend on the order in which they come, by type: of few different
+    values, how often there was each.
+    """
+
+    kinds: int = 1
+    times: dict[float, Floats] = field(default_factory=dict)
+
+    def add(
+        self, values: Floats, times: Floats, kinds: npt.NDArray[np.int64] | None = None
+    ) -> None:
+        """Values, each so many ``times``, a whole number, of these types (None: the first)."""
+        if not len(values):
+            return
+        at = np.zeros(len(values), np.int64)
+        known = values[:1]
+        if np.any(values != values[0]):
+            known, at = np.unique(values, return_inverse=True)
+        if kinds is not None:
+            at = at + kinds * len(known)
+        size = len(known) * self.kinds
+        for value, each in zip(
+            known.tolist(), np.bincount(at, times, size).reshape(self.kinds, -1).T, strict=True
+        ):
+            self.times[value] = np.asarray(self.times.get(value, 0.0) + each, np.float64)
+
+    def terms(self, of: Any, item: Item | None = None) -> list[Term]:
+        """What it is the sum of."""
+        return [
+            Term(of, item, kind, value, n)
+            for value, times in sorted(self.times.items())
+            for kind, n in enumerate(times.tolist())
+            if n
+        ]
+
+    def total(self) -> float:
+        """The sum of all types."""
+        return fsum(value * float(n.sum()) for value, n in self.times.items())
 
 
 def came_in(rows: pa.RecordBatch, share: float) -> pa.RecordBatch:
@@ -54,13 +116,13 @@ class Tally:
 
     considered: Floats
     found: Floats
-    value: Floats
+    value: Sums
     left_out: float = 0.0
 
     @staticmethod
     def of(kinds: int) -> Tally:
         """Nothing yet."""
-        return Tally(np.zeros(kinds), np.zeros(kinds), np.zeros(kinds))
+        return Tally(np.zeros(kinds), np.zeros(kinds), Sums(kinds))
 
 
 @dataclass
@@ -90,7 +152,8 @@ class Meeting:
         at, served = found.parts[self.stream][1], _served(found)
         self._add(self.tally.found, at, served)
         if self.reaper.worth.typed:
-            self._add(self.tally.value, at, self.reaper.value(found) * served)
+            kinds = None if self.kinds is None else self.kinds[at]
+            self.tally.value.add(self.reaper.value(found), served, kinds)
         if self.matched is not None:
             self.matched += np.bincount(at, served, len(self.matched))
 
@@ -98,7 +161,7 @@ class Meeting:
         """Add to the variance: results^2 (1 - share) / share^2 for each tuple that was drawn."""
         if self.matched is not None and self.partial.weights is not None:
             y, w = self.matched[self.partial.parts[self.stream][1]], self.partial.weights
-            self.reaper.variance += float(np.sum(y**2 * (w**2 - w)))
+            self.reaper.variance.add(w**2 - w, y**2)
 
     def _add(self, sums: Floats, at: npt.NDArray[np.int64], amounts: Floats) -> None:
         if self.kinds is None:
@@ -116,10 +179,10 @@ class Reaper:
     harvest: Harvest
     worth: Worth
     tallies: dict[Item, Tally] = field(default_factory=dict)
-    estimated: float = 0.0
-    variance: float = 0.0
-    utility: float = 0.0
-    estimated_utility: float = 0.0
+    estimated: Sums = field(default_factory=Sums)
+    variance: Sums = field(default_factory=Sums)
+    utility: Sums = field(default_factory=Sums)
+    estimated_utility: Sums = field(default_factory=Sums)
 
     def meet(
         self, partial: Partial, stream: int, window: int, fresh: int, block: int, rows: Rows
@@ -169,9 +232,9 @@ class Reaper:
         weights = np.ones(len(found)) if found.weights is None else found.weights
         weights = weights * self._entry(found)
         served, value = _served(found), self.value(found)
-        self.estimated += float(np.sum(weights * served))
-        self.utility += float(np.sum(value * served))
-        self.estimated_utility += float(np.sum(value * weights * served))
+        self.estimated.add(weights, served)
+        self.utility.add(value, served)
+        self.estimated_utility.add(value * weights, served)
         return weights
 
     def _entry(self, found: Partial) -> Floats | float:
@@ -188,22 +251,31 @@ class Reaper:
         return np.asarray(1 / chance)
 
     def yields(self) -> list[Yield]:
-        """What came of each item."""
+        """What came of each item; its value is among the terms."""
         return [
             Yield(
                 *item,
                 tuple(t.considered.tolist()),
                 tuple(t.found.tolist()),
-                tuple(t.value.tolist()),
+                (0.0,) * len(t.found),
                 t.left_out,
             )
             for item, t in sorted(self.tallies.items())
         ]
 
+    def terms(self) -> list[Term]:
+        """What the sums of all that came are made of."""
+        found = [*self.estimated.terms("estimated"), *self.variance.terms("variance")]
+        found += self.utility.terms("utility")
+        found += self.estimated_utility.terms("estimated_utility")
+        for item, t in sorted(self.tallies.items()):
+            found += t.value.terms("value", item)
+        return found
+
 
 def _numbers(rows: Rows) -> Uint64:
     """The hashes of a block's tuples, told apart."""
-    return rows.made("drawn by", lambda: told_apart(rows.numpy(DRAW)))
+    return rows.made("drawn by", lambda: told_apart(rows.batch))
 
 
 def kinds(rows: Rows) -> npt.NDArray[np.int64]:

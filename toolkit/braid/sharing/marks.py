@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
+from braid.condition.names import SparkSql
 from braid.core.columns import MARK, TIME
 from braid.engine.wire import Layout
 from braid.sharing.changes import Queries, selections
@@ -61,7 +62,7 @@ def latest(layouts: Sequence[Layout]) -> list[Column]:
 def _laid_out(sql: str, layout: Layout) -> Column:
     """Spark SQL over a stream's columns, as a column of the streams' union."""
     slots = {name.lower(): slot for name, slot in layout.slots}
-    tree = sqlglot.parse_one(sql, read="spark")
+    tree = sqlglot.parse_one(sql, read=SparkSql)
     for column in list(tree.find_all(exp.Column)):
         name, *fields = column.parts
         slot: exp.Expression = exp.column(slots[name.name.lower()], quoted=True)

@@ -101,7 +101,7 @@ def _outcome(
         blocks[b.id] = replace(b, rows=rows, span=span)
         if rows:
             sizes[b.id] = Size(rows, rows, span)
-    yields: dict[tuple[int, int, int], Yield] = {}
+    yields: dict[tuple[int, int, int], list[Yield]] = {}
     estimated = variance = 0.0
     for route in work.plan.routes:
         mine = blocks[route.block.id]
@@ -112,14 +112,15 @@ def _outcome(
                 share *= min(1.0, expected / max(1, mine.rows))
             found = pairs * share * _likely(mine, met, densities[met.stream], window)
             one = Yield(*item, (pairs * share,), (found,), (found,), pairs * (1 - share))
-            yields[item] = yields[item].plus(one) if item in yields else one
+            yields.setdefault(item, []).append(one)
             estimated += found / share
             variance += found * (1 - share) / share**2
-    results = sum(y.found[0] for y in yields.values())
-    considered = sum(y.considered[0] for y in yields.values())
+    whole = tuple(Yield.of_all(yields[item]) for item in sorted(yields))
+    results = sum(y.found[0] for y in whole)
+    considered = sum(y.considered[0] for y in whole)
     probing = cost * considered
     harvested = Harvested(
-        tuple(yields[i] for i in sorted(yields)),
+        whole,
         (),
         estimated,
         variance,

@@ -32,7 +32,8 @@ _SMOOTH = 0.5
 class Shedding:
     """What is remembered from batch to batch: the budget in force where it was adjusted, what was
     learned, seconds a pair and a batch, and of the last plan r, types, the shares of tuples that
-    came in, and event times.
+    came in, and event times. ``came`` are, by stream, the tuples of the last batch that had any,
+    ``passed`` the event time in microseconds of the last one that brought any.
     """
 
     budget: Budget | None = None
@@ -43,6 +44,8 @@ class Shedding:
     types: tuple[tuple[int, ...], ...] = ()
     keep: tuple[float, ...] = ()
     latest: tuple[int | None, ...] = ()
+    came: tuple[int, ...] = ()
+    passed: int = 0
 
 
 @dataclass(frozen=True)
@@ -133,17 +136,17 @@ class Shed(Shedder):
         self, facts: Facts, plan: Plan, state: Shedding, last: Harvested | None
     ) -> tuple[Plan, Shedding]:
         """The plan with a harvest; see Shedder."""
-        known = _learned(state, last)
+        known = _heard(_learned(state, last), facts)
         budget = known.budget or self.budget
         types = known.profile.types()
-        work = _Work(self, facts, plan, known.profile, types, known.keep)
-        allowance = _allowance(budget, facts, known)
+        work = _Work(self, facts, plan, known.profile, types, known.keep, known.came)
+        allowance = _allowance(budget, known)
         volume, fits = work.total(), _fits(budget, allowance, known, work.settled)
         r, enough = _fraction(budget, known, volume, fits)
         whole = self.method in ("drop", "keys")
         keep = (max(FLOOR, sqrt(r)),) * len(facts.streams) if whole else ()
         shares = work.shares(1.0 if whole else r)
-        expected = {} if whole or fits is None else work.bound(fits / (r * volume or 1.0))
+        expected = {} if whole or fits is None else work.bound(fits, r * volume)
         harvest = Harvest(work.basic, shares, types, expected, keep)
         lengths = tuple(None if w is None else windows.size(w, self.length) for w in facts.windows)
         items = tuple(
@@ -153,7 +156,7 @@ class Shed(Shedder):
         how = (self.method, budget.kind, budget.amount, r, allowance, enough)
         said = (harvest.basic, types, expected, keep)
         told = HarvestPlanned(facts.batch, *how, lengths, items, *said)
-        following = replace(known, fraction=r, types=types, keep=keep, latest=facts.latest)
+        following = replace(known, fraction=r, types=types, keep=keep)
         return replace(plan, harvest=harvest, events=(*plan.events, told)), following
 
 
@@ -172,18 +175,30 @@ def _learned(state: Shedding, last: Harvested | None) -> Shedding:
     return replace(state, profile=profile, cost=cost, overhead=overhead)
 
 
-def _allowance(budget: Budget, facts: Facts, state: Shedding) -> float | None:
+def _heard(state: Shedding, facts: Facts) -> Shedding:
+    """The state with what the last batch brought: a stream that was silent for a batch is expected
+    to bring what it brought before.
+    """
+    came = tuple(
+        now or before
+        for now, before in zip(facts.last_received, state.came or facts.last_received, strict=True)
+    )
+    passed = [
+        now - before
+        for now, before in zip(facts.latest, state.latest or facts.latest, strict=True)
+        if now is not None and before is not None
+    ]
+    passing = max(passed, default=0) or state.passed
+    return replace(state, came=came, passed=passing, latest=facts.latest)
+
+
+def _allowance(budget: Budget, state: Shedding) -> float | None:
     """Seconds that the batch may take; None where no clock decides, or none has been seen yet."""
     if budget.kind == "seconds":
         return budget.amount
-    if budget.kind != "speed" or not state.latest:
+    if budget.kind != "speed":
         return None
-    passed = [
-        now - before
-        for now, before in zip(facts.latest, state.latest, strict=True)
-        if now is not None and before is not None
-    ]
-    return max(passed, default=0) / 1e6 / budget.amount or None
+    return state.passed / 1e6 / budget.amount or None
 
 
 def _fits(budget: Budget, allowance: float | None, state: Shedding, settled: float) -> float | None:
@@ -222,11 +237,15 @@ class _Work:
         profile: Profile,
         types: tuple[tuple[int, ...], ...],
         keep: tuple[float, ...],
+        came: tuple[int, ...],
     ) -> None:
         self.shed, self.profile, self.types, self.keep = shed, profile, types, keep
         live = {b.id: b for b in after(facts.blocks, plan)}
         fresh = [r.block for r in plan.routes if r.fresh]
-        self.expected = _expected(facts, fresh)
+        parts = _parts(fresh)
+        self.expected = _expected(facts, fresh, parts, came)
+        self.unknown = {id: part for id, part in parts.items() if not self.expected[id]}
+        self.met: dict[int, float] = {}
         rows = {id: float(b.rows) for id, b in live.items()} | self.expected
         streams = len(facts.streams)
         limits = facts.windows or (None,) * streams
@@ -244,18 +263,24 @@ class _Work:
         for source, window, met in _first_hops(plan):
             pairs = rows.get(source.block.id, 0.0) * rows.get(met, 0.0)
             if source.fresh:
+                self.met[source.block.id] = self.met.get(source.block.id, 0.0) + rows.get(met, 0.0)
                 item = (source.block.stream, window, self.basic[met])
                 self.volumes[item] = self.volumes.get(item, 0.0) + pairs
             else:
                 self.settled += pairs
         self.outputs = profile.outputs(self.volumes)
 
-    def bound(self, room: float) -> dict[int, float]:
-        """The rows of fresh blocks beyond which shares shrink: ``room`` times those expected, and
-        what chance may add to them (twice the deviation of a Poisson number).
+    def bound(self, fits: float, planned: float) -> dict[int, float]:
+        """The rows of fresh blocks beyond which shares shrink, where ``planned`` pairs are, and so
+        many would fit: as much more than are expected, and what chance may add to them (twice the
+        deviation of a Poisson number). Of a stream that nothing is known of, the tuples that alone
+        would make what fits, with those that they meet or with as many.
         """
-        room = max(1.0, room)
-        return {id: room * n + 2 * sqrt(room * n) for id, n in self.expected.items() if n}
+        room = max(1.0, fits / planned) if planned else 1.0
+        found = {id: room * n + 2 * sqrt(room * n) for id, n in self.expected.items() if n}
+        for id, part in self.unknown.items():
+            found[id] = max(1.0, part * fits / max(1.0, sqrt(fits), self.met.get(id, 0.0)))
+        return found
 
     def total(self) -> float:
         """The pairs of the full join: had all tuples come in, with those that were left out."""
@@ -294,7 +319,8 @@ class _Work:
             (k, i): self.profile.worth(k, i, self.types[k] if self.types else ())
             for k, i, _ in self.volumes
         }
-        return np.array([self.outputs[item] * worth[item[:2]][z] for item, z, _ in typed])
+        values = (self.outputs[item] * worth[item[:2]][z] for item, z, _ in typed)
+        return np.array([float(f"{v:.12g}") for v in values])  # what is equal but for noise is so
 
     def _chosen(
         self, items: Sequence[Item], values: Floats, volumes: Floats, r: float, floor: float
@@ -306,7 +332,7 @@ class _Work:
         sizes = np.array([volumes[at].sum() for at in mine])
         part = np.full(len(ways), r)
         if self.shed.method == "direction":
-            o = np.array([self._mean_output(way) for way in ways])
+            o = np.array([float(f"{self._mean_output(way):.12g}") for way in ways])
             part = fill(o, sizes, r * float(sizes.sum()), floor)
         found = np.empty(len(items))
         for at, share, size in zip(mine, part, sizes, strict=True):
@@ -326,16 +352,17 @@ def _first_hops(plan: Plan) -> Iterator[tuple[Any, int, int]]:
                 yield route, path[0].stream, met
 
 
-def _expected(facts: Facts, fresh: Sequence[Block]) -> dict[int, float]:
+def _parts(fresh: Sequence[Block]) -> dict[int, float]:
+    """By fresh block, its part of its stream's keys."""
+    widths = {s: max(b.keys[1] for b in fresh if b.stream == s) for s in {b.stream for b in fresh}}
+    return {b.id: (b.keys[1] - b.keys[0]) / widths[b.stream] for b in fresh}
+
+
+def _expected(
+    facts: Facts, fresh: Sequence[Block], parts: Mapping[int, float], came: Sequence[int]
+) -> dict[int, float]:
     """Rows of fresh blocks: as many as that of the same keys had in the last batch, or the block's
-    part of the stream's keys.
+    part of what last ``came`` of the stream.
     """
     before = {(b.stream, b.keys): float(b.rows) for b in facts.blocks if b.batch == facts.batch - 1}
-    widths = {s: max(b.keys[1] for b in fresh if b.stream == s) for s in {b.stream for b in fresh}}
-    return {
-        b.id: before.get(
-            (b.stream, b.keys),
-            facts.last_received[b.stream] * (b.keys[1] - b.keys[0]) / widths[b.stream],
-        )
-        for b in fresh
-    }
+    return {b.id: before.get((b.stream, b.keys), came[b.stream] * parts[b.id]) for b in fresh}
