@@ -1,23 +1,27 @@
-"""What shedding load costs and brings: ratios of one run, in this process, without Spark.
+"""What shedding load costs and brings: ratios of one run.
 
-    .venv/bin/python benchmarks/shedding.py [kernel idle quarter drop burst keys plan]
-
-Prints each ratio beside the least or most that it should be. Speeds depend on the machine, ratios
-hardly do.
+All but the last measure run in this process, without Spark, on two streams whose tuples match those
+of the other that come some seconds later, by two conditions on every pair of the windows: work that
+grows with pairs. Each is the median of some rounds. The burst has five times as many tuples for a
+third of the run; L is twice the median batch before it. The last measure is a batch of two static
+frames of sets on Spark: Braid's, and what a user of Spark SQL writes (explode both, join on the
+item, group, having); both must find as many, and the first of each warms up.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+from _common import Measure, arguments, leave, scratch, seconds
 from braid import Centralized, Shed, StaticGrid, StreamJoin
 from braid.core import step
 from braid.core.events import BatchCommitted
@@ -25,16 +29,22 @@ from braid.core.report import Outcome, Size
 from braid.core.state import State
 from braid.core.step import Rules
 from braid.local.sets import Sets, sharing
+from braid.spark_session import session
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from scipy import sparse
 
-BATCHES, ROWS, WINDOW = 24, 600, 12
+BATCHES, WINDOW = 24, 12
+LIMIT = 2.0
+"""L of the burst, in median batches before it."""
 
 
 def stream(
-    seed: int, delay: float = 0.0, factor: Callable[[int], float] = lambda b: 1.0
+    seed: int, rows: int, delay: float = 0.0, factor: Callable[[int], float] = lambda b: 1.0
 ) -> pa.Table:
     """Tuples that match those of the other stream that come ``delay`` seconds apart."""
     draw = np.random.default_rng(seed)
-    sizes = [int(ROWS * factor(b)) for b in range(BATCHES)]
+    sizes = [int(rows * factor(b)) for b in range(BATCHES)]
     batch = np.repeat(np.arange(BATCHES), sizes)
     at = batch + draw.random(len(batch))
     near = np.floor((at - delay) * 100) * 50 + draw.integers(0, 50, len(at))
@@ -81,107 +91,136 @@ def busy(happened: list[Any], since: int = WINDOW) -> float:
     )
 
 
-def kernel() -> None:
-    """The kernel on sets beside DuckDB on the same pairs."""
-    draw = np.random.default_rng(0)
-    weights = np.arange(1, 101.0) ** -0.6
-    sets = [
-        [
-            draw.choice(100, 5, replace=False, p=weights / weights.sum()).tolist()
-            for _ in range(2000)
-        ]
-        for _ in range(2)
+def both(rows: int, factor: Callable[[int], float] = lambda b: 1.0) -> dict[str, pa.Table]:
+    return {"a": stream(1, rows, 0, factor), "b": stream(2, rows, 5, factor)}
+
+
+def several(rounds: int, ratio: Callable[[], float]) -> float:
+    """The median of some rounds."""
+    return float(np.median([ratio() for _ in range(rounds)]))
+
+
+def sets(rows: int, items: int, size: int, kappa: float, seed: int) -> pa.Array:
+    """Sets of so many distinct items, popular by Zipf's law (Gumbel's trick)."""
+    draw = np.random.default_rng(seed)
+    weights = -kappa * np.log(np.arange(1, items + 1))
+    chosen = [
+        np.argpartition(-(weights + draw.gumbel(size=items)), size)[:size] for _ in range(rows)
     ]
-    columns = [pa.array(s, pa.list_(pa.int32())) for s in sets]
-    a, b = map(Sets.of, columns)
-    began = time.perf_counter()
-    found = sum(len(x) for _ in range(5) for x, _ in sharing(a, np.arange(2000), b, 3)) // 5
-    ours = (time.perf_counter() - began) / 5
-    with duckdb.connect(config={"threads": 1}) as db:
-        db.register("a", pa.table({"x": columns[0].slice(0, 400)}))
-        db.register("b", pa.table({"x": columns[1]}))
+    return pa.array([c.tolist() for c in chosen], pa.list_(pa.int32()))
+
+
+def timed(work: Callable[[], Any], times: int = 5) -> tuple[float, Any]:
+    """The median seconds, and what it found."""
+    took, found = [], None
+    for _ in range(times):
         began = time.perf_counter()
+        found = work()
+        took.append(time.perf_counter() - began)
+    return float(np.median(took)), found
+
+
+def kernel(rows: int) -> Iterable[Measure]:
+    """The kernel on sets beside DuckDB on the same pairs, and beside a plain sparse product."""
+    columns = [sets(rows, 100, 5, 0.6, seed) for seed in (0, 1)]
+    a, b = map(Sets.of, columns)
+    ours, found = timed(lambda: sum(len(x) for x, _ in sharing(a, np.arange(rows), b, 3)))
+    with duckdb.connect(config={"threads": 1}) as db:
+        db.register("a", pa.table({"x": columns[0].slice(0, rows // 5)}))
+        db.register("b", pa.table({"x": columns[1]}))
         query = "SELECT count(*) FROM a, b WHERE len(list_intersect(a.x, b.x)) >= 3"
-        counted = db.execute(query).fetchall()[0][0]
-        theirs = 5 * (time.perf_counter() - began)
-    few = sum(len(x) for x, _ in sharing(a, np.arange(400), b, 3))
+        theirs, counted = timed(lambda: db.execute(query).fetchall()[0][0], 1)
+    few = sum(len(x) for x, _ in sharing(a, np.arange(rows // 5), b, 3))
     assert few == counted and found >= few
-    told("sets kernel / DuckDB, same pairs", theirs / ours, ">= 30")
-    print(f"  {4e6 / ours / 1e6:.0f} million pairs/s")
+    yield Measure("sets kernel: pairs/s / DuckDB's", 5 * theirs / ours, 30)
+    a, b = (Sets.of(sets(rows, 20_000, 15, 1.0, seed)) for seed in (2, 3))
+    a.within(b)
+    ours, found = timed(lambda: sum(len(x) for x, _ in sharing(a, np.arange(rows), b, 3)))
+    codes = a.within(b)
+    mine, other = (
+        sparse.csr_matrix(
+            (np.ones(len(at), np.int32), (at, code)), (rows, len(b.dictionary)), dtype=np.int32
+        )
+        for at, code in (codes, (b.rows, b.codes))
+    )
+    turned = other.T.tocsr()
+    theirs, counted = timed(lambda: int(np.count_nonzero((mine @ turned).data >= 3)))
+    assert found == counted
+    yield Measure("sets kernel: pairs/s / plain sparse product's", theirs / ours, 3)
 
 
-def idle() -> None:
+def idle(rows: int, rounds: int) -> Iterable[Measure]:
     """Not overloaded: shedding that has nothing to shed."""
-    streams = {"a": stream(1), "b": stream(2, 5)}
-    ratios = []
-    for _ in range(3):
-        with_shed, _ = run(streams, Shed(seconds=3600))
-        without, _ = run(streams, None)
-        ratios.append(np.median(totals(with_shed, WINDOW)) / np.median(totals(without, WINDOW)))
-    told("median batch, nothing to shed / without shed", float(np.median(ratios)), "<= 1.05")
+    streams = both(rows)
+
+    def ratio() -> float:
+        spent = [totals(run(streams, shed)[0], WINDOW) for shed in (Shed(seconds=3600), None)]
+        return float(np.median(spent[0]) / np.median(spent[1]))
+
+    yield Measure(
+        "median batch, nothing to shed / without shed", several(rounds, ratio), 1.05, most=True
+    )
 
 
-def quarter() -> None:
+def quarter(rows: int, rounds: int) -> Iterable[Measure]:
     """A quarter of the pairs."""
-    streams = {"a": stream(1), "b": stream(2, 5)}
-    part, found = run(streams, Shed(fraction=0.25, basic="1 second"))
-    whole, all_ = run(streams, None)
-    told("busy seconds at fraction 0.25 / full join", busy(part) / busy(whole), "<= 0.35")
-    print(f"  {found / all_:.0%} of the results for a quarter of the pairs")
+    streams = both(rows)
+
+    def ratio() -> float:
+        part = run(streams, Shed(fraction=0.25, basic="1 second"))[0]
+        return busy(part) / busy(run(streams, None)[0])
+
+    yield Measure(
+        "busy seconds, a quarter of the pairs / all", several(rounds, ratio), 0.35, most=True
+    )
 
 
-def drop() -> None:
+def drop(rows: int) -> Iterable[Measure]:
     """Results of selective processing and of dropping, for as many busy seconds."""
-    streams = {"a": stream(1), "b": stream(2, 5)}
+    streams = both(rows)
     for fraction, least in ((0.25, 1.7), (0.1, 2.3)):
         mine, found = run(streams, Shed(fraction=fraction, basic="1 second"))
-        spent, low, high = busy(mine), fraction / 4, 1.0
+        spent, low, high, dropped = busy(mine), fraction / 4, 1.0, 1
         for _ in range(4):  # the fraction at which dropping takes as long
             middle = (low + high) / 2
             theirs, dropped = run(streams, Shed(fraction=middle, method="drop"))
             low, high = (middle, high) if busy(theirs) < spent else (low, middle)
-        told(
-            f"results, selective / drop, same busy seconds, {fraction:.0%}",
+        yield Measure(
+            f"results in equal busy seconds at {fraction:.0%}: selective / drop",
             found / dropped,
-            f">= {least}",
+            least,
         )
 
 
-def burst() -> None:
+def burst(rows: int) -> Iterable[Measure]:
     """Five times as many tuples for a while, with and without a bound on seconds."""
 
     def factor(b: int) -> float:
-        return 1.5 if 10 <= b < 17 else 0.3
+        return 2.5 if 10 <= b < 18 else 0.5
 
-    streams = {"a": stream(1, 0, factor), "b": stream(2, 5, factor)}
-    free, _ = run(streams, None)
-    limit = float(np.quantile(totals(free, 10), 0.9)) / 4
-    kept, _ = run(streams, Shed(seconds=limit, basic="1 second"))
-    told(
-        "burst: p90 batch / L with Shed(seconds=L)",
-        float(np.quantile(totals(kept, 10), 0.9)) / limit,
-        "<= 1.15",
-    )
-    told("burst: p90 batch / L without", float(np.quantile(totals(free, 10), 0.9)) / limit, ">= 3")
+    streams = both(rows, factor)
+    free = totals(run(streams, None)[0])
+    limit = LIMIT * float(np.median(free[4:10]))
+    kept = totals(run(streams, Shed(seconds=limit, basic="1 second"))[0])
+    p90 = [float(np.quantile(each[10:], 0.9)) / limit for each in (kept, free)]
+    yield Measure("burst of 5x, Shed(seconds=L): p90 batch / L", p90[0], 1.15, most=True)
+    yield Measure("burst of 5x without shed: p90 batch / L", p90[1], 3)
 
 
-def keys() -> None:
+def keys(rows: int) -> Iterable[Measure]:
     """An equality: keys and tuples left out, a quarter of the tuples of both streams."""
-    streams = {"a": stream(1), "b": stream(2)}
-    found = {}
-    for method in ("keys", "drop"):
-        shed = Shed(fraction=1 / 16, method=method)
-        found[method] = run(streams, shed, "a.k = b.k")[1]
-    told(
-        "equality: results of keys / drop at a quarter of the tuples",
-        found["keys"] / found["drop"],
-        ">= 3",
-    )
+    streams = {"a": stream(1, rows), "b": stream(2, rows)}
+    found = [
+        run(streams, Shed(fraction=1 / 16, method=method), "a.k = b.k")[1]
+        for method in ("keys", "drop")
+    ]
+    name = "equality, a quarter of the tuples: results of keys / of drop"
+    yield Measure(name, found[0] / found[1], 3)
 
 
-def plan() -> None:
+def plan(rows: int) -> Iterable[Measure]:
     """What planning the harvest adds, of the seconds of a batch."""
-    streams = {"a": stream(1), "b": stream(2, 5)}
+    streams = both(rows)
     happened, _ = run(streams, Shed(fraction=0.25), placement=StaticGrid(64))
     batch = float(np.median(totals(happened, WINDOW)))
     placement, shed = StaticGrid(64), Shed(fraction=0.25)
@@ -191,7 +230,7 @@ def plan() -> None:
     for b in range(WINDOW + 4):
         work = step.plan(rules, state)
         sizes = {
-            r.block.id: Size(ROWS // 8, 1, (b * 10**6, b * 10**6 + 999_999))
+            r.block.id: Size(rows // 8, 1, (b * 10**6, b * 10**6 + 999_999))
             for r in work.plan.routes
         }
         sizes |= {
@@ -200,23 +239,72 @@ def plan() -> None:
         }
         state, _ = step.commit(rules, state, work, Outcome(sizes))
     work = step.plan(rules, state)
+    own = placement.plan(work.facts, state.policy)
+    took, _ = timed(lambda: shed.plan(work.facts, own, state.shedding, None), 20)
+    yield Measure("planning the harvest / batch, 64 hosts", took / batch, 0.005, most=True)
+
+
+ITEMS = "size(array_intersect(a.x, b.x)) >= 3"
+
+
+def spark_user(
+    spark: SparkSession, frames: dict[str, DataFrame], folder: Path
+) -> tuple[float, int]:
+    """Seconds and results of what a user of Spark SQL writes."""
     began = time.perf_counter()
-    for _ in range(20):
-        shed.plan(work.facts, placement.plan(work.facts, state.policy), state.shedding, None)
-    both = time.perf_counter() - began
-    began = time.perf_counter()
-    for _ in range(20):
-        placement.plan(work.facts, state.policy)
-    alone = time.perf_counter() - began
-    told("planning the harvest / batch, 64 hosts", (both - alone) / 20 / batch, "<= 0.005")
+    a, b = (frames[s].select(F.col("id").alias(s), F.explode("x").alias("x")) for s in "ab")
+    shared = a.join(b, "x").groupBy("a", "b").count().filter("count >= 3")
+    shared.write.parquet(str(folder))
+    return time.perf_counter() - began, spark.read.parquet(str(folder)).count()
 
 
-def told(what: str, ratio: float, wanted: str) -> None:
-    print(f"{what}: {ratio:.3g} (wanted {wanted})", flush=True)
+def braid(frames: dict[str, DataFrame], folder: Path) -> tuple[float, int]:
+    """The same by Braid: the seconds of its one batch."""
+    made = StreamJoin(frames, ITEMS, Centralized()).start(folder, batches=1)
+    made.awaitTermination()
+    return seconds(made)[0], made.results().count()
 
 
-ALL = {f.__name__: f for f in (kernel, idle, quarter, drop, burst, keys, plan)}
+def overlap(rows: int, rounds: int) -> Iterable[Measure]:
+    """Sets with three common elements on Spark."""
+    spark = session("benchmark")
+    with scratch() as folder:
+        frames = {}
+        for seed, name in enumerate("ab"):
+            table = pa.table({"id": np.arange(rows), "x": sets(rows, 100, 5, 0.6, seed)})
+            spark.createDataFrame(table).write.parquet(str(folder / name))
+            frames[name] = spark.read.parquet(str(folder / name))
+        ratios = []
+        for n in range(rounds + 1):
+            theirs, counted = spark_user(spark, frames, folder / f"spark{n}")
+            ours, found = braid(frames, folder / f"braid{n}")
+            assert found == counted
+            ratios.append(theirs / ours)
+    name = "sets on Spark, three in common: explode and join / Braid"
+    yield Measure(name, float(np.median(ratios[1:])), 10)
+
+
+def main() -> None:
+    args = arguments(
+        __doc__ or "", {"rows": 150, "sets": 400, "rounds": 1}, rows=600, sets=4000, rounds=3
+    )
+    measures: list[Measure] = []
+    for part in (
+        partial(kernel, args.sets),
+        partial(idle, args.rows, args.rounds),
+        partial(quarter, args.rows, args.rounds),
+        partial(drop, args.rows),
+        partial(burst, args.rows),
+        partial(keys, args.rows),
+        partial(plan, args.rows),
+        partial(overlap, 2 * args.sets, args.rounds),
+    ):
+        measures += part()
+    table = pd.DataFrame(
+        {"measure": [m.name for m in measures], "ratio": [m.value for m in measures]}
+    )
+    leave(args, {"Shedding load": table}, measures)
+
 
 if __name__ == "__main__":
-    for name in [a for a in sys.argv[1:] if a != "--quick"] or ALL:  # it is small as it is
-        ALL[name]()
+    main()

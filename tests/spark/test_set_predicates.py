@@ -68,7 +68,7 @@ scan | size(array_intersect(a.x, b.x)) <= 1
 scan | cardinality(array_except(a.x, b.x)) < 0 AND a.k < b.k
 scan | array_size(array_intersect(a.x, b.x)) <= 1
 scan | size(array_intersect(a.x, b.x)) / nullif(size(array_union(a.x, b.x)), 0) >= 0.4
-scan | array_size(array_intersect(a.x, b.x)) / size(array_union(a.x, b.x)) >= 0.4
+scan | array_size(array_intersect(a.x, b.x)) / nullif(array_size(array_union(a.x, b.x)), 0) >= 0.4
 scan | size(array_union(a.x, b.x)) = size(a.x)
 scan | array_size(a.x) = -1 OR size(b.x) = -1 AND a.k < b.k
 """.strip().splitlines()

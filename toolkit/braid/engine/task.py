@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from braid.engine.files import BlockFiles, ResultFile, replica
 from braid.engine.wire import Batch
 from braid.local.build import build, gather, merge
 from braid.local.harvest import Meeting, Reaper, Sums, kinds
-from braid.local.probe import Joiner
+from braid.local.probe import Joiner, Meet
 from braid.local.rows import Partial, Rows, nbytes
 
 Place = tuple[int, int, int]
@@ -55,10 +56,32 @@ class Met(NamedTuple):
 
 
 @dataclass
-class Compared:
-    """Candidate pairs, block by block."""
+class Encounter:
+    """What comes of a Met: candidate pairs and matches, block by block; those of a run that sheds
+    load, in which each block is met by itself, by their weights.
+    """
 
+    met: Met
     compared: np.ndarray
+    matched: np.ndarray
+    weighed: Sums = field(default_factory=Sums)
+    meeting: Meeting | None = None
+
+    @staticmethod
+    def of(met: Met) -> Encounter:
+        """Nothing yet."""
+        return Encounter(met, np.zeros(len(met.blocks), int), np.zeros(len(met.blocks)))
+
+    def note(self, found: Partial, stream: int) -> np.ndarray:
+        """Count what was found, and say how much of it in each block."""
+        here = self.met.rows.tally(found.parts[stream][1])
+        if found.weights is None:
+            self.matched += here
+        else:
+            self.weighed.add(found.weights, np.ones(len(found)))
+        if self.meeting is not None:
+            self.meeting.note(found)
+        return here
 
 
 class Fresh(NamedTuple):
@@ -325,11 +348,11 @@ class Task:
         met = self._met(place, hosts)
         for host in hosts:
             self._count(host).probed += len(partial)
-        for each in met:
+        for at, several in groupby(met, key=lambda m: m.hosts):
             since = time.perf_counter()
-            self._follow(partial, place, each)
-            seconds = (time.perf_counter() - since) / len(each.hosts)
-            for host in each.hosts:
+            self._follow(partial, place, list(several))
+            seconds = (time.perf_counter() - since) / len(at)
+            for host in at:
                 self._count(host).seconds += seconds
         self.probing += time.perf_counter() - began
 
@@ -363,31 +386,41 @@ class Task:
             self.gathered[key] = (gather(each, indexes), each)
         return Met(hosts, blocks, self.gathered[key][0], stored, sizes)
 
-    def _follow(self, partial: Partial, place: Place, met: Met) -> None:
+    def _follow(self, partial: Partial, place: Place, several: Sequence[Met]) -> None:
+        """What is met on the same hosts."""
         route, path_number, hop = place
         path = self.batch.routes[route].paths[path_number]
-        stream, rows = path[hop].stream, met.rows
-        meeting = self._meeting(partial, place, met.blocks[0], rows)
-        drawn = partial if meeting is None else meeting.partial
-        count, matched = Compared(np.zeros(len(met.blocks), int)), np.zeros(len(met.blocks))
-        weighed = Sums()
-        for found in self.joiner.probe(drawn, rows, stream, met.stored, count):
-            here = rows.tally(found.parts[stream][1])
-            if found.weights is None:
-                matched += here
-            else:  # load is shed, so that each block is met by itself
-                weighed.add(found.weights, np.ones(len(found)))
-            if meeting is not None:
-                meeting.note(found)
+        following = (route, path_number, hop + 1)
+        encounters = [Encounter.of(met) for met in several]
+        done = 0
+        probes = (self._meet(partial, place, e) for e in encounters)
+        for n, found in self.joiner.probe_all(probes, path[hop].stream):
+            for e in encounters[done:n]:
+                self._end(partial, place, e)
+            done = n
+            here = encounters[n].note(found, path[hop].stream)
             if hop + 1 < len(path):
-                self._onward(found, (route, path_number, hop + 1), met.hosts, here)
+                self._onward(found, following, several[n].hosts, here)
             else:
-                self._result(found, met.hosts, here)
-        if meeting is not None:
-            meeting.end()
-        matched += weighed.total()
-        visit = (tuple(sorted(partial.parts)), stream)
-        each = zip(met.hosts, met.blocks, met.sizes, count.compared.tolist(), matched, strict=True)
+                self._result(found, several[n].hosts, here)
+        for e in encounters[done:]:
+            self._end(partial, place, e)
+
+    def _meet(self, partial: Partial, place: Place, e: Encounter) -> Meet:
+        """Those that set out, or that are drawn of them when load is shed."""
+        e.meeting = self._meeting(partial, place, e.met.blocks[0], e.met.rows)
+        drawn = partial if e.meeting is None else e.meeting.partial
+        return Meet(drawn, e.met.rows, e.met.stored, e)
+
+    def _end(self, partial: Partial, place: Place, e: Encounter) -> None:
+        """Count what came of it, when all of it is known."""
+        if e.meeting is not None:
+            e.meeting.end()
+            e.meeting = None
+        matched = e.matched + e.weighed.total()
+        visit = (tuple(sorted(partial.parts)), self._hop(place).stream)
+        met = e.met
+        each = zip(met.hosts, met.blocks, met.sizes, e.compared.tolist(), matched, strict=True)
         for host, block, size, compared, matches in each:
             self._count(host).compared += compared
             at = (visit, self.batch.ages.get(block, 0))

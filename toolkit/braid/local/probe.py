@@ -4,14 +4,14 @@ only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from braid.condition.predicate import Common, Link, Predicate, Residual, Step
+from braid.condition.predicate import Common, Link, Measure, Predicate, Residual, Step
 from braid.condition.residual import residual_mask
 from braid.core.columns import ROUTING, TIME
 from braid.local.bitmaps import QueryBitmaps
@@ -28,6 +28,18 @@ class Comparisons(Protocol):
     """Counts candidate pairs; of gathered blocks (see build.gather) those of each."""
 
     compared: Any
+
+
+class Meet(NamedTuple):
+    """Partial results meet the rows of a block, or of gathered ones. ``stored`` says that it was
+    there before this batch, so that expired rows of it no longer count; the candidate pairs are
+    added to ``counts.compared``.
+    """
+
+    partial: Partial
+    rows: Rows
+    stored: bool
+    counts: Comparisons
 
 
 @dataclass
@@ -50,17 +62,38 @@ class Joiner:
         self, partial: Partial, rows: Rows, stream: int, stored: bool, count: Comparisons
     ) -> Iterator[Partial]:
         """The partial results extended by matching rows of a block of ``stream``, in chunks of
-        bounded size.
-
-        ``stored`` says that the block was there before this batch, so that expired rows of it no
-        longer count. The candidate pairs are added to ``count.compared``.
+        bounded size; see Meet.
         """
-        step = self._step(frozenset(partial.parts), stream)
+        meet = Meet(partial, rows, stored, count)
+        return (found for _, found in self.probe_all([meet], stream))
+
+    def probe_all(self, several: Iterable[Meet], stream: int) -> Iterator[tuple[int, Partial]]:
+        """The same of several blocks, in their order, each chunk with the number of its block. All
+        partial results are of the same streams. Residuals are evaluated on the candidates of many
+        blocks at once: for few they take as long as for ten thousand.
+        """
+        waiting: list[tuple[int, Partial]] = []
+        pairs = 0
+        for n, meet in enumerate(several):
+            step = self._step(frozenset(meet.partial.parts), stream)
+            for found in self._admitted(meet, step):
+                if waiting and pairs + len(found) > CHUNK:
+                    yield from self._fulfilled(waiting, stream)
+                    waiting, pairs = [], 0
+                waiting.append((n, found))
+                pairs += len(found)
+                if not step.residuals:
+                    yield waiting.pop()
+        yield from self._fulfilled(waiting, stream)
+
+    def _admitted(self, meet: Meet, step: Step) -> Iterator[Partial]:
+        """What index, links and windows admit, in chunks."""
+        partial, rows, stored, count = meet
         if self.bitmaps is not None and rows.batch.num_rows:
-            partial = self.bitmaps.wanted(partial, rows, stream)
+            partial = self.bitmaps.wanted(partial, rows, step.stream)
         if not len(partial):
             return
-        for left, right in _candidates(partial, rows, stream, step.index):
+        for left, right in _candidates(partial, rows, step.stream, step.index):
             left, right = _in_range(rows, left, right)
             if not len(left):
                 continue
@@ -69,14 +102,23 @@ class Joiner:
             if len(keep := np.flatnonzero(keep)):
                 left, right = left[keep], right[keep]
                 mine = partial.take(left)
-                found = Partial({**mine.parts, stream: (rows, right)}, weights=mine.weights)
+                found = Partial({**mine.parts, step.stream: (rows, right)}, weights=mine.weights)
                 if self.bitmaps is not None:
                     found.queries = self.bitmaps.of_results(found)
                     found = found.take(np.flatnonzero(found.queries))
-                for residual in step.residuals:
-                    found = self._residual(found, residual) if len(found) else found
                 if len(found):
                     yield found
+
+    def _fulfilled(
+        self, found: list[tuple[int, Partial]], stream: int
+    ) -> Iterator[tuple[int, Partial]]:
+        """Those that the residuals hold for."""
+        if not found:
+            return
+        step = self._step(frozenset(found[0][1].parts) - {stream}, stream)
+        for residual in step.residuals:
+            found = self._residual(found, residual) if found else found
+        yield from found
 
     def _step(self, visited: frozenset[int], stream: int) -> Step:
         if (visited, stream) not in self.steps:
@@ -104,20 +146,31 @@ class Joiner:
             keep &= rows.numpy(TIME)[right] > watermark - window
         return keep
 
-    def _residual(self, found: Partial, residual: Residual) -> Partial:
+    def _residual(
+        self, found: list[tuple[int, Partial]], residual: Residual
+    ) -> list[tuple[int, Partial]]:
         columns = {
-            (s, name): found.parts[s][0].batch.column(name).take(pa.array(found.parts[s][1]))
+            (s, name): _concat(
+                f.parts[s][0].batch.column(name).take(pa.array(f.parts[s][1])) for _, f in found
+            )
             for s, name in residual.columns
         }
-        measured = [
-            overlap(*found.sets(*m.left), *found.sets(*m.right))
-            if m.function == "set_overlap"
-            else measure(m.function, *found.vectors(*m.left), *found.vectors(*m.right))
-            for m in residual.measures
-        ]
-        return found.take(
-            np.flatnonzero(residual_mask(residual, self.predicate.aliases, columns, measured))
-        )
+        measured = [_concat(_measured(m, f) for _, f in found) for m in residual.measures]
+        holds = residual_mask(residual, self.predicate.aliases, columns, measured)
+        parts = np.split(holds, np.cumsum([len(f) for _, f in found])[:-1])
+        kept = ((n, f, np.flatnonzero(part)) for (n, f), part in zip(found, parts, strict=True))
+        return [(n, f.take(at)) for n, f, at in kept if len(at)]
+
+
+def _measured(m: Measure, found: Partial) -> pa.Array:
+    if m.function == "set_overlap":
+        return overlap(*found.sets(*m.left), *found.sets(*m.right))
+    return measure(m.function, *found.vectors(*m.left), *found.vectors(*m.right))
+
+
+def _concat(parts: Iterable[pa.Array]) -> pa.Array:
+    several = list(parts)
+    return several[0] if len(several) == 1 else pa.concat_arrays(several)
 
 
 def _in_range(rows: Rows, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

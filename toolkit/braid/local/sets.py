@@ -21,9 +21,11 @@ Places = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.float32]
 
 HEAVY = 128
-"""Elements of a block that are counted by a dense product: the commonest."""
-_CELLS = 1 << 22
-"""Pairs that are counted at once."""
+"""At most so many elements of a block are counted by a dense product: the commonest."""
+_OFTEN = 0.05
+"""The least share of a block's sets that has such an element: of rarer ones, lists are faster."""
+_CELLS = 1 << 19
+"""Pairs that are counted at once: their counts stay in the processor's cache."""
 
 
 @dataclass
@@ -51,11 +53,12 @@ class Sets:
 
     def __post_init__(self) -> None:
         frequency = np.bincount(self.codes, minlength=len(self.dictionary))
-        order = np.argsort(-frequency, kind="stable")
+        order = np.argsort(-frequency, kind="stable")[:HEAVY]
+        often = order[frequency[order] >= max(1, _OFTEN * len(self.valid))]
         self.heavy = np.full(len(self.dictionary), -1)
-        self.heavy[order[:HEAVY]] = np.arange(min(HEAVY, len(order)))
+        self.heavy[often] = np.arange(len(often))
         columns = self.heavy[self.codes]
-        self.dense = np.zeros((len(self.valid), min(HEAVY, len(order))), np.float32)
+        self.dense = np.zeros((len(self.valid), len(often)), np.float32)
         self.dense[self.rows[columns >= 0], columns[columns >= 0]] = 1
         light = np.flatnonzero(columns < 0)
         by_code = light[np.argsort(self.codes[light], kind="stable")]
@@ -79,10 +82,11 @@ def common(a: Sets, chosen: Places, b: Sets) -> Iterator[tuple[slice, Counts]]:
     chosen sets by all of b.
     """
     rows, codes = a.within(_widened(a, b))
+    starts = np.searchsorted(rows, np.arange(len(a.valid) + 1))
     size = max(1, _CELLS // max(1, len(b.valid)))
     for start in range(0, len(chosen), size):
         tile = slice(start, min(start + size, len(chosen)))
-        yield tile, _counted(rows, codes, chosen[tile], len(a.valid), b)
+        yield tile, _counted(codes, starts, chosen[tile], b)
 
 
 def _widened(a: Sets, b: Sets) -> Sets:
@@ -92,24 +96,29 @@ def _widened(a: Sets, b: Sets) -> Sets:
     return Sets(b.dictionary.cast(pa.int64()), b.rows, b.codes, b.valid)
 
 
-def _counted(rows: Places, codes: Places, chosen: Places, total: int, b: Sets) -> Counts:
-    """The counts of one tile."""
-    place = np.full(total, -1)
-    place[chosen] = np.arange(len(chosen))
-    mine = place[rows]
-    at, code = mine[mine >= 0], codes[mine >= 0]
+def _counted(codes: Places, starts: Places, chosen: Places, b: Sets) -> Counts:
+    """The counts of one tile; the elements of set n are ``codes`` from ``starts[n]`` on."""
+    lengths = starts[chosen + 1] - starts[chosen]
+    at, code = np.repeat(np.arange(len(chosen)), lengths), codes[_spread(starts[chosen], lengths)]
     heavy = b.heavy[code]
     dense = np.zeros((len(chosen), b.dense.shape[1]), np.float32)
     dense[at[heavy >= 0], heavy[heavy >= 0]] = 1
     counts: Counts = dense @ b.dense.T
     at, code = at[heavy < 0], code[heavy < 0]
     lengths = b.starts[code + 1] - b.starts[code]
-    if lengths.sum():
-        ends = np.cumsum(lengths)
-        inside = np.arange(ends[-1]) + np.repeat(b.starts[code] - (ends - lengths), lengths)
-        cells = np.repeat(at, lengths) * len(b.valid) + b.lists[inside]
+    cells = np.repeat(at, lengths) * len(b.valid) + b.lists[_spread(b.starts[code], lengths)]
+    if len(cells) < counts.size // 8:
+        np.add.at(counts.reshape(-1), cells, np.float32(1))
+    else:
         counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
     return counts
+
+
+def _spread(starts: Places, lengths: Places) -> Places:
+    """The positions of runs that begin at ``starts``, one after the other."""
+    ends = np.cumsum(lengths)
+    whole = int(ends[-1]) if len(ends) else 0
+    return np.arange(whole) + np.repeat(starts - (ends - lengths), lengths)
 
 
 def overlap(a: Sets, left: Places, b: Sets, right: Places) -> pa.Array:
@@ -128,6 +137,7 @@ def overlap(a: Sets, left: Places, b: Sets, right: Places) -> pa.Array:
 def sharing(a: Sets, chosen: Places, b: Sets, least: int) -> Iterator[tuple[Places, Places]]:
     """Pairs (position in ``chosen``, position in b) that share so many elements, 1 or more."""
     for tile, counts in common(a, chosen, b):
-        left, right = np.nonzero(counts >= least)
-        if len(left):
+        hits = np.flatnonzero(counts.reshape(-1) >= least)
+        if len(hits):
+            left, right = np.divmod(hits, len(b.valid))
             yield left + tile.start, right
