@@ -15,9 +15,10 @@ import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, Ring, Shed, StaticGrid
 from braid.core.columns import DRAW
 from braid.core.events import BatchCommitted, BatchHarvested
+from braid.core.harvest import added, squared
 from braid.engine.store import Store
 from braid.join import StreamJoin
-from braid.local.harvest import told_apart
+from braid.local.harvest import coins, sketched, told_apart
 from braid.papers.shedding.events import HarvestPlanned
 from oracle import PLACEMENTS, Ids, differ, expected, files, tables
 from selection import came, selected
@@ -86,7 +87,7 @@ def test_tuples_that_come_in_meet_all_that_came_in(method, tmp_path):
     the results and not a quarter.
     """
     on = "a.k = b.k"
-    full, counts = expected(STREAMS, on, WINDOWS), []
+    full, counts, inside = expected(STREAMS, on, WINDOWS), [], 0
     for seed in range(8):
         shed = Shed(fraction=0.25, method=method)
         made = join(Centralized(), shed, on=on, seed=seed)
@@ -95,11 +96,16 @@ def test_tuples_that_come_in_meet_all_that_came_in(method, tmp_path):
         assert set(found) <= set(full)
         assert set(found.values()) <= {1.0, 4.0 if method == "drop" else 2.0}
         counts.append((len(found), sum(found.values())))
+        whole = run.estimate().iloc[-1]
+        inside += abs(whole["estimated"] - full.total()) <= whole["error"]
         received = sum(e.received[0] for e in run.events() if isinstance(e, BatchCommitted))
         assert received < 0.8 * STREAMS["a"].num_rows
     share, estimate = (np.mean(x) / full.total() for x in zip(*counts, strict=True))
     assert share == pytest.approx(0.25 if method == "drop" else 0.5, rel=0.2)
     assert estimate == pytest.approx(1, rel=0.2)
+    assert inside >= 6
+    off = np.std([estimated for _, estimated in counts])
+    assert whole["error"] / 1.96 == pytest.approx(off, rel=0.7)
 
 
 def test_a_fraction_of_1_is_the_whole_join(tmp_path):
@@ -302,7 +308,7 @@ def test_an_adjusted_budget_outlives_a_driver_that_committed_nothing_more(tmp_pa
 def test_three_streams_lose_at_the_first_hop_only(tmp_path):
     streams = tables("abc", 60, seed=8, batches=4)
     on = "abs(a.n - b.n) <= 120 AND abs(b.n - c.n) <= 120"
-    full, estimates = expected(streams, on), []
+    full, estimates, errors = expected(streams, on), [], []
     for seed in range(8):
         made = StreamJoin(streams, on, Ring(3), shed=Shed(fraction=0.5), check=True, seed=seed)
         run = ran(made, tmp_path / f"{seed}")
@@ -312,8 +318,27 @@ def test_three_streams_lose_at_the_first_hop_only(tmp_path):
         )
         assert ids <= full and 0 < ids.total() < full.total()
         estimates.append(sum(found["weight"].to_pylist()))
-        assert np.isnan(run.estimate().iloc[-1]["error"])
+        errors.append(run.estimate().iloc[-1]["error"] / 1.96)
     assert np.mean(estimates) == pytest.approx(full.total(), rel=0.25)
+    assert (
+        sum(abs(e - full.total()) <= 1.96 * s for e, s in zip(estimates, errors, strict=True)) >= 6
+    )
+    assert np.mean(errors) == pytest.approx(np.std(estimates), rel=0.7)
+
+
+def test_a_sketch_knows_the_squares_of_what_was_drawn_together():
+    """Results of 30 draws, found in four tasks: the sum over draws of (their sum)^2, but for an
+    error of about sqrt(2 / 64) of it; without bias.
+    """
+    rng, ratios = np.random.default_rng(4), []
+    for trial in range(60):
+        draw, values = rng.integers(0, 30, 500), rng.random(500)
+        truth = float(np.sum(np.bincount(draw, values) ** 2))
+        thrown = coins(draw.astype(np.uint64) + np.uint64(1000 * trial), 7)
+        parts = [(sketched(thrown[at::4], values[at::4]),) for at in range(4)]
+        ratios.append(squared(added([[z.tolist() for z in part] for part in parts])) / truth)
+    assert np.mean(ratios) == pytest.approx(1, abs=4 * 0.18 / np.sqrt(60))
+    assert np.std(ratios) == pytest.approx(0.18, abs=0.08)
 
 
 BAD = [

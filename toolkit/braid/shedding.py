@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import nan, prod, sqrt
+from math import fsum, nan, prod, sqrt
 from typing import Any
 
 import pandas as pd
@@ -11,7 +11,7 @@ import pandas as pd
 from braid.condition.predicate import Predicate
 from braid.core.columns import DRAW, WEIGHT, WORTH
 from braid.core.events import BatchCommitted, BatchHarvested
-from braid.core.harvest import Worth
+from braid.core.harvest import Worth, added, squared
 from braid.core.spans import text
 from braid.papers.shedding.events import HarvestPlanned
 from braid.papers.shedding.shed import Shed
@@ -108,8 +108,6 @@ def _row(
     batch: str, fraction: float, found: int, came: Sequence[BatchHarvested], dropped: bool
 ) -> dict[str, Any]:
     """``dropped``: tuples were left out as they came, so that nobody knows the pairs."""
-    variances = [e.variance for e in came]
-    known = [v for v in variances if v is not None]
     considered = sum(e.considered for e in came)
     left = nan if dropped else sum(e.left_out for e in came)
     return {
@@ -117,12 +115,23 @@ def _row(
         "fraction": fraction,
         "found": found,
         "estimated": sum(e.estimated for e in came),
-        "error": _CONFIDENT * sqrt(sum(known)) if len(known) == len(variances) else nan,
+        "error": _error(came),
         "considered": considered / (considered + left) if considered + left else 1.0,
         "left_out": left,
         "utility": sum(e.utility for e in came),
         "estimated_utility": sum(e.estimated_utility for e in came),
     }
+
+
+def _error(came: Sequence[BatchHarvested]) -> float:
+    """Of the sum of some batches' estimates; NaN where it is unknown. Where tuples were left out as
+    they came, one goes on to be missed, or weighed, in later batches: sketches are added first.
+    """
+    if any(e.variance is None for e in came):
+        return nan
+    alone = fsum((e.variance or 0.0) - squared(e.sketches) for e in came)
+    whole = alone + squared(added(e.sketches for e in came))
+    return _CONFIDENT * sqrt(max(0.0, whole))
 
 
 def status(happened: Sequence[Any]) -> dict[str, Any]:

@@ -227,7 +227,8 @@ class BatchHarvested(Event):
     ``considered`` and ``left_out`` are pairs (tuple that set out, row of a block) of the first hop.
     ``estimated`` are the results of the full join, by the weights of those that were found, and
     ``variance`` that of this estimate; None: unknown. ``utility`` is what the results are worth,
-    ``estimated_utility`` what those of the full join are.
+    ``estimated_utility`` what those of the full join are. ``sketches`` are those of a batch whose
+    draws go on in later batches, so that variances of batches do not add up: see Harvested.
     """
 
     batch: int
@@ -238,6 +239,7 @@ class BatchHarvested(Event):
     utility: float
     estimated_utility: float
     items: tuple[Yield, ...] = ()
+    sketches: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,9 @@ class Harvested:
     ``utility`` is what the results are worth, ``estimated_utility`` what those of the full join
     are. ``probing`` are the measured seconds that the busiest partition probed, ``seconds`` those
     of the whole turn; None: not measured. ``terms`` are what is still to be added, in the report of
-    a task.
+    a task. ``sketches`` are sums of results with signs: they tell the variance that results of one
+    draw have together, wherever they are found; see ``squared``. Where tuples were left out as they
+    came, draws last longer than a batch, and so sketches of batches are added.
     """
 
     yields: tuple[Yield, ...] = ()
@@ -110,6 +112,7 @@ class Harvested:
     probing: float = 0.0
     seconds: float | None = None
     terms: tuple[Term, ...] = ()
+    sketches: tuple[tuple[float, ...], ...] = ()
 
     @property
     def considered(self) -> float:
@@ -120,6 +123,20 @@ class Harvested:
     def left_out(self) -> float:
         """All pairs that were left out."""
         return sum(y.left_out for y in self.yields)
+
+
+def squared(sketches: Sequence[Sequence[float]]) -> float:
+    """Of each sketch, an unbiased estimate of the sum, over all draws, of the square of what the
+    results of a draw add up to (Alon, Matias and Szegedy 1996): every sum has a sign of its own for
+    each draw, so that in the mean of their squares what is of two draws cancels out.
+    """
+    return fsum(fsum(z * z for z in each) / len(each) for each in sketches if each)
+
+
+def added(several: Iterable[Sequence[Sequence[float]]]) -> tuple[tuple[float, ...], ...]:
+    """Sketches of several tasks, or batches, as those of all."""
+    known = [each for each in several if each]
+    return tuple(tuple(map(fsum, zip(*same, strict=True))) for same in zip(*known, strict=True))
 
 
 LOWEST = -10_000
@@ -159,10 +176,11 @@ def together(parts: Sequence[Harvested]) -> Harvested:
         tuple(_valued(Yield.of_all(yields[item]), sums) for item in sorted(yields)),
         tuple(types),
         fsum(p.estimated for p in parts) + sums.get(("estimated", None, 0), 0.0),
-        fsum(p.variance or 0.0 for p in parts) + sums.get(("variance", None, 0), 0.0),
+        _variance(parts, sums),
         fsum(p.utility for p in parts) + sums.get(("utility", None, 0), 0.0),
         fsum(p.estimated_utility for p in parts) + sums.get(("estimated_utility", None, 0), 0.0),
         max((p.probing for p in parts), default=0.0),
+        sketches=added(p.sketches for p in parts),
     )
 
 
@@ -176,6 +194,12 @@ def _sums(terms: Iterable[Term]) -> dict[_Sum, float]:
         mine = times.setdefault(t[:3], {})
         mine[t.value] = mine.get(t.value, 0.0) + t.times
     return {at: fsum(v * n for v, n in mine.items()) for at, mine in times.items()}
+
+
+def _variance(parts: Sequence[Harvested], sums: Mapping[_Sum, float]) -> float | None:
+    if any(p.variance is None for p in parts):
+        return None
+    return fsum(p.variance or 0.0 for p in parts) + sums.get(("variance", None, 0), 0.0)
 
 
 def _valued(y: Yield, sums: Mapping[_Sum, float]) -> Yield:

@@ -19,7 +19,7 @@ from braid.core.compaction import compact, watermarks_of
 from braid.core.cover import CoverError, CoverLedger, LeftOut, check_tiles
 from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, Event, HostDid
 from braid.core.facts import Facts, age
-from braid.core.harvest import Harvested
+from braid.core.harvest import Harvested, squared
 from braid.core.placement import Placement
 from braid.core.plan import Block, Plan, after, joined
 from braid.core.report import Outcome, Size
@@ -206,21 +206,20 @@ def _following(
 
 
 def _known(rules: Rules, work: Work, outcome: Outcome) -> Harvested | None:
-    """What came of the harvest. Hosts know the variance of an estimate where the first hop gives
-    results, and tuples come in all.
+    """What came of the harvest, with the variance that sketches tell. Sketches of a batch are kept
+    where its draws go on: where tuples were left out as they came.
     """
-    if outcome.harvested is None or work.plan.harvest is None:
+    if (found := outcome.harvested) is None or (harvest := work.plan.harvest) is None:
         return None
-    if len(rules.streams) > 2 or work.plan.harvest.keep:
-        return replace(outcome.harvested, variance=None)
-    return outcome.harvested
+    variance = None if found.variance is None else found.variance + squared(found.sketches)
+    return replace(found, variance=variance, sketches=found.sketches if harvest.keep else ())
 
 
 def _harvested(state: State) -> tuple[BatchHarvested, ...]:
     if (h := state.harvested) is None:
         return ()
     sums = (h.estimated, h.variance, h.utility, h.estimated_utility)
-    return (BatchHarvested(state.batch, h.considered, h.left_out, *sums, h.yields),)
+    return (BatchHarvested(state.batch, h.considered, h.left_out, *sums, h.yields, h.sketches),)
 
 
 def _still(owed: frozenset[Place], blocks: Mapping[int, Block]) -> frozenset[Place]:

@@ -131,7 +131,7 @@ class Task:
         self.fresh = {r.block.id for r in self.batch.routes if r.fresh}
         self.reaper: Reaper | None = None
         if self.batch.harvest is not None and spec.worth is not None:
-            self.reaper = Reaper(self.batch.harvest, spec.worth)
+            self.reaper = Reaper(self.batch.harvest, spec.worth, len(spec.columns))
 
     def mine(self, host: int) -> bool:
         """Whether a host is packed on this task's partition."""
@@ -496,8 +496,14 @@ class Task:
             return None
         types = tuple(self.kinds.get(s, {}) for s in range(len(self.batch.spec.columns)))
         types = types if r.worth.typed else ()
-        terms = tuple(r.terms())
-        return Harvested(tuple(r.yields()), types, probing=self.probing, terms=terms)
+        return Harvested(
+            tuple(r.yields()),
+            types,
+            variance=0.0 if r.variance_known else None,
+            probing=self.probing,
+            terms=tuple(r.terms()),
+            sketches=tuple(tuple(z.tolist()) for z in r.sketches),
+        )
 
     def learn(self, report: Report) -> None:
         """Know the blocks that an earlier task made on these hosts."""

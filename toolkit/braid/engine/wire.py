@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.predicate import Predicate
-from braid.core.columns import MARK, ROUTING, WEIGHT
+from braid.core.columns import COIN, MARK, ROUTING, WEIGHT
 from braid.core.harvest import Harvest, Worth
 from braid.core.plan import Derivation, Route
 from braid.core.state import Address, Place
@@ -178,6 +178,8 @@ def pack(partial: Partial, place: tuple[int, int, int]) -> bytes:
         columns.append(pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema)))
     if partial.weights is not None:
         names, columns = [*names, WEIGHT], [*columns, pa.array(partial.weights)]
+    if partial.coins is not None:
+        names, columns = [*names, COIN], [*columns, pa.array(partial.coins)]
     schema = pa.schema(
         zip(names, (c.type for c in columns), strict=True), metadata={"place": json.dumps(place)}
     )
@@ -190,13 +192,15 @@ def unpack(body: bytes) -> tuple[Partial, tuple[int, int, int]]:
     place = tuple(json.loads(reader.schema.metadata[b"place"]))
     batch = reader.read_next_batch()
     at = np.arange(batch.num_rows)
-    parts, weights = {}, None
+    parts, weights, coins = {}, None, None
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name == WEIGHT:
             weights = column.to_numpy()
+        elif name == COIN:
+            coins = column.to_numpy()
         else:
             parts[int(name)] = (Rows(pa.RecordBatch.from_struct_array(column)), at)
-    return Partial(parts, weights=weights), (place[0], place[1], place[2])
+    return Partial(parts, weights=weights, coins=coins), (place[0], place[1], place[2])
 
 
 def shipment(rows: list[tuple[int, str, bytes]]) -> pa.RecordBatch:

@@ -19,14 +19,30 @@ from braid.local.mixing import GOLDEN, Uint64, mix
 from braid.local.rows import Partial, Rows
 
 Floats = npt.NDArray[np.float64]
+SIGNS = 64
+"""Sums of a sketch: as many as a number has bits, each of which is a sign."""
 _COMES_IN = (1 << 64) - 1
 """Stands for the block where it is drawn whether a tuple comes in at all."""
 
 
 def draws(numbers: Uint64, block: int) -> Floats:
     """A number in [0, 1) for each tuple, anew for each block."""
-    salt = mix(np.array([block], np.uint64))
-    return np.asarray((mix(numbers ^ salt) >> np.uint64(11)) * 2.0**-53, np.float64)
+    return np.asarray((coins(numbers, block) >> np.uint64(11)) * 2.0**-53, np.float64)
+
+
+def coins(numbers: Uint64, block: int) -> Uint64:
+    """What each tuple is drawn by, anew for each block."""
+    return mix(numbers ^ mix(np.array([block], np.uint64)))
+
+
+def sketched(thrown: Uint64, values: Floats) -> Floats:
+    """Sums of values, each with the signs of the coin that it is of; see core.harvest.squared."""
+    sums = np.zeros(SIGNS)
+    for start in range(0, len(values), 1 << 14):
+        part = slice(start, start + (1 << 14))
+        bits = np.unpackbits(mix(thrown[part]).view(np.uint8)).reshape(-1, SIGNS)
+        sums += values[part] @ (1.0 - 2.0 * bits)
+    return sums
 
 
 def told_apart(rows: pa.RecordBatch) -> Uint64:
@@ -161,7 +177,8 @@ class Meeting:
         """Add to the variance: results^2 (1 - share) / share^2 for each tuple that was drawn."""
         if self.matched is not None and self.partial.weights is not None:
             y, w = self.matched[self.partial.parts[self.stream][1]], self.partial.weights
-            self.reaper.variance.add(w**2 - w, y**2)
+            if self.reaper.streams == 2:
+                self.reaper.variance.add(w**2 - w, y**2)
 
     def _add(self, sums: Floats, at: npt.NDArray[np.int64], amounts: Floats) -> None:
         if self.kinds is None:
@@ -173,16 +190,32 @@ class Meeting:
 @dataclass
 class Reaper:
     """Thins what sets out by a harvest, and counts what came of it, for the hosts of one task.
-    Once results are complete it weighs them.
+    Once results are complete it weighs them. Where the variance does not follow from what each
+    host finds alone, it sketches them: results of more than two ``streams`` by the draw of the
+    first hop; where tuples are left out as they come, by the draws of their members.
     """
 
     harvest: Harvest
     worth: Worth
+    streams: int = 2
     tallies: dict[Item, Tally] = field(default_factory=dict)
     estimated: Sums = field(default_factory=Sums)
     variance: Sums = field(default_factory=Sums)
     utility: Sums = field(default_factory=Sums)
     estimated_utility: Sums = field(default_factory=Sums)
+    sketches: list[Floats] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.harvest.keep:
+            number = 1 if self.worth.by_value else 2 if self.streams == 2 else 0
+        else:
+            number = 1 if self.streams > 2 else 0
+        self.sketches = [np.zeros(SIGNS) for _ in range(number)]
+
+    @property
+    def variance_known(self) -> bool:
+        """Not where tuples of three streams and more were left out one by one."""
+        return not self.harvest.keep or self.worth.by_value or self.streams == 2
 
     def meet(
         self, partial: Partial, stream: int, window: int, fresh: int, block: int, rows: Rows
@@ -205,6 +238,8 @@ class Reaper:
             chosen = np.flatnonzero(draws(_numbers(mine), block)[at] < shares)
             drawn = partial.take(chosen)
             drawn.weights = 1 / shares[chosen]
+            if self.streams > 2:
+                drawn.coins = coins(_numbers(mine), block)[at[chosen]]
         if item not in self.tallies:
             self.tallies[item] = Tally.of(len(by_type))
         left, size = len(partial) - len(drawn), rows.batch.num_rows
@@ -232,21 +267,49 @@ class Reaper:
         weights = np.ones(len(found)) if found.weights is None else found.weights
         weights = weights * self._entry(found)
         served, value = _served(found), self.value(found)
+        self._sketch(found, weights, served)
         self.estimated.add(weights, served)
         self.utility.add(value, served)
         self.estimated_utility.add(value * weights, served)
         return weights
 
+    def _sketch(self, found: Partial, weights: Floats, served: Floats) -> None:
+        """Add results to the sketches: by the draw of the first hop, by the value that they join
+        on, or by each of two members. A result shares both members with itself, which is counted
+        for either and set right in the variance.
+        """
+        if not self.sketches:
+            return
+        alone = np.sqrt(weights**2 - weights) * served
+        if not self.harvest.keep:
+            if found.coins is not None:
+                self.sketches[0] += sketched(found.coins, alone)
+            return
+        thrown = [
+            coins(rows.numpy(DRAW)[at].astype(np.uint64), _COMES_IN)
+            for rows, at in found.parts.values()
+        ]
+        if self.worth.by_value:
+            self.sketches[0] += sketched(thrown[0], alone)
+            return
+        a, b = 1 / self._entered(found)
+        self.sketches[0] += sketched(thrown[0], np.sqrt(a**2 - a) * b * served)
+        self.sketches[1] += sketched(thrown[1], np.sqrt(b**2 - b) * a * served)
+        self.variance.add(-a * b * (a - 1) * (b - 1), served**2)
+
+    def _entered(self, found: Partial) -> Floats:
+        """By member, the share of tuples that came in when it did; 1 where all did."""
+        shares = [
+            rows.numpy(KEPT)[at] if KEPT in rows.batch.schema.names else np.ones(len(at))
+            for rows, at in found.parts.values()
+        ]
+        return np.array(shares)
+
     def _entry(self, found: Partial) -> Floats | float:
         """One over the chance that all members of a result came in."""
-        shares = [
-            rows.numpy(KEPT)[at]
-            for rows, at in found.parts.values()
-            if KEPT in rows.batch.schema.names
-        ]
-        if not shares:
+        if not self.harvest.keep:
             return 1.0
-        entered = np.array(shares)
+        entered = self._entered(found)
         chance = entered.min(axis=0) if self.worth.by_value else entered.prod(axis=0)
         return np.asarray(1 / chance)
 

@@ -102,7 +102,8 @@ class Joiner:
             if len(keep := np.flatnonzero(keep)):
                 left, right = left[keep], right[keep]
                 mine = partial.take(left)
-                found = Partial({**mine.parts, step.stream: (rows, right)}, weights=mine.weights)
+                parts = {**mine.parts, step.stream: (rows, right)}
+                found = Partial(parts, weights=mine.weights, coins=mine.coins)
                 if self.bitmaps is not None:
                     found.queries = self.bitmaps.of_results(found)
                     found = found.take(np.flatnonzero(found.queries))

@@ -120,12 +120,13 @@ class Partial:
 
     ``queries`` are the queries that each serves, as bits, in a run that serves many; what has not
     been asked yet is None. ``weights`` are one over the chance that each was drawn, in a run that
-    sheds load; None: all are 1.
+    sheds load; None: all are 1. ``coins`` are what they were drawn by, where that is asked for.
     """
 
     parts: dict[int, tuple[Rows, np.ndarray]]
     queries: np.ndarray | None = None
     weights: np.ndarray | None = None
+    coins: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.parts.values()))[1])
@@ -163,14 +164,16 @@ class Partial:
         if all(p.weights is None for p in several):
             return Partial(parts)
         weights = [np.ones(len(p)) if p.weights is None else p.weights for p in several]
-        return Partial(parts, weights=np.concatenate(weights))
+        coins = [np.zeros(len(p), np.uint64) if p.coins is None else p.coins for p in several]
+        return Partial(parts, weights=np.concatenate(weights), coins=np.concatenate(coins))
 
     def take(self, chosen: np.ndarray) -> Partial:
         """The partial results at these positions."""
         queries = None if self.queries is None else self.queries[chosen]
         weights = None if self.weights is None else self.weights[chosen]
+        coins = None if self.coins is None else self.coins[chosen]
         parts = {s: (rows, at[chosen]) for s, (rows, at) in self.parts.items()}
-        return Partial(parts, queries, weights)
+        return Partial(parts, queries, weights, coins)
 
 
 def nbytes(batch: pa.RecordBatch) -> int:
