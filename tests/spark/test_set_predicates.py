@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 from braid import Centralized
 from braid.condition.predicate import Common
 from braid.join import StreamJoin
-from oracle import Ids, differ, local
+from braid.local.build import build
+from braid.local.rows import Rows
+from oracle import Ids, differ, local, met
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -105,6 +108,27 @@ def test_sets_agree_with_spark(
     index = join.predicate.step(frozenset({0}), 1).index
     found = "index" if isinstance(index, Common) else "link" if index else "scan"
     assert found == kind
+
+
+@pytest.fixture(scope="module")
+def tables(given: dict[str, DataFrame]) -> dict[str, pa.Table]:
+    return {a: frame.toArrow() for a, frame in given.items()}
+
+
+@pytest.mark.parametrize(
+    "line", [c for c in CONDITIONS if not any(x in c for x in ("split(", "sort(", " / "))]
+)
+def test_tables_are_joined_on_sets_without_spark(
+    tables: dict[str, pa.Table], truth: dict[str, Ids], line: str, tmp_path: Path
+) -> None:
+    on = line.split(" | ", 1)[1]
+    join = StreamJoin(tables, on, Centralized())
+    setup: Any = join.setup
+    setup.replayed(tmp_path, 1)
+    feed = setup.feed({a: t.schema for a, t in tables.items()})
+    parts = [p for _, (p,) in sorted(feed.tuples(tmp_path, 0).items())]
+    a, b = (Rows(build(part, join.predicate.indexes(i))) for i, part in enumerate(parts))
+    assert differ(met(join.predicate, a, b), truth[on]) == ""
 
 
 def test_without_ansi_the_size_of_null_is_what_spark_says(

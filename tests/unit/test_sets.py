@@ -7,6 +7,8 @@ import datetime
 import numpy as np
 import pyarrow as pa
 import pytest
+from braid import Centralized
+from braid.join import StreamJoin
 from braid.local import sets as kernel
 from braid.local.rows import Partial, Rows
 from braid.local.sets import Sets, overlap, sharing
@@ -97,3 +99,62 @@ def test_a_set_that_many_partial_results_have_is_counted_once():
         for pair in zip(left.tolist(), right.tolist(), strict=True)
     ]
     assert sorted(found) == [(0, 0), (0, 1), (1, 0), (2, 0), (2, 1)]
+
+
+def _any(x, y):
+    """arrays_overlap: None is unknown."""
+    if (x - {None}) & (y - {None}):
+        return True
+    return None if x and y and None in x | y else False
+
+
+OF_TABLES = {
+    "size(array_intersect(a.x, b.x)) >= 2": lambda x, y: len(x & y) >= 2,
+    "array_size(array_union(a.x, b.x)) = 3": lambda x, y: len(x | y) == 3,
+    "cardinality(array_except(b.x, a.x)) = 0": lambda x, y: not y - x,
+    "NOT arrays_overlap(a.x, b.x)": lambda x, y: _any(x, y) is False,
+    "size(a.x) > 1 AND arrays_overlap(a.x, b.x)": lambda x, y: _any(x, y) is True,
+}
+
+
+@pytest.mark.parametrize("on", OF_TABLES)
+def test_tables_are_joined_on_sets_without_spark(on, tmp_path):
+    """NULL is an element; a NULL array matches nothing."""
+    draw = np.random.default_rng(3)
+    sets = [
+        None
+        if draw.random() < 0.1
+        else draw.choice([1, 2, 3, 4, None], int(draw.integers(0, 5))).tolist()
+        for _ in range(120)
+    ]
+    both = {}
+    for n, alias in enumerate("ab"):
+        mine = pa.array(sets[60 * n : 60 * n + 60], pa.list_(pa.int32()))
+        both[alias] = pa.table({"id": range(60), "x": mine})
+    run = StreamJoin(both, on, Centralized()).start(tmp_path / "run", batches=2)
+    run.awaitTermination()
+    found = run.results()
+    ids = zip(*(found[a].combine_chunks().field("id").to_pylist() for a in "ab"), strict=True)
+    holds = OF_TABLES[on]
+    wanted = {
+        (i, j)
+        for i, x in enumerate(sets[:60])
+        for j, y in enumerate(sets[60:])
+        if x is not None and y is not None and holds(set(x), set(y))
+        if "size(a.x)" not in on or len(x) > 1
+    }
+    assert set(ids) == wanted and 0 < len(wanted) == found.num_rows
+
+
+@pytest.mark.parametrize(
+    ("on", "sentence"),
+    [
+        ("array_distinct(a.x) = b.x", "is not known to mean the same without Spark"),
+        ("size(a.id) = b.id", "is of type bigint where an array is needed"),
+        ("size(array_intersect(a.x, b.id)) > 1", "is of type bigint where an array is needed"),
+    ],
+)
+def test_what_is_not_known_of_arrays_is_refused(on, sentence):
+    rows = pa.table({"id": [1], "x": pa.array([[1]], pa.list_(pa.int32()))})
+    with pytest.raises(ValueError, match=sentence):
+        StreamJoin({"a": rows, "b": rows}, on, Centralized())

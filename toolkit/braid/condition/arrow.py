@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from braid.condition.compiler import Compiler
 from braid.condition.predicate import PredicateError
+from braid.condition.sets import lowered
 from braid.condition.sqltypes import BOOLEAN, SqlType, arrow_of, type_of
 from braid.condition.typed import Typed, Unknown
 
@@ -27,7 +28,7 @@ class ArrowAnalyser:
         """
         columns = {(a, f.name): type_of(f.type) for a, s in self.schemas.items() for f in s}
         try:
-            kind = Compiler(columns).compile(tree)[1]
+            kind = Compiler(columns).compile(lowered(tree.copy(), _aliases))[1]
         except Unknown as found:
             raise PredicateError(
                 f"{found.text!r} in the join condition{found.why and found.why + ' and'} is not "
@@ -52,3 +53,7 @@ class ArrowAnalyser:
     def arrow_type(self, alias: str, sql: str) -> pa.DataType:
         """The type of the column in Arrow."""
         return arrow_of(self.compiled(alias, sql)[1])
+
+
+def _aliases(node: exp.Expr) -> set[str]:
+    return {column.table for column in node.find_all(exp.Column)}

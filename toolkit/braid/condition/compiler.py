@@ -13,8 +13,8 @@ refused:
 - ``/``, ``%``, ``div`` but of decimals, by a literal that is not 0 (or, for residuals, by anything:
   then a division by 0 fails, as it does in Spark, unless an AND, OR, CASE or coalesce around it is
   decided before);
-- LIKE, concat, ``||``, array_contains, datediff, year to second, unix_date, unix_micros, to_date,
-  what ``calls`` lists, and casts that lose nothing.
+- LIKE, concat, ``||``, array_contains, array_compact, size, datediff, year to second, unix_date,
+  unix_micros, to_date, what ``calls`` lists, and casts that lose nothing.
 
 ``tests/spark/test_arrow.py`` and ``tests/spark/test_residuals.py`` hold them against Spark.
 """
@@ -28,8 +28,8 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
+from braid.condition.arrays import Arrays
 from braid.condition.calls import BITS, CALLS, COMPARISONS, PARTS, WIDENS
-from braid.condition.numbers import Numbers
 from braid.condition.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -48,7 +48,7 @@ from braid.condition.typed import Typed
 from braid.core.spans import UNITS
 
 
-class Compiler(Numbers):
+class Compiler(Arrays):
     """Turns Spark SQL into DuckDB SQL. ``columns`` are types by (alias, name).
 
     ``ours`` says that the text is made by the parser, which also uses hashes, and casts that it
@@ -77,7 +77,7 @@ class Compiler(Numbers):
         if self.ours and node.name == "xxhash64":
             parts = ", ".join(self.compile(e)[0] for e in node.expressions)
             return f"CAST(hash({parts}) % 9223372036854775807 AS BIGINT)", BIGINT
-        self._refuse(node)
+        return self._calls(node)
 
     def _call(self, node: exp.Expr) -> Typed:
         call = CALLS[type(node)]
@@ -229,17 +229,6 @@ class Compiler(Numbers):
     def _concat(self, node: exp.Concat) -> Typed:
         return f"({' || '.join(self._as(n, STRING) for n in node.expressions)})", STRING
 
-    def _contains(self, node: exp.ArrayContains) -> Typed:
-        """NULL where it is not found among others that are NULL."""
-        (array, kind), (value, item) = (self.compile(n) for n in (node.this, node.expression))
-        if kind.name != f"array<{item}>":
-            self._refuse(node, f" looks for a value of type {item} in one of type {kind}")
-        gaps = f"len(list_filter({array}, lambda x: x IS NULL)) > 0"
-        return (
-            f"(CASE WHEN list_contains({array}, {value}) THEN true "
-            f"WHEN {array} IS NULL OR {value} IS NULL OR {gaps} THEN NULL ELSE false END)"
-        ), BOOLEAN
-
 
 _C = Compiler
 _RULES: Mapping[type[exp.Expr], Callable[[Compiler, Any], Typed]] = {
@@ -273,5 +262,7 @@ _RULES: Mapping[type[exp.Expr], Callable[[Compiler, Any], Typed]] = {
     **dict.fromkeys((exp.Like, exp.Escape), _C._like),
     exp.Concat: _C._concat,
     exp.ArrayContains: _C._contains,
+    exp.ArraySize: _C._size,
+    exp.ArrayCompact: _C._compact,
 }
 """How each kind of node is turned."""

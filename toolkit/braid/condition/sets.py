@@ -18,6 +18,7 @@ predicates: Gedik 2007, section 3.2.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from sqlglot import exp
 
@@ -28,8 +29,8 @@ OVERLAP = "set_overlap"
 _EXACT = ("tinyint", "smallint", "int", "bigint")
 _ELEMENTS = (*_EXACT, "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz")
 
-Streams = Callable[[exp.Expr], set[int]]
-"""The streams that an expression names."""
+Streams = Callable[[exp.Expr], set[Any]]
+"""The streams that an expression names, by number or alias."""
 
 
 def lowered(node: exp.Expr, streams: Streams, sized_null: bool = False) -> exp.Expr:
@@ -40,10 +41,10 @@ def lowered(node: exp.Expr, streams: Streams, sized_null: bool = False) -> exp.E
 
 
 def _lowered(node: exp.Expr, streams: Streams, sized_null: bool) -> exp.Expr:
-    if _calls(node, "arrays_overlap"):
+    if calls(node, "arrays_overlap"):
         x, y = node.expressions
         return _any_common(x, y) if _apart(x, y, streams) else node
-    found = _two(_sized(node))
+    found = _two(sized(node))
     if found is None or not _apart(*found[1:], streams):
         return node
     function, x, y = found
@@ -53,12 +54,12 @@ def _lowered(node: exp.Expr, streams: Streams, sized_null: bool) -> exp.Expr:
     if function == "union":
         both = exp.Add(this=_distinct(x), expression=_distinct(y))
         size = exp.paren(exp.Sub(this=both, expression=size))
-    if sized_null and not _calls(node, "array_size"):
+    if sized_null and not calls(node, "array_size"):
         return exp.Coalesce(this=size, expressions=[exp.Neg(this=exp.Literal.number(1))])
     return size
 
 
-def _calls(node: exp.Expr | None, function: str) -> bool:
+def calls(node: exp.Expr | None, function: str) -> bool:
     """Whether the node calls a function that sqlglot has no class for."""
     return isinstance(node, exp.Anonymous) and node.name.lower() == function
 
@@ -69,15 +70,15 @@ def _two(node: exp.Expr | None) -> tuple[str, exp.Expr, exp.Expr] | None:
         return "intersect", *node.expressions
     if isinstance(node, exp.ArrayExcept):
         return "except", node.this, node.expression
-    return ("union", *node.expressions) if _calls(node, "array_union") and node else None
+    return ("union", *node.expressions) if calls(node, "array_union") and node else None
 
 
-def _sized(node: exp.Expr) -> exp.Expr | None:
+def sized(node: exp.Expr) -> exp.Expr | None:
     """What the node is the size of; None when it is no size."""
     inner: exp.Expr | None = None
     if isinstance(node, exp.ArraySize):
         inner = node.this
-    if _calls(node, "cardinality") or _calls(node, "array_size"):
+    if calls(node, "cardinality") or calls(node, "array_size"):
         inner = node.expressions[0]
     return inner
 
@@ -126,7 +127,7 @@ def least(
     least; ``exact`` when it holds for all such. None for any other. ``sized_null`` as above: -1
     over -1 may be enough then.
     """
-    if _calls(node, "arrays_overlap"):
+    if calls(node, "arrays_overlap"):
         x, y = map(_compact, node.expressions)
         return (x, y, 1, True) if _apart(x, y, streams) else None
     mirrored = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
@@ -138,9 +139,9 @@ def least(
     if not isinstance(right, exp.Literal) or right.is_string or op not in (exp.GT, exp.GTE, exp.EQ):
         return None
     bound = float(right.name)
-    pair = _sized(left)
+    pair = sized(left)
     if isinstance(left, exp.Div) and bound >= 0 and (op is exp.GT or bound > 0) and not sized_null:
-        pair, op, bound = _sized(left.this), exp.GT, 0.0
+        pair, op, bound = sized(left.this), exp.GT, 0.0
         exact = False
     else:
         exact = op is not exp.EQ

@@ -88,6 +88,8 @@ def arrow_of(kind: SqlType) -> pa.DataType:
     """The type in Arrow."""
     if kind.name == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
+    if inner := re.fullmatch(r"array<(.*)>", kind.name):
+        return pa.list_(arrow_of(SqlType.of(inner[1])))
     return next(arrow for arrow, name in _ARROW.items() if name == kind.name)
 
 
