@@ -143,7 +143,7 @@ def test_the_psp_ring(tmp_path: Path) -> None:
     ), "the claims"
 
 
-SLICES = ["flight_days=1", "flight_batches=8", "study_seconds=45"]
+SLICES = ["flight_days=1", "flight_batches=24", "study_seconds=45"]
 
 
 def test_state_slices(tmp_path: Path) -> None:
@@ -177,6 +177,10 @@ SHEDDING = [
     "window=4",
     "measured_batches=4",
     "skews=0.6,0.8",
+    "burst_rate=60",
+    "burst_batches=6",
+    "flight_days=1",
+    "flight_batches=24",
 ]
 
 
@@ -188,6 +192,7 @@ def test_load_shedding(tmp_path: Path) -> None:
     assert "Throttle" in html and "Who met whom" in html and "(measured)" in html
     assert all(f"Fig. {number}:" in html for number in (5, 6, 7, 8, 12, 14, 15, 16, 17))
     assert "in truth" in html and "all checks passed" in html, "the claims"
+    assert "A burst on Spark (measured)" in html and "Results at 25% of the pairs" in html
 
 
 SHARED_RING = ["hosts=3", "days=1", "batches=2", "compare=2", "deploy_batches=10"]

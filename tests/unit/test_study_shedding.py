@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from braid.studies import shedding
+from braid.studies import shedding, shedding_measured
 from braid.studies import shedding_claims as claims
+from braid.workloads.legs import legs
 from braid.workloads.sets import Sets, burst
 
 
@@ -82,3 +83,36 @@ def test_the_burst_of_the_paper():
     assert sum(n for n, _ in counts[61:75]) > 3 * sum(n for n, _ in counts[40:54])
     with pytest.raises(ValueError, match="items is 0"):
         Sets(items=0)
+
+
+def test_legs_share_tags_with_their_own_arrival():
+    """Every arrival of a day has its departure, with which it shares all but "late"."""
+    whole = legs(1, batches=6)
+    d, a = (whole[alias].to_pylist() for alias in "da")
+    assert len(d) == 837 and len(a) == 754 and {r["batch"] for r in d} <= set(range(6))
+    by_plane = {}
+    for row in d:
+        by_plane.setdefault((row["tailnum"], row["dest"], row["carrier"]), []).append(row)
+    for row in a:
+        left = by_plane[row["tailnum"], row["dest"], row["carrier"]]
+        own = [r for r in left if set(r["tags"]) - {"late"} == set(row["tags"]) - {"late"}]
+        assert any(r["ts"] < row["ts"] for r in own)
+    assert all(4 <= len(r["tags"]) <= 7 and f"carrier {r['carrier']}" in r["tags"] for r in d)
+    with pytest.raises(ValueError, match="days 0, batches 48; month is 1 to 12"):
+        legs(0)
+
+
+def test_methods_differ_on_flights_and_all_know_how_many_results_there_are():
+    """A quarter of the pairs; the order is the claim. Claims fail where methods do not differ."""
+    found = shedding_measured.flown(1, 0.25, 24)
+    share = found.results.set_index(["condition", "method"])["found of all"]
+    assert share["tags", "uniform"] == pytest.approx(0.25, abs=0.08)
+    assert share["tail number", "keys"] == pytest.approx(0.5, abs=0.15)
+    best, none, estimates = shedding_measured.legs_claims(found)
+    assert best.holds == estimates.holds == "yes" and none.holds == "no" and none.reason
+    truth = found.results.set_index(["condition", "method"])["in truth"]["tags", "uniform"]
+    assert found.carriers["in truth"].sum() == truth
+    even = found._replace(
+        results=found.results.assign(**{"found of all": 0.25, "estimated": 2.0 * truth})
+    )
+    assert [c.holds for c in shedding_measured.legs_claims(even)] == ["no", "yes", "no"]
