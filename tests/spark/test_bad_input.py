@@ -107,7 +107,7 @@ SETTINGS: list[tuple[str, Callable[[dict[str, DataFrame]], Any], dict[str, Any],
         {},
         "stream b is a table, but the others are Spark DataFrames",
     ),
-    ("not a frame", lambda s: s | {"b": 3}, {}, "stream b is a int; it must be a Spark DataFrame"),
+    ("not a frame", lambda s: s | {"b": 3}, {}, "stream b is 3; it must be a Spark DataFrame"),
     ("odd alias", renamed(b="b c"), {}, "the alias 'b c' is not accepted"),
     (
         "aliases alike",
@@ -151,7 +151,12 @@ SETTINGS: list[tuple[str, Callable[[dict[str, DataFrame]], Any], dict[str, Any],
         {"lateness": "-1 second"},
         "the lateness is '-1 second'; it must be a positive span",
     ),
-    ("no partitions", same, {"partitions": 0}, "partitions is 0; it must be 1 or more"),
+    (
+        "no partitions",
+        same,
+        {"partitions": 0},
+        "partitions is 0; it must be a whole number, 1 or more",
+    ),
 ]
 
 
@@ -198,7 +203,7 @@ def test_a_grid_serves_two_streams(streams: dict[str, DataFrame]) -> None:
 @pytest.mark.parametrize(
     ("batches", "message"),
     [
-        (0, "batches is 0; it must be 1 or more"),
+        (0, "batches is 0; it must be a whole number, 1 or more, or the name of a column"),
         ("turn", "stream a has no column 'turn' that numbers its micro-batches"),
         ("s", "the column a.s is of type string; to number micro-batches it must be an integer"),
         ("minus", "the column a.minus numbers micro-batches and holds -4; it must count from 0"),

@@ -19,6 +19,10 @@ from hypothesis import strategies as st
         ("1.5 hours", 5400),
         ("10 min", 600),
         ("5s", 5),
+        ("5 sec 5 mins", 305),
+        ("INTERVAL 10 MINUTES", 600),
+        ("interval '10' minute", 600),
+        ("INTERVAL '1 hour 30 minutes'", 5400),
         ("2 h 5 min", 7500),
         ("1 week 1 d", 8 * 86400),
         ("250 ms", 0.25),
@@ -33,7 +37,23 @@ def test_a_span_is_numbers_each_with_a_unit(span, seconds):
 
 @pytest.mark.parametrize(
     "span",
-    ["", "60", "seconds", "1 parsec", "5 mins", "1 hour,", "-5 s", "0 s", 5, None, timedelta(0)],
+    [
+        "",
+        "60",
+        "seconds",
+        "1 parsec",
+        "5 moons",
+        "1 hour,",
+        "-5 s",
+        "0 s",
+        5,
+        None,
+        timedelta(0),
+        "interval",
+        "9" * 40 + " s",
+        "20000000 days",
+        timedelta.max,
+    ],
 )
 def test_anything_else_is_refused_in_one_sentence(span):
     with pytest.raises(ValueError, match=r"^the lateness is .*; it must be a positive span") as e:

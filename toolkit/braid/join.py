@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from braid.condition.predicate import Predicate
 from braid.condition.worth import utilities
+from braid.core.accept import flag, folder, seconds, whole
 from braid.core.codec import plain, typed
 from braid.core.placement import Placement
 from braid.core.spans import Span, micros, written
@@ -18,11 +19,16 @@ from braid.engine.tables import table
 from braid.explain import Explanation, explain
 from braid.papers.shedding.shed import Shed
 from braid.run import JoinRun
-from braid.setup import Setup, check_placement, condition, is_spark, packed
+from braid.setup import Setup, check_placement, condition, is_spark, named, packed, spans
 from braid.shedding import check as check_shed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_LARGEST_SEED = (1 << 63) - 1
+_LONGEST_PACE = 86_400
+"""Seconds between two micro-batches: a day."""
 
 
 class StreamJoin:
@@ -41,9 +47,9 @@ class StreamJoin:
     placement
         The policy, for instance ``AdaptiveGrid(hosts=16)``.
     windows
-        By alias, how long a tuple stays joinable, as in "60 seconds" or a ``timedelta``. A result
-        (s_1..s_m) needs T - T_i < W_i for every i, T being its latest event time. A stream that is
-        left out keeps its full history.
+        How long a tuple stays joinable, as "60 seconds", "5 min" or a ``timedelta``: one span for
+        all streams, or spans by alias. A result (s_1..s_m) needs T - T_i < W_i for every i, T being
+        its latest event time. A stream that is left out keeps its full history.
     time
         The event-time column (timestamp or date), by the same name in every stream. Needed when
         there are windows.
@@ -84,7 +90,7 @@ class StreamJoin:
         streams: Mapping[str, Any],
         on: str,
         placement: Placement,
-        windows: Mapping[str, Span] | None = None,
+        windows: Span | Mapping[str, Span] | None = None,
         time: str | None = None,
         lateness: Span = "0 seconds",
         partitions: int | None = None,
@@ -94,8 +100,9 @@ class StreamJoin:
         shed: Shed | None = None,
         driver_memory: str | int | None = None,
     ) -> None:
-        streams, setups, self.runs, way = self._kinds(streams, executor, driver_memory)
-        limits, predicate = condition(streams, on, windows or {}, time)
+        streams, setups, self.runs, way = self._kinds(named(streams), executor, driver_memory)
+        within = spans(windows, streams)
+        limits, predicate = condition(streams, on, within, time)
         check_placement(placement, predicate, on, self.setups.shared)
         worth: tuple[str | None, ...] = ()
         if shed is not None:
@@ -106,12 +113,12 @@ class StreamJoin:
             dict(streams),
             on,
             placement,
-            {a: written(w, f"window of {a}") for a, w in (windows or {}).items()},
+            {a: written(w, f"window of {a}") for a, w in within.items()},
             time,
             written(lateness, "lateness", zero=True),
             packed(partitions, placement, setups.at_once(streams)),
-            seed,
-            check,
+            whole(seed, "seed", 0, _LARGEST_SEED),
+            flag(check, "check"),
             limits,
             micros(lateness, "lateness", zero=True),
             predicate,
@@ -207,7 +214,9 @@ class StreamJoin:
         second"``, ``availableNow=True``). Raises ValueError when the folder holds a run of another
         query.
         """
-        store = Store(path)
+        store = Store(folder(path))
+        seconds(pace, "pace", _LONGEST_PACE)
+        trigger = self.setup.trigger(trigger)
         query = self._fingerprint()
         known = store.query()
         if known is not None and (differ := [k for k in query if known.get(k) != query[k]]):
@@ -219,8 +228,14 @@ class StreamJoin:
             )
         fresh = known is None or not known.get("ready")
         if fresh:
-            self._check_batches(batches)
-        store.acquire()
+            self.setup.check_batches(batches)
+        try:
+            store.acquire()
+        except OSError as error:
+            raise ValueError(
+                f"the run's folder {store.path} cannot be made or written to: {error.strerror}; "
+                "give another"
+            ) from error
         try:
             if known is None or fresh:
                 store.create({**query, "ready": False})
@@ -248,7 +263,7 @@ class StreamJoin:
         from the copy in the folder. ``executor`` and ``driver_memory`` are as for StreamJoin,
         whatever ran it before.
         """
-        query = Store(path).query()
+        query = Store(folder(path)).query()
         if query is None:
             raise ValueError(f"{path} holds no run that could be resumed")
         placement = Placement.by_name(query["placement"]).of(query["settings"])
@@ -280,12 +295,6 @@ class StreamJoin:
             "shed": s.shed,
         }
         return dict(plain(query))
-
-    def _check_batches(self, batches: int | str) -> None:
-        if isinstance(batches, int) and batches < 1:
-            raise ValueError(f"batches is {batches}; it must be 1 or more, or the name of a column")
-        if isinstance(batches, str):
-            self.setup.check_batches(batches)
 
 
 def shed_of(query: Mapping[str, Any]) -> Shed | None:

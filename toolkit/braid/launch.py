@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from braid.core.accept import check_settings
 from braid.core.placement import Placement
 from braid.join import StreamJoin
 from braid.papers.theta.grid import StaticOpt
@@ -36,7 +37,7 @@ def workload(spark: SparkSession, name: str, **settings: Any) -> Workload:
     ``arrivals``, ``vectors`` and ``flights``. Raises ValueError for an unknown name, and for a
     setting that the workload does not take.
     """
-    if name not in TWO_WAY and name not in MULTIWAY:
+    if not isinstance(name, str) or name not in (*TWO_WAY, *MULTIWAY):
         raise ValueError(
             f"no workload is named {name!r}; there are: {', '.join((*TWO_WAY, *MULTIWAY))}"
         )
@@ -87,14 +88,17 @@ def placement(name: str, hosts: int, join: Workload | None = None, **settings: A
 
 
 def _check(
-    what: str, settings: Iterable[str], of: Callable[..., Any], given: tuple[str, ...] = ()
+    what: str, settings: Mapping[str, Any], of: Callable[..., Any], given: tuple[str, ...] = ()
 ) -> None:
-    """Raise ValueError when ``of`` does not take one of the settings; ``given`` are no settings."""
+    """Raise ValueError when ``of`` takes one of the settings not at all, or not of that type;
+    ``given`` are no settings.
+    """
     taken = [name for name in signature(of).parameters if name not in given]
     if unknown := [name for name in settings if name not in taken]:
         raise ValueError(
             f"{what} takes no {' and no '.join(unknown)}; it takes: {', '.join(taken) or 'nothing'}"
         )
+    check_settings(of, settings)
 
 
 def launch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,9 +15,11 @@ import pyarrow as pa
 from braid.condition.parse import parse
 from braid.condition.predicate import Predicate
 from braid.condition.sqltypes import type_of
+from braid.core import accept
+from braid.core.accept import shown
 from braid.core.columns import TIME
 from braid.core.harvest import Worth
-from braid.core.placement import Placement
+from braid.core.placement import MOST_HOSTS, MOST_KEYS, Placement
 from braid.core.query import Query
 from braid.core.spans import Span, micros
 from braid.engine.store import Store
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _TIMES = ("timestamp", "timestamp_ntz", "date")
+_MOST_PARTITIONS = 10_000
+"""Tasks of a stage; Spark takes some ms for each, whatever it does."""
+_FEW_BATCHES = 1_000
+"""So many micro-batches may be asked for of any rows; more only of as many rows."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,8 @@ class Setup:
     """
 
     shared: ClassVar[bool] = False
+    most_batches: ClassVar[int] = 10_000
+    """Micro-batches that static streams may be cut in."""
 
     streams: Mapping[str, Any]
     on: str
@@ -81,12 +90,43 @@ class Setup:
         """The schemas of what is not copied, by alias."""
         return {a: f.schema.simpleString() for a, f in self.streams.items() if f.isStreaming}
 
-    def check_batches(self, column: str) -> None:
+    def check_batches(self, batches: Any) -> None:
+        """Raises ValueError unless what is static can be cut in so many micro-batches, or is
+        numbered by the column of that name.
+        """
+        if isinstance(batches, str):
+            self._check_numbered(batches)
+            return
+        accept.whole(batches, "batches", 1, self.most_batches, ", or the name of a column")
+        if batches > _FEW_BATCHES and self.static:
+            rows = sum(self.extent(alias)[0] for alias in self.static)
+            if batches > max(rows, _FEW_BATCHES):
+                raise ValueError(
+                    f"batches is {batches}, but the static streams have {rows:,} rows; it must be "
+                    f"at most as many, or {_FEW_BATCHES:,}"
+                )
+
+    def _check_numbered(self, column: str) -> None:
         """Raises ValueError unless the column numbers the micro-batches of what is static."""
         from braid.engine import static
 
         for alias, frame in self.static.items():
             static.check(alias, frame, column)
+
+    def trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Spark's trigger, as Spark takes it. Raises ValueError for what is none."""
+        if not given:
+            return {}
+        (name, value), *more = given.items()
+        if not more and name == "processingTime":
+            return {name: f"{micros(value, 'processingTime', zero=True) // 1000} milliseconds"}
+        if not more and name in ("availableNow", "once") and value is True:
+            return {name: value}
+        told = ", ".join(f"{k}={shown(v)}" for k, v in given.items())
+        raise ValueError(
+            f"the trigger is {told}; it must be one of processingTime='1 second', "
+            "availableNow=True, once=True"
+        )
 
     def replayed(self, folder: Path, batches: int | str) -> int | None:
         """Copy what is static; the number of micro-batches where it is all."""
@@ -187,7 +227,9 @@ def condition(
 
     Raises ValueError, with one sentence, for streams, windows and conditions that cannot work.
     """
-    _check_streams(streams, windows)
+    _check_streams(streams)
+    if unknown := [a for a in windows if a not in streams]:
+        raise ValueError(f"windows are given for {unknown}; the streams are {', '.join(streams)}")
     _check_time(streams, windows, time)
     limits = tuple(micros(windows[a], f"window of {a}") if a in windows else None for a in streams)
     return limits, parse(on, streams, limits)
@@ -195,7 +237,17 @@ def condition(
 
 def check_placement(placement: Placement, predicate: Predicate, on: str, shared: bool) -> None:
     """Raises ValueError, with one sentence, for a placement that cannot serve this join."""
+    if not isinstance(placement, Placement):
+        raise ValueError(
+            f"placement is {shown(placement)}; it must be one that has been made, as "
+            "AdaptiveGrid(hosts=16)"
+        )
     name = type(placement).__name__
+    if placement.max_hosts > MOST_HOSTS or placement.keys > MOST_KEYS:
+        raise ValueError(
+            f"{name} has up to {placement.max_hosts:,} hosts and {placement.keys:,} routing keys; "
+            f"at most {MOST_HOSTS:,} and {MOST_KEYS:,} are accepted"
+        )
     if placement.keying == "join" and predicate.equality is None:
         raise ValueError(
             f"{name} partitions by the value that an equality joins on, but {on!r} has no equality "
@@ -210,12 +262,41 @@ def packed(partitions: int | None, placement: Placement, parallelism: int) -> in
     """The partitions on which hosts are packed, by default as many as run at once; no more than
     there are hosts.
     """
-    if partitions is not None and partitions < 1:
-        raise ValueError(f"partitions is {partitions}; it must be 1 or more")
-    return min(partitions or parallelism, placement.max_hosts)
+    if partitions is not None:
+        parallelism = accept.whole(partitions, "partitions", 1, _MOST_PARTITIONS)
+    return min(parallelism, placement.max_hosts)
 
 
-def _check_streams(streams: Mapping[str, Any], windows: Mapping[str, Span]) -> None:
+def named(streams: Any) -> dict[str, Any]:
+    """The streams by alias. Raises ValueError for what does not name them so."""
+    if not isinstance(streams, Mapping):
+        raise ValueError(
+            f"streams is {shown(streams)}; it must name each, as {{'a': frame_a, 'b': frame_b}}"
+        )
+    for alias in streams:
+        if not isinstance(alias, str) or not re.fullmatch(r"[A-Za-z]\w*", alias):
+            raise ValueError(
+                f"the alias {shown(alias)} is not accepted; an alias is a letter, then letters, "
+                "digits or _"
+            )
+    return dict(streams)
+
+
+def spans(windows: Any, streams: Mapping[str, Any]) -> dict[str, Span]:
+    """The windows by alias; one span is that of all streams. Raises ValueError for neither."""
+    if windows is None:
+        return {}
+    if isinstance(windows, str | timedelta):
+        return dict.fromkeys(streams, windows)
+    if not isinstance(windows, Mapping):
+        raise ValueError(
+            f"windows is {shown(windows)}; it must be a span such as '10 minutes' for all streams, "
+            "or spans by alias"
+        )
+    return dict(windows)
+
+
+def _check_streams(streams: Mapping[str, Any]) -> None:
     if len(streams) < 2:
         raise ValueError(
             f"a join needs two or more streams; got {len(streams)}: {', '.join(streams) or 'none'}"
@@ -226,20 +307,12 @@ def _check_streams(streams: Mapping[str, Any], windows: Mapping[str, Span]) -> N
         )
     for alias, frame in streams.items():
         _check_stream(alias, frame)
-    if unknown := set(windows) - set(streams):
-        raise ValueError(
-            f"windows are given for {sorted(unknown)}; the streams are {', '.join(streams)}"
-        )
 
 
 def _check_stream(alias: str, frame: Any) -> None:
-    if not re.fullmatch(r"[A-Za-z]\w*", alias):
-        raise ValueError(
-            f"the alias {alias!r} is not accepted; an alias is a letter, then letters, digits or _"
-        )
     if not isinstance(frame, pa.Table) and not is_spark(frame):
         raise ValueError(
-            f"stream {alias} is a {type(frame).__name__}; it must be a Spark DataFrame, a pandas "
+            f"stream {alias} is {shown(frame)}; it must be a Spark DataFrame, a pandas "
             "or Polars DataFrame, or an Arrow table"
         )
     names = [n.lower() for n in columns_of(frame)]

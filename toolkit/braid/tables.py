@@ -26,6 +26,8 @@ from braid.setup import Setup
 class TableSetup(Setup):
     """The settings of a StreamJoin of tables."""
 
+    most_batches = 100_000
+
     @property
     def static(self) -> dict[str, Any]:
         """All streams: a table is replayed."""
@@ -47,7 +49,15 @@ class TableSetup(Setup):
         """
         return {"": f"tables, routed by DuckDB {duckdb.__version__}"}
 
-    def check_batches(self, column: str) -> None:
+    def trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises ValueError for any."""
+        if given:
+            raise ValueError(
+                f"a run of tables has no trigger; got {', '.join(given)}, leave it out"
+            )
+        return {}
+
+    def _check_numbered(self, column: str) -> None:
         """Raises ValueError unless the column numbers the micro-batches."""
         for alias, rows in self.streams.items():
             tables.check(alias, rows, column)
@@ -96,8 +106,6 @@ class TableRun(JoinRun):
         return spec, setup.feed(schemas)
 
     def _launch(self, frame: Any, trigger: Mapping[str, Any]) -> Any:
-        if trigger:
-            raise ValueError(f"a run of tables has no trigger; got {', '.join(trigger)}")
         todo = range(self._done_before, self._settings["batches"])
         feed, folder = frame, self.store.input
 

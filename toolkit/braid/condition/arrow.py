@@ -8,6 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from braid.condition.compiler import Compiler
+from braid.condition.names import quoted
 from braid.condition.predicate import PredicateError
 from braid.condition.sets import lowered
 from braid.condition.sqltypes import BOOLEAN, SqlType, arrow_of, type_of
@@ -31,12 +32,14 @@ class ArrowAnalyser:
             kind = Compiler(columns).compile(lowered(tree.copy(), _aliases))[1]
         except Unknown as found:
             raise PredicateError(
-                f"{found.text!r} in the join condition{found.why and found.why + ' and'} is not "
-                "known to mean the same without Spark; give the streams as Spark DataFrames, or "
-                "write what it says into a column"
+                f"{quoted(found.text)} in the join condition{found.why and found.why + ' and'} is "
+                "not known to mean the same without Spark; give the streams as Spark DataFrames, "
+                "or write what it says into a column"
             ) from None
         if kind != BOOLEAN:
-            raise PredicateError(f"the join condition {on!r} is of type {kind}; it must be boolean")
+            raise PredicateError(
+                f"the join condition {quoted(on)} is of type {kind}; it must be boolean"
+            )
 
     def compiled(self, alias: str, sql: str) -> Typed:
         """DuckDB SQL for Spark SQL over a stream's own columns. Raises Unknown for other SQL."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import sqlglot
@@ -12,6 +13,27 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 
 from braid.condition.predicate import PredicateError
+from braid.core.accept import shown
+
+_LONG = 300
+"""Letters of a condition that a sentence shows."""
+
+
+def quoted(on: object) -> str:
+    """A condition for a sentence."""
+    return shown(on, _LONG)
+
+
+@contextmanager
+def shallow(on: str) -> Iterator[None]:
+    """Raises PredicateError where what is done with a condition goes too deep for Python."""
+    try:
+        yield
+    except RecursionError:
+        raise PredicateError(
+            f"the join condition {shown(on)} is too deep, with {len(on):,} letters; write a long "
+            "list as IN (...), or what a deep part says into a column"
+        ) from None
 
 
 class SparkSql(Spark):
@@ -29,10 +51,18 @@ def read(on: str) -> exp.Expr:
         tree = sqlglot.parse_one(on, dialect=SparkSql)
     except sqlglot.errors.SqlglotError as error:
         found = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
-        raise PredicateError(f"the join condition {on!r} is not valid Spark SQL: {found}") from None
+        found = re.sub(r"Required keyword: .* missing for <.*>", "Something is missing", found)
+        raise PredicateError(
+            f"the join condition {quoted(on)} is not valid Spark SQL: {found}"
+        ) from None
     if tree.find(exp.Query, exp.Subquery):
         raise PredicateError(
-            f"the join condition {on!r} holds a query; it must be one condition over alias.column"
+            f"the join condition {quoted(on)} holds a query; it must be one condition over "
+            "alias.column"
+        )
+    if not isinstance(tree, exp.Condition):
+        raise PredicateError(
+            f"the join condition {quoted(on)} is none; it must be one condition over alias.column"
         )
     return tree
 

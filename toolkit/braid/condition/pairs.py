@@ -12,6 +12,7 @@ from braid.condition.analyser import Analyser
 from braid.condition.compiler import Compiler
 from braid.condition.functions import FUNCTIONS
 from braid.condition.links import named
+from braid.condition.names import quoted
 from braid.condition.predicate import Common, Measure, PredicateError, Residual
 from braid.condition.residual import residual_mask
 from braid.condition.sets import OVERLAP, check_elements, least, lowered
@@ -172,10 +173,10 @@ class Residuals:
 
     def _refuse(self, text: str, why: str) -> NoReturn:
         raise PredicateError(
-            f"{text.replace('`', '')!r} in the join condition cannot be evaluated over two streams "
-            f"at once ({why}); functions of one stream's columns alone may be any that Spark "
-            "knows, and two streams may share comparisons, arithmetic, AND, OR, NOT, IN, LIKE, "
-            "CASE, coalesce, greatest, least, concat, power, sqrt, the trigonometric ones, "
+            f"{quoted(text.replace('`', ''))} in the join condition cannot be evaluated over two "
+            f"streams at once ({why}); functions of one stream's columns alone may be any that "
+            "Spark knows, and two streams may share comparisons, arithmetic, AND, OR, NOT, IN, "
+            "LIKE, CASE, coalesce, greatest, least, concat, power, sqrt, the trigonometric ones, "
             f"{', '.join(FUNCTIONS)}, the size of array_intersect, array_except and array_union, "
             "and arrays_overlap"
         ) from None

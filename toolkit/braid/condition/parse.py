@@ -13,7 +13,7 @@ from sqlglot import exp
 from braid.condition.analyser import Analyser
 from braid.condition.arrow import ArrowAnalyser
 from braid.condition.links import End, composite, equality, implied, merged, named
-from braid.condition.names import read, resolved
+from braid.condition.names import quoted, read, resolved, shallow
 from braid.condition.pairs import Residuals
 from braid.condition.predicate import Common, Link, Predicate, PredicateError, windowed
 from braid.condition.sqltypes import SqlType
@@ -41,13 +41,13 @@ def parse(on: str, frames: Mapping[str, Any], windows: Sequence[int | None]) -> 
     """
     if not isinstance(on, str) or not on.strip():
         raise PredicateError(
-            f"the join condition is {on!r}; it must be Spark SQL text such as 'a.x = b.x'"
+            f"the join condition is {quoted(on)}; it must be Spark SQL text such as 'a.x = b.x'"
         )
-    analyser = analyser_of(frames)
-    tree = resolved(read(on), analyser.names)
-    analyser.judge(tree, on)
-    predicate = _Parser(analyser).parse(tree)
-    return windowed(predicate, windows)
+    with shallow(on):
+        analyser = analyser_of(frames)
+        tree = resolved(read(on), analyser.names)
+        analyser.judge(tree, on)
+        return windowed(_Parser(analyser).parse(tree), windows)
 
 
 def analyser_of(streams: Mapping[str, Any]) -> Analyser:

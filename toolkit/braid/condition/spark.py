@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from sqlglot import exp
 
+from braid.condition.names import quoted
 from braid.condition.predicate import PredicateError
 from braid.condition.sqltypes import SqlType
 
@@ -47,15 +48,17 @@ class SparkAnalyser:
             if "FILTER_NOT_BOOLEAN" in condition:
                 found = (error.getMessageParameters() or {}).get("type", "").strip('"')
                 raise PredicateError(
-                    f"the join condition {on!r} is of type {found}; it must be boolean"
+                    f"the join condition {quoted(on)} is of type {found}; it must be boolean"
                 ) from None
-            first = str(error).splitlines()[0]
-            raise PredicateError(f"Spark refuses the join condition {on!r}: {first}") from None
+            first = next((line for line in str(error).splitlines() if line.strip()), condition)
+            raise PredicateError(
+                f"Spark refuses the join condition {quoted(on)}: {first}"
+            ) from None
         if not whole._jdf.queryExecution().analyzed().deterministic():
             raise PredicateError(
-                f"{on!r} in the join condition has another answer each time, so that a task that "
-                "is done again would lose or double results; write what it needs into a column of "
-                "the stream"
+                f"{quoted(on)} in the join condition has another answer each time, so that a task "
+                "that is done again would lose or double results; write what it needs into a "
+                "column of the stream"
             )
 
     def type_of(self, alias: str, sql: str) -> SqlType | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from braid.condition.names import read, resolved
+from braid.condition.analyser import Analyser
+from braid.condition.names import quoted, read, resolved, shallow
 from braid.condition.parse import analyser_of
 from braid.condition.predicate import PredicateError
 from braid.condition.sqltypes import INTEGRAL, REAL
@@ -27,17 +28,21 @@ def utilities(given: Mapping[str, str], streams: Mapping[str, Any]) -> tuple[str
 
 
 def _own(alias: str, stream: Any, sql: str) -> str:
-    analyser = analyser_of({alias: stream})
     try:
-        text = own(resolved(read(sql), analyser.names))
-        kind = analyser.type_of(alias, text)
-        if kind is None or kind.name not in (*INTEGRAL, *REAL, "decimal"):
-            raise PredicateError(
-                f"the utility {sql!r} in the join condition is "
-                f"{'unknown' if kind is None else f'of type {kind}'}; it must be a number"
-            )
-        analyser.judge(resolved(read(f"({sql}) > 0"), analyser.names), sql)
+        with shallow(sql):
+            return f"cast(({_number(alias, analyser_of({alias: stream}), sql)}) as double)"
     except PredicateError as error:
         place = f"in the utility of {alias}"
         raise PredicateError(str(error).replace("in the join condition", place)) from None
-    return f"cast(({text}) as double)"
+
+
+def _number(alias: str, analyser: Analyser, sql: str) -> str:
+    text = own(resolved(read(sql), analyser.names))
+    kind = analyser.type_of(alias, text)
+    if kind is None or kind.name not in (*INTEGRAL, *REAL, "decimal"):
+        raise PredicateError(
+            f"the utility {quoted(sql)} in the join condition is "
+            f"{'unknown' if kind is None else f'of type {kind}'}; it must be a number"
+        )
+    analyser.judge(resolved(read(f"({sql}) > 0"), analyser.names), sql)
+    return text

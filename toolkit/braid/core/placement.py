@@ -8,17 +8,24 @@ whatever runs placements by name, or all of them, looks here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from functools import wraps
 from importlib import import_module
 from inspect import isabstract
 from pkgutil import walk_packages
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from braid.core.accept import check_types, whole
 from braid.core.codec import typed
 from braid.core.facts import Facts
 from braid.core.markup import table
 from braid.core.plan import Coverage, Keying, Plan
+
+MOST_HOSTS = 100_000
+"""Of one join; a plan of so many takes seconds."""
+MOST_KEYS = 1 << 24
+"""Routing keys: parts that a stream's batch can be cut in."""
 
 _registered: dict[str, type[Placement]] = {}
 
@@ -50,8 +57,14 @@ class Placement(ABC):
         super().__init_subclass__(**arguments)
         if "label" not in vars(cls):
             cls.label = cls.__name__
+        cls.__post_init__ = _checking(cls.__post_init__)  # type: ignore[method-assign]
         if not cls.__name__.startswith("_"):
             _register(cls)
+
+    def __post_init__(self) -> None:  # noqa: B027 (settings may be any)
+        """Raises ValueError, with one sentence, for settings that cannot be; that each is of its
+        type is checked for all placements.
+        """
 
     def _repr_html_(self) -> str:
         """A small table of the settings, for notebooks."""
@@ -154,6 +167,22 @@ def offered(streams: int, equality: bool = True) -> dict[str, type[Placement]]:
 
 
 def check_hosts(hosts: int) -> None:
-    """Raises ValueError unless the number of hosts is a whole number, 1 or more."""
-    if isinstance(hosts, bool) or not isinstance(hosts, int) or hosts < 1:
-        raise ValueError(f"hosts is {hosts!r}; it must be a whole number, 1 or more")
+    """Raises ValueError unless the number of hosts is a whole number from 1 to MOST_HOSTS."""
+    whole(hosts, "hosts", 1, MOST_HOSTS)
+
+
+def _checking(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The check of a placement's settings, and that of their types; the first says more."""
+    if hasattr(check, "__wrapped__"):
+        return check
+
+    @wraps(check)
+    def checked(self: Any) -> None:
+        try:
+            check(self)
+        except TypeError:
+            check_types(self)
+            raise
+        check_types(self)
+
+    return checked

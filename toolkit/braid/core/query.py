@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from braid.core.accept import shown
 from braid.core.spans import Span, micros, text
 
 MOST = 63
@@ -47,7 +48,14 @@ class Query:
         Query(name='late', windows=(60000000, 60000000), where=(None, 'd.delay >= 15'), bit=0, \
 complete=())
         """
-        known, where = ", ".join(streams), where or {}
+        known, where = ", ".join(streams), {} if where is None else where
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(f"a query is named {shown(name)}; a name must be text, and not empty")
+        if not isinstance(where, Mapping):
+            raise ValueError(
+                f"query {name!r} has where {shown(where)}; it must be a condition by alias, as in "
+                "{'a': 'a.x > 3'}"
+            )
         spans = dict(windows) if isinstance(windows, Mapping) else dict.fromkeys(streams, windows)
         if set(spans) != set(streams):
             raise ValueError(

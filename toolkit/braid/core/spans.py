@@ -6,8 +6,12 @@ import re
 from datetime import timedelta
 from fractions import Fraction
 
+from braid.core.accept import shown
+
 Span = str | timedelta
-"""How people write a span: "60 seconds", "1 hour 30 minutes", "5 min", or a ``timedelta``."""
+"""How people write a span: "60 seconds", "1 hour 30 minutes", "5 min", "5s", "INTERVAL 5 MINUTES",
+or a ``timedelta``.
+"""
 
 UNITS = {
     "microsecond": 1,
@@ -30,8 +34,13 @@ SYMBOLS = {
 }
 """Microseconds of each unit, by its symbol; the longest first."""
 
-_SIZES = UNITS | {f"{name}s": size for name, size in UNITS.items()} | SYMBOLS | {"us": 1}
-_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]+)")
+_SHORT = {"sec": "second", "min": "minute", "hr": "hour"}
+_SIZES = UNITS | SYMBOLS | {"us": 1} | {short: UNITS[name] for short, name in _SHORT.items()}
+_SIZES |= {f"{name}s": _SIZES[name] for name in (*UNITS, *_SHORT)}
+_PART = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([a-zµ]+)")
+_INTERVAL = re.compile(r"interval\s+'?([^']*)'?(\s+[a-z]+)?")
+_LONGEST = 10_000 * 366 * UNITS["day"]
+"""No two event times lie further apart."""
 _DIGITS, _ALL_DIGITS = 4, 15
 """Digits that are shown of a span below a minute, and the most that a float holds."""
 
@@ -54,11 +63,15 @@ def micros(span: Span, what: str, zero: bool = False) -> int:
     >>> micros("1 hour 30 minutes", "window"), micros("1.5 ms", "window")
     (5400000000, 1500)
     """
-    found = _of_delta(span) if isinstance(span, timedelta) else _of_text(str(span).lower())
-    if found is None or found < 0 or (found == 0 and not zero):
+    found = None
+    if isinstance(span, timedelta):
+        found = span // timedelta(microseconds=1)
+    elif isinstance(span, str):
+        found = _of_text(span.lower())
+    if found is None or not 0 <= found <= _LONGEST or (found == 0 and not zero):
         raise ValueError(
-            f"the {what} is {span!r}; it must be a positive span such as '60 seconds' or '1 hour "
-            "30 minutes'"
+            f"the {what} is {shown(span)}; it must be a positive span such as '60 seconds' or '1 "
+            "hour 30 minutes', of at most 10,000 years"
         )
     return found
 
@@ -69,12 +82,10 @@ def written(span: Span, what: str, zero: bool = False) -> str:
     return span if isinstance(span, str) else text(found, exact=True)
 
 
-def _of_delta(span: timedelta) -> int:
-    return span // timedelta(microseconds=1)
-
-
 def _of_text(span: str) -> int | None:
     """None for what is no span."""
+    if said := _INTERVAL.fullmatch(span.strip()):
+        span = f"{said[1]}{said[2] or ''}"
     parts = _PART.findall(span)
     if not parts or _PART.sub("", span).strip() or any(unit not in _SIZES for _, unit in parts):
         return None

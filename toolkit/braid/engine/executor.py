@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from braid.core.accept import one_of
 from braid.engine.choice import COPIES, Choice, Executed, Machine, choose, over, past
 from braid.engine.memory import allowed, cores
 from braid.engine.wire import Batch
@@ -102,6 +103,4 @@ def _process() -> Executor:
 
 def checked(way: str) -> str:
     """The name of an executor. Raises ValueError for an unknown one."""
-    if way not in WAYS:
-        raise ValueError(f"executor is {way!r}; it must be one of {', '.join(WAYS)}")
-    return way
+    return one_of(way, "executor", WAYS)

@@ -10,12 +10,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from braid.core.accept import folder, one_of, shown
 from braid.core.query import Query
 from braid.core.spans import Span, micros
 from braid.engine.store import Store
 from braid.join import StreamJoin, shed_of
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
+from braid.setup import named
 from braid.sharing.calibrate import measure
 from braid.sharing.changes import Queries, entered, left
 from braid.sharing.run import SharedRun
@@ -65,13 +67,15 @@ class SharedJoin(StreamJoin):
         shed: Shed | None = None,
         driver_memory: str | int | None = None,
     ) -> None:
+        streams = named(streams)
         self.chain, self._overhead = chain, overhead
         if time is None:
             raise ValueError(
                 "a shared join has no event-time column; its queries have windows, so name it with "
                 "time="
             )
-        placement = Chain(self._mode(), self._ends(len(streams)), hosts)
+        cost = 1.0 if overhead is None else overhead
+        placement = Chain(self._mode(), self._ends(len(streams)), hosts, cost)
         super().__init__(
             streams,
             on,
@@ -89,12 +93,13 @@ class SharedJoin(StreamJoin):
 
     def _mode(self) -> Mode:
         if isinstance(self.chain, str):
-            if self.chain not in MODES:
-                raise ValueError(
-                    f"chain is {self.chain!r}; it must be one of {', '.join(MODES)}, or ages as "
-                    "['10 minutes']"
-                )
+            one_of(self.chain, "chain", MODES, ", or ages as ['10 minutes']")
             return self.chain  # type: ignore[return-value]
+        if not isinstance(self.chain, list | tuple):
+            raise ValueError(
+                f"chain is {shown(self.chain)}; it must be one of {', '.join(MODES)}, or ages as "
+                "['10 minutes']"
+            )
         return "given"
 
     def _ends(self, streams: int) -> tuple[tuple[int, ...], ...]:
@@ -144,7 +149,7 @@ class SharedJoin(StreamJoin):
                 "no query has been added; a shared join serves one or more: add(name, windows, "
                 "where)"
             )
-        known = Store(path).query()
+        known = Store(folder(path)).query()
         if known is not None and self._overhead is None:
             self._cost(known.get("settings", {}).get("overhead", 1.0))
         elif self._mode() in ("cpu", "auto"):
@@ -168,7 +173,7 @@ class SharedJoin(StreamJoin):
         """Go on with the shared run in ``path``, with the queries and chains that it had at its
         last commit.
         """
-        query = Store(path).query()
+        query = Store(folder(path)).query()
         if query is None or "chain" not in query:
             raise ValueError(f"{path} holds no shared run that could be resumed")
         names = ("on", "time", "chain", "lateness", "partitions", "check")

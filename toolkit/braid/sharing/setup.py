@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 
-import sqlglot
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
-from braid.condition.names import SparkSql
+from braid.condition.names import read
 from braid.condition.parse import parse
 from braid.condition.predicate import PredicateError
 from braid.condition.terms import conjuncts
@@ -74,7 +73,7 @@ class SharedSetup(Setup):
 
 def _conjuncts(on: str) -> set[str]:
     """What a condition asks for, in no order; equalities read from either side."""
-    tree, found = sqlglot.parse_one(on, read=SparkSql), set()
+    tree, found = read(on), set()
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("this", identifier.name.lower())
     for c in conjuncts(tree):

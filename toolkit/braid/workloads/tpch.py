@@ -33,6 +33,8 @@ from braid.workloads.base import BATCH, Workload, cache_folder
 from braid.workloads.zipf import remap, zipf
 
 TABLES = ("region", "nation", "supplier", "orders", "lineitem")
+MOST_SCALE = 100
+"""Of TPC-H: 100 GB."""
 
 
 def dataset(scale: float) -> Path:
@@ -42,8 +44,11 @@ def dataset(scale: float) -> Path:
     Raises ValueError when ``scale`` is not positive, RuntimeError when the generator is missing or
     fails.
     """
-    if not scale > 0:
-        raise ValueError(f"scale is {scale}; the TPC-H scale factor must be greater than 0")
+    if not 0 < scale <= MOST_SCALE:
+        raise ValueError(
+            f"scale is {scale}; the TPC-H scale factor must be greater than 0 and at most "
+            f"{MOST_SCALE}"
+        )
     folder = cache_folder() / f"tpch-sf{scale:g}"
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -305,7 +310,8 @@ def _check_batches(batches: int) -> None:
 
 
 def _table(spark: SparkSession, scale: float, table: str) -> DataFrame:
-    return spark.read.parquet(str(dataset(scale) / f"{table}.parquet"))
+    file = dataset(scale) / f"{table}.parquet"
+    return spark.read.parquet(str(file))
 
 
 def _lineitem(spark: SparkSession, scale: float, skew: float, seed: int) -> DataFrame:
