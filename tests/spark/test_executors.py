@@ -74,15 +74,16 @@ def test_the_way_of_a_batch_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, placement: Placement
 ) -> None:
     """Blocks, results and counts of every batch are the same with either way, and when they take
-    turns.
+    turns. Each stream has an event time of its own name.
     """
     streams, windows = tables("ab", 150, seed=71, batches=4), {"a": 130, "b": 70}
+    given = frames(spark, streams)
     join = StreamJoin(
-        frames(spark, streams),
+        given | {"b": given["b"].withColumnRenamed("ts", "came at")},
         ON,
         placement,
         {a: f"{w} seconds" for a, w in windows.items()},
-        time="ts",
+        time={"a": "ts", "b": "came at"},
         lateness="1 minute",
         partitions=2,
         check=True,

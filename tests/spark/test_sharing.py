@@ -27,7 +27,7 @@ QUERIES: Asked = {
 
 
 def shared(streams: dict[str, DataFrame], asked: Asked, **settings: Any) -> SharedJoin:
-    join = SharedJoin(streams, ON, time="ts", partitions=2, check=True, **settings)
+    join = SharedJoin(streams, ON, **{"time": "ts"} | settings, partitions=2, check=True)
     for name, (windows, where) in asked.items():
         join.add(name, {a: f"{w} seconds" for a, w in windows.items()}, where)
     return join
@@ -64,14 +64,17 @@ def since(batch: int) -> Ids:
 def test_every_query_gets_its_own_results(
     spark: SparkSession, tmp_path: Path, chain: Any, hosts: int
 ) -> None:
-    run = shared(frames(spark, STREAMS), QUERIES, chain=chain, hosts=hosts).start(
+    streams, own = frames(spark, STREAMS), {"a": "ts", "b": "came at"}
+    streams["b"] = streams["b"].withColumnRenamed("ts", own["b"])
+    run = shared(streams, QUERIES, chain=chain, hosts=hosts, time=own).start(
         tmp_path / "run", batches="batch"
     )
     run.awaitTermination()
     for name in QUERIES:
         assert not differ(ids(run.results(name)), truth(name)), name
     times = [
-        max(row.a.ts, row.b.ts) for row in run.results("trend", ordered=True).toLocalIterator()
+        max(row.a.ts, row.b["came at"])
+        for row in run.results("trend", ordered=True).toLocalIterator()
     ]
     assert times == sorted(times) and len(times) == truth("trend").total()
     assert all(e.late == 0 for e in run.events() if isinstance(e, BatchCommitted))

@@ -60,6 +60,7 @@ JOINS: dict[str, list[tuple[Any, str]]] = {
         ({"a": ROWS, "b": {"x": [1]}}, f"stream b is a dict; {FRAME}"),
         ({"a": ROWS, "b": pa.Table}, f"stream b is the class Table; {FRAME}"),
         ({"a": ROWS, "b": ROWS.rename_columns(["x", "X", "s", "ts"])}, "columns ['x'] of stream b"),
+        ({"a": ROWS, "b": ROWS.rename_columns(["i`d", "x", "s", "ts"])}, "columns ['i`d'] of stre"),
     ],
     "on": [
         (None, TEXT),
@@ -110,7 +111,22 @@ JOINS: dict[str, list[tuple[Any, str]]] = {
         ({"a": "9" * 5000 + " s"}, SPAN),
     ],
     "time": [
-        (3, "stream a has no event-time column 3; it has: id, x, s, ts"),
+        (
+            3,
+            "time is 3; it must be the event-time column of all streams, or name one for each of a",
+        ),
+        (["ts", "ts"], "time is ['ts', 'ts']; it must be the event-time column of all streams"),
+        (
+            {"a": "ts"},
+            "time is for a; it must be the event-time column of all streams, or name one",
+        ),
+        ({"a": "ts", "b": "ts", "c": "ts"}, "or name one for each of a, b"),
+        (
+            {"a": "ts", "b": "nope"},
+            "stream b has no event-time column 'nope'; it has: id, x, s, ts",
+        ),
+        ({"a": "ts", "b": 3}, "stream b has no event-time column 3"),
+        ({"a": "ts", "b": "x"}, "the event-time column b.x is of type int"),
         ("", "stream a has no event-time column ''"),
         ("nope", "stream a has no event-time column 'nope'"),
         ("x", "the event-time column a.x is of type int; it must be a timestamp or a date"),

@@ -63,6 +63,23 @@ def test_tables_are_joined_as_streams_are(tmp_path: Path, name: str) -> None:
     assert run.metrics()["results"].sum() == run.results().num_rows
 
 
+@pytest.mark.parametrize("way", [Stages, Turns])
+def test_each_stream_may_have_its_own_event_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any
+) -> None:
+    streams = tables("ab", 200, seed=82, batches=5)
+    names = [n if n != "ts" else "came at" for n in streams["b"].column_names]
+    given = streams | {
+        "b": streams["b"].rename_columns(names).to_pandas(types_mapper=pd.ArrowDtype)
+    }
+    monkeypatch.setattr("braid.tables.executor", lambda _: way())
+    times = {"b": "came at", "a": "ts"}
+    join = StreamJoin(given, ON, AdaptiveGrid(4), "100 s", times, lateness="1 day", check=True)
+    run = ended(join.start(tmp_path / "run", batches=6))
+    assert differ(ids(run.results()), expected(streams, ON, {"a": 100, "b": 100})) == ""
+    ended(StreamJoin.resume(tmp_path / "run", given))
+
+
 @pytest.mark.parametrize("streams", [2, 3])
 def test_every_placement_by_the_stages_of_spark_and_by_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streams: int

@@ -140,7 +140,9 @@ def _names(setup: Setup, streams: tuple[int, ...] | frozenset[int]) -> str:
 
 def _time(setup: Setup) -> Iterator[tuple[str, str, str]]:
     if setup.time is not None:
-        yield "event time", setup.time, f"lateness: {text(setup.slack)}"
+        each = ", ".join(f"{a}.{time}" for a, time in setup.times.items())
+        name = setup.time if isinstance(setup.time, str) else each
+        yield "event time", name, f"lateness: {text(setup.slack)}"
     if (shed := setup.shed) is not None:
         basic = "a twentieth of the window" if shed.length is None else text(shed.length)
         how = f"{shed.method}; basic windows: {basic}; least share: {shed.sample:g} of r"

@@ -19,7 +19,7 @@ from braid.engine.tables import table
 from braid.explain import Explanation, explain
 from braid.papers.shedding.shed import Shed
 from braid.run import JoinRun
-from braid.setup import Setup, check_placement, condition, is_spark, named, packed, spans
+from braid.setup import Setup, Time, check_placement, condition, is_spark, named, packed, spans
 from braid.shedding import check as check_shed
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class StreamJoin:
         all streams, or spans by alias. A result (s_1..s_m) needs T - T_i < W_i for every i, T being
         its latest event time. A stream that is left out keeps its full history.
     time
-        The event-time column (timestamp or date), by the same name in every stream. Needed when
-        there are windows.
+        The event-time column (timestamp or date): one name for all streams, or names by alias.
+        Needed when there are windows.
     lateness
         How far a tuple may lie behind the latest event time of its stream at the start of its batch
         and still meet every partner. Tuples behind that are joined with what is left and counted as
@@ -91,7 +91,7 @@ class StreamJoin:
         on: str,
         placement: Placement,
         windows: Span | Mapping[str, Span] | None = None,
-        time: str | None = None,
+        time: Time | None = None,
         lateness: Span = "0 seconds",
         partitions: int | None = None,
         seed: int = 0,
@@ -171,8 +171,8 @@ class StreamJoin:
         return self.setup.placement
 
     @property
-    def time(self) -> str | None:
-        """The event-time column."""
+    def time(self) -> Time | None:
+        """The event-time column, or columns."""
         return self.setup.time
 
     @property

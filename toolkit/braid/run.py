@@ -374,7 +374,8 @@ class JoinRun:
         StreamJoin takes it as a stream.
 
         Column ``x`` of alias ``a`` is named ``a_x``. Where the join has an event-time column, the
-        stream has one of that name: the latest event time of a result's members. What a result
+        stream has one of that name, or of that of the first stream: the latest event time of a
+        result's members. What a result
         may lie behind others of its stream is this join's lateness, so a join that reads it needs
         a lateness as long.
 
@@ -384,7 +385,8 @@ class JoinRun:
 
         columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}
         flat = {(a, c): f"{a}_{c}" for a, names in columns.items() for c in names}
-        names = [*flat.values(), *([] if self.setup.time is None else [self.setup.time])]
+        times = self.setup.times
+        names = [*flat.values(), *list(times.values())[:1]]
         names += [] if self.setup.shed is None else [WEIGHT]
         if twice := sorted({n for n in names if [m.lower() for m in names].count(n.lower()) > 1}):
             raise ValueError(
@@ -395,9 +397,9 @@ class JoinRun:
             self.store.output.results.as_uri()
         )
         wanted = [F.col(f"`{a}`.`{c}`").alias(name) for (a, c), name in flat.items()]
-        if (time := self.setup.time) is not None:
-            members = [F.col(f"`{a}`.`{time}`").cast("timestamp") for a in self._schema.names]
-            wanted.append(F.greatest(*members).alias(time))
+        if times:
+            members = [F.col(f"`{a}`.`{t}`").cast("timestamp") for a, t in times.items()]
+            wanted.append(F.greatest(*members).alias(next(iter(times.values()))))
         if self.setup.shed is not None:
             wanted.append(F.col(WEIGHT))
         return whole.select(*wanted)

@@ -30,6 +30,8 @@ from braid.shedding import drawn, worth
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+Time = str | Mapping[str, str]
+"""The event-time column of all streams, or of each by alias."""
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _MOST_PARTITIONS = 10_000
 """Tasks of a stage; Spark takes some ms for each, whatever it does."""
@@ -55,7 +57,7 @@ class Setup:
     on: str
     placement: Placement
     windows: Mapping[str, str]
-    time: str | None
+    time: Time | None
     lateness: str
     partitions: int
     seed: int
@@ -68,6 +70,11 @@ class Setup:
     shed: Shed | None = None
     utilities: tuple[str | None, ...] = ()
     memory: int = 0
+
+    @property
+    def times(self) -> dict[str, str]:
+        """The event-time column of each stream; none where there is no event time."""
+        return times(self.time, self.streams)
 
     @property
     def worth(self) -> Worth | None:
@@ -133,7 +140,7 @@ class Setup:
         from braid.engine import static
 
         copied = self.static
-        count = static.prepare(copied, folder, self.time, batches) if copied else None
+        count = static.prepare(copied, folder, self.times, batches) if copied else None
         return count if len(copied) == len(self.streams) else None
 
     @property
@@ -147,7 +154,7 @@ class Setup:
         """
         from braid.engine import static
 
-        return static.extent(self.static[alias], self.time)
+        return static.extent(self.static[alias], self.times.get(alias))
 
     def sources(self, store: Store) -> dict[str, DataFrame]:
         """The streams as streaming DataFrames: static ones are read back from their copy, a file a
@@ -172,8 +179,8 @@ class Setup:
 
         p, frames = self.predicate, list(sources.values())
         wanted = [
-            {TIME: self._event_time(f)} | p.keys[i] | p.computed[i] | self._drawn(i, f)
-            for i, f in enumerate(frames)
+            {TIME: self._event_time(alias, f)} | p.keys[i] | p.computed[i] | self._drawn(i, f)
+            for i, (alias, f) in enumerate(sources.items())
         ]
         where = layouts(frames, wanted)
         parts = []
@@ -208,20 +215,20 @@ class Setup:
             hashed = [F.expr(p.keys[i][p.equality[i]])]
         return F.pmod(F.xxhash64(F.lit(self.seed), *hashed), F.lit(self.placement.keys)).cast("int")
 
-    def _event_time(self, frame: DataFrame) -> str:
+    def _event_time(self, alias: str, frame: DataFrame) -> str:
         """Microseconds. Full history needs no time, and takes a tuple without one; a window does
         not.
         """
-        if self.time is None:
+        if (name := self.times.get(alias)) is None:
             return "cast(0 as bigint)"
-        column = f"(`{self.time}`)"
-        instant = frame.schema[self.time].dataType.simpleString() == "timestamp"
+        column = f"(`{name}`)"
+        instant = frame.schema[name].dataType.simpleString() == "timestamp"
         time = f"unix_micros({column if instant else f'cast({column} as timestamp)'})"
         return time if self.windows or self.queries else f"coalesce({time}, cast(0 as bigint))"
 
 
 def condition(
-    streams: Mapping[str, Any], on: str, windows: Mapping[str, Span], time: str | None
+    streams: Mapping[str, Any], on: str, windows: Mapping[str, Span], time: Time | None
 ) -> tuple[tuple[int | None, ...], Predicate]:
     """The windows in microseconds, by stream, and the condition in pieces.
 
@@ -230,9 +237,26 @@ def condition(
     _check_streams(streams)
     if unknown := [a for a in windows if a not in streams]:
         raise ValueError(f"windows are given for {unknown}; the streams are {', '.join(streams)}")
-    _check_time(streams, windows, time)
+    _check_times(streams, windows, times(time, streams))
     limits = tuple(micros(windows[a], f"window of {a}") if a in windows else None for a in streams)
     return limits, parse(on, streams, limits)
+
+
+def times(time: Time | None, streams: Mapping[str, Any]) -> dict[str, str]:
+    """The event-time column of each stream; none where there is no event time. Raises ValueError
+    for what does not name one for each.
+    """
+    if time is None:
+        return {}
+    if isinstance(time, str):
+        return dict.fromkeys(streams, time)
+    if not isinstance(time, Mapping) or set(time) != set(streams):
+        found = f"for {', '.join(map(str, time))}" if isinstance(time, Mapping) else shown(time)
+        raise ValueError(
+            f"time is {found}; it must be the event-time column of all streams, or name one for "
+            f"each of {', '.join(streams)}"
+        )
+    return {alias: time[alias] for alias in streams}
 
 
 def check_placement(placement: Placement, predicate: Predicate, on: str, shared: bool) -> None:
@@ -316,10 +340,11 @@ def _check_stream(alias: str, frame: Any) -> None:
             "or Polars DataFrame, or an Arrow table"
         )
     names = [n.lower() for n in columns_of(frame)]
-    if odd := sorted({n for n in names if names.count(n) > 1 or n.startswith("__")}):
+    odd = {n for n in names if names.count(n) > 1 or n.startswith("__") or "`" in n}
+    if odd:
         raise ValueError(
-            f"columns {odd} of stream {alias} are not accepted: names must differ and not begin "
-            "with __"
+            f"columns {sorted(odd)} of stream {alias} are not accepted: names must differ and not "
+            "begin with __, or hold a backtick"
         )
 
 
@@ -345,15 +370,16 @@ def _type(stream: Any, column: str) -> str:
     return str(stream.schema[column].dataType.simpleString())
 
 
-def _check_time(streams: Mapping[str, Any], windows: Mapping[str, Span], time: str | None) -> None:
-    if time is None:
-        if windows:
-            raise ValueError("windows are given but no event-time column: name it with time=")
-        return
-    for alias, frame in streams.items():
+def _check_times(
+    streams: Mapping[str, Any], windows: Mapping[str, Span], named: Mapping[str, str]
+) -> None:
+    if windows and not named:
+        raise ValueError("windows are given but no event-time column: name it with time=")
+    for alias, time in named.items():
+        frame = streams[alias]
         if time not in columns_of(frame):
             raise ValueError(
-                f"stream {alias} has no event-time column {time!r}; it has: "
+                f"stream {alias} has no event-time column {shown(time)}; it has: "
                 f"{', '.join(columns_of(frame))}"
             )
         found = _type(frame, time)

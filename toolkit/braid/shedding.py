@@ -25,7 +25,7 @@ def check(
     streams: Mapping[str, Any],
     on: str,
     limits: Sequence[int | None],
-    time: str | None,
+    time: str | Mapping[str, str] | None,
     endless: bool,
     predicate: Predicate,
 ) -> None:

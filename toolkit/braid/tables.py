@@ -35,7 +35,7 @@ class TableSetup(Setup):
 
     def extent(self, alias: str) -> tuple[int, int]:
         """How many rows a stream has, and how long they last (microseconds)."""
-        return tables.extent(self.streams[alias], self.time)
+        return tables.extent(self.streams[alias], self.times.get(alias))
 
     @staticmethod
     def at_once(streams: Mapping[str, Any]) -> int:
@@ -64,11 +64,11 @@ class TableSetup(Setup):
 
     def replayed(self, folder: Path, batches: int | str) -> int:
         """Write the copy that the run reads."""
-        return tables.prepare(self.streams, folder, self.time, batches)
+        return tables.prepare(self.streams, folder, self.times, batches)
 
     def feed(self, schemas: Mapping[str, pa.Schema]) -> tables.Feed:
         """What makes tuples of the run's copy."""
-        times = {alias: self._micros(schema) for alias, schema in schemas.items()}
+        times = {alias: self._micros(alias) for alias in schemas}
         p = self.placement
         worth = None if self.shed is None else self.utilities
         by_value = self.shed is not None and self.shed.method == "keys"
@@ -76,11 +76,11 @@ class TableSetup(Setup):
             schemas, self.predicate, times, p.keying, p.keys, self.seed, worth, by_value
         )
 
-    def _micros(self, schema: pa.Schema) -> str:
+    def _micros(self, alias: str) -> str:
         """Spark SQL of the event time."""
-        if self.time is None:
+        if (name := self.times.get(alias)) is None:
             return "cast(0 as bigint)"
-        time = f"unix_micros(cast(`{self.time}` as timestamp))"
+        time = f"unix_micros(cast(`{name}` as timestamp))"
         return time if self.windows else f"coalesce({time}, cast(0 as bigint))"
 
 

@@ -18,24 +18,24 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 
 def prepare(
-    frames: Mapping[str, DataFrame], folder: Path, time: str | None, batches: int | str
+    frames: Mapping[str, DataFrame], folder: Path, times: Mapping[str, str], batches: int | str
 ) -> int:
     """Write the frames under ``folder``/ALIAS, one file per micro-batch, and return the number of
     micro-batches.
 
     ``batches`` is how many there shall be: cut at quantiles of event time over all frames, so that
-    the streams advance together (without a time column, tuples are spread by a hash). Or it names
-    an integer column that gives the number of each tuple's micro-batch, counted from 0; that column
-    is then no part of the stream.
+    the streams advance together (without time columns, ``times`` by alias, tuples are spread by a
+    hash). Or it names an integer column that gives the number of each tuple's micro-batch, counted
+    from 0; that column is then no part of the stream.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    cuts = _cuts(frames, time, batches) if isinstance(batches, int) and time is not None else []
+    cuts = _cuts(frames, times, batches) if isinstance(batches, int) and times else []
     count = (
         batches if isinstance(batches, int) else 1 + max(_last(f, batches) for f in frames.values())
     )
     for alias, frame in frames.items():
         target = folder / alias
-        numbered = frame.withColumn("__batch", _number(frame, time, batches, cuts))
+        numbered = frame.withColumn("__batch", _number(frame, times.get(alias), batches, cuts))
         if isinstance(batches, str):
             numbered = numbered.drop(batches)
         written = folder / f".{alias}"
@@ -139,13 +139,13 @@ def _micros(time: str) -> Column:
     return F.unix_micros(F.col(f"`{time}`").cast("timestamp"))
 
 
-def _cuts(frames: Mapping[str, DataFrame], time: str, batches: int) -> list[int]:
+def _cuts(frames: Mapping[str, DataFrame], named: Mapping[str, str], batches: int) -> list[int]:
     """Event times at which a new micro-batch begins: quantiles over all frames."""
     shares = [k / batches for k in range(1, batches)]
     if not shares:
         return []
     times = reduce(
-        DataFrame.unionAll, (f.select(_micros(time).alias("t")) for f in frames.values())
+        DataFrame.unionAll, (f.select(_micros(named[a]).alias("t")) for a, f in frames.items())
     )
     row = times.select(F.percentile_approx("t", F.array(*map(F.lit, shares)), 10_000)).first()
     return sorted(set(row[0])) if row is not None and row[0] is not None else []

@@ -87,13 +87,13 @@ def check(alias: str, rows: pa.Table, column: str) -> None:
 
 
 def prepare(
-    tables: Mapping[str, pa.Table], folder: Path, time: str | None, batches: int | str
+    tables: Mapping[str, pa.Table], folder: Path, times: Mapping[str, str], batches: int | str
 ) -> int:
     """Write the tables under ``folder``/ALIAS, one file a micro-batch, and return how many there
     are; see static.py, which does so for Spark's frames.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    numbers = _numbers(tables, time, batches)
+    numbers = _numbers(tables, times, batches)
     last = max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
     count = batches if isinstance(batches, int) else last + 1
     for alias, rows in tables.items():
@@ -106,20 +106,20 @@ def prepare(
 
 
 def _numbers(
-    tables: Mapping[str, pa.Table], time: str | None, batches: int | str
+    tables: Mapping[str, pa.Table], times: Mapping[str, str], batches: int | str
 ) -> dict[str, np.ndarray]:
     """By alias, the micro-batch of every tuple."""
     if isinstance(batches, str):
         return {a: t[batches].to_numpy().astype(np.int64) for a, t in tables.items()}
-    if time is None:
+    if not times:
         return {a: np.arange(t.num_rows) * batches // max(1, t.num_rows) for a, t in tables.items()}
-    times = {
-        a: t[time].cast(pa.timestamp("us")).cast(pa.int64()).fill_null(0).to_numpy()
+    at = {
+        a: t[times[a]].cast(pa.timestamp("us")).cast(pa.int64()).fill_null(0).to_numpy()
         for a, t in tables.items()
     }
-    whole = np.sort(np.concatenate([*times.values()]))
+    whole = np.sort(np.concatenate([*at.values()]))
     cuts = [whole[len(whole) * k // batches] for k in range(1, batches)] if len(whole) else []
-    return {a: np.searchsorted(cuts, t, side="right") for a, t in times.items()}
+    return {a: np.searchsorted(cuts, t, side="right") for a, t in at.items()}
 
 
 class Feed:

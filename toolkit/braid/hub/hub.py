@@ -98,7 +98,8 @@ class QueryHub:
                 static.check(name, frame, batches)
         elif batches < 1:
             raise ValueError(f"batches is {batches}; it must be 1 or more, or the name of a column")
-        count = static.prepare(copied, store.input, self.time, batches) if copied else None
+        times = dict.fromkeys(copied, self.time)
+        count = static.prepare(copied, store.input, times, batches) if copied else None
         return count if len(copied) == len(self.streams) else None
 
     def _frames(self, store: Store) -> dict[str, DataFrame]:

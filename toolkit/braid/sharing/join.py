@@ -17,7 +17,7 @@ from braid.engine.store import Store
 from braid.join import StreamJoin, shed_of
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
-from braid.setup import named
+from braid.setup import Time, named
 from braid.sharing.calibrate import measure
 from braid.sharing.changes import Queries, entered, left
 from braid.sharing.run import SharedRun
@@ -56,7 +56,7 @@ class SharedJoin(StreamJoin):
         self,
         streams: Mapping[str, DataFrame],
         on: str,
-        time: str,
+        time: Time,
         chain: str | Sequence[Span] = "auto",
         hosts: int = 1,
         lateness: Span = "0 seconds",

@@ -108,7 +108,7 @@ class SharedRun(JoinRun):
 
     def _order(self) -> list[Column]:
         batch = F.regexp_extract(F.col("_metadata.file_name"), r"^(\d+)", 1).cast("int")
-        return [batch, F.greatest(*(F.col(f"{a}.{self.setup.time}") for a in self.setup.streams))]
+        return [batch, F.greatest(*(F.col(f"`{a}`.`{t}`") for a, t in self.setup.times.items()))]
 
     def _spans(self, name: str) -> list[tuple[int, int, int | None]]:
         """When a query was served: its bit, the first batch, and the batch that was no longer its
