@@ -122,6 +122,11 @@ def _numbers(
     return {a: np.searchsorted(cuts, t, side="right") for a, t in at.items()}
 
 
+def _quoted(name: str) -> str:
+    """A name in DuckDB's SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 class Feed:
     """Makes the tuples of a micro-batch ready for the engine: event time, routing key and what the
     condition needs, without those that can never match. ``worth`` is, by stream, Spark SQL of what
@@ -145,7 +150,7 @@ class Feed:
         for i, (alias, schema) in enumerate(schemas.items()):
             wanted = {TIME: times[alias]} | predicate.keys[i] | predicate.computed[i]
             columns = {n: analyser.compiled(alias, sql)[0] for n, sql in wanted.items()}
-            whole, equality = [f'"{n}"' for n in schema.names], predicate.equality
+            whole, equality = list(map(_quoted, schema.names)), predicate.equality
             hashed = [columns[equality[i]]] if keying == "join" and equality else whole
             columns[ROUTING] = f"CAST(hash({', '.join([str(seed), *hashed])}) % {keys} AS INTEGER)"
             if worth is not None:
@@ -159,7 +164,7 @@ class Feed:
             where = [f"({columns[n]}) IS NOT NULL" for n in (TIME, *predicate.keys[i])]
             if (condition := predicate.filters[i]) is not None:
                 where.append(analyser.compiled(alias, condition)[0])
-            chosen = ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
+            chosen = ", ".join(f"{sql} AS {_quoted(name)}" for name, sql in columns.items())
             self.queries[alias] = (
                 f"SELECT {_PLACE}, {chosen} FROM tuples WHERE {' AND '.join(where)}"
             )

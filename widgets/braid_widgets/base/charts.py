@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Chart:
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta '
             'name="color-scheme" content="light dark">'
         )
-        page += f"<title>{self.name}</title></head><body>"
+        page += f"<title>{escape(self.name)}</title></head><body>"
         return save_page(path, f"{page}{self.to_html()}</body></html>", overwrite)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:

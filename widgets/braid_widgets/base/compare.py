@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from html import escape
 from statistics import median
 from typing import Any
 
@@ -62,12 +63,12 @@ def html(runs: Mapping[str, Iterable[Any]]) -> str:
     data = table(runs).dropna(axis="columns", how="all").rename_axis(index=None)
     kinds = " and ".join(sorted(set(data.pop("clock")) - {""}))
     common = data.columns[data.nunique(dropna=False) == 1] if len(data) > 1 else []
-    alike = "".join(f" · {name}: {_text(data[name].iloc[0])}" for name in common)
+    alike = "".join(f" · {name}: {escape(_text(data[name].iloc[0]))}" for name in common)
     styled = data.drop(columns=common).to_html(
         formatters=dict.fromkeys(data, _text), na_rep="–", border=0
     )
     title = (
-        f'<div style="padding:4px 10px"><b>Runs compared ({kinds})</b>; loads in '
+        f'<div style="padding:4px 10px"><b>Runs compared ({escape(kinds)})</b>; loads in '
         f"tuples{alike}</div>"
     )
     return f'<div style="font:13px system-ui,sans-serif;overflow-x:auto">{title}{styled}</div>'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 
 import pandas as pd
 
@@ -32,7 +33,7 @@ class Listing:
             float_format=lambda x: f"{x:,.{self.digits}f}",
             formatters={c: "{:,}".format for c in self.data.select_dtypes("integer")},
         )
-        head = f"<p><b>{self.caption}</b></p>" if self.caption else ""
+        head = f"<p><b>{escape(self.caption)}</b></p>" if self.caption else ""
         return f"{STYLE}{head}{rows}"
 
     def _repr_html_(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from html import escape
 from statistics import median
 from typing import Any
 
@@ -70,7 +71,7 @@ def html(scene: Scene) -> str:
     kind = MODELLED if scene.modelled else "measured"
     style = "padding:1px 10px;text-align:right;font-variant-numeric:tabular-nums"
     lines = "".join(
-        f'<tr><td style="padding:1px 10px;text-align:left">{what}</td><td '
+        f'<tr><td style="padding:1px 10px;text-align:left">{escape(what)}</td><td '
         f'style="{style}">{value}</td>'
         f'<td style="padding:1px 10px;text-align:left">{unit}</td></tr>'
         for what, value, unit in map(_readable, rows(scene))

@@ -1,0 +1,253 @@
+"""Names, texts and recordings that hold HTML are shown as text in every view and page: nothing that
+they say becomes an element, an attribute or a script. The views are found by what they take.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import braid
+import braid_widgets
+import ipywidgets
+import pandas as pd
+import pyarrow as pa
+import pytest
+from braid import Shed, StreamJoin
+from braid.core.events import QueryAdded, QueryRemoved, RunEnded
+from braid.core.placement import registry
+from braid.core.query import Query
+from braid.model.simulate import simulate
+from braid.papers.diffusion import reference_atr
+from braid.papers.slices.chain import Chain
+from braid.studies import shedding_run
+from braid_widgets.base import show
+from braid_widgets.base.charts import Chart
+from braid_widgets.base.fold import fold
+from braid_widgets.base.listing import Listing
+from braid_widgets.base.live import problem
+from bs4 import BeautifulSoup
+
+HURT = "\"'><img src=x onerror=hurt()><script>hurt()</script><!--<script>hurt() onclick=hurt() "
+"""Ends an attribute, a tag and a comment."""
+SWING = [(0, 9), (9, 0), (9, 3), (0, 9)]
+SPAN = 4_000_000
+
+
+@cache
+def recordings() -> list[list[Any]]:
+    """Hostile: a modelled run of every placement, of a shared join, and of one that sheds load."""
+    found = {
+        name: simulate(p, SWING, windows=(5.0, 5.0))
+        for name, kind in registry().items()
+        if kind.__module__.startswith("braid.")
+        for p in list(kind.examples())[:1]
+        if not p.shares
+    }
+    served = Query("near", (SPAN, SPAN), (None, "x < 3"))
+    for hosts in (1, 3):
+        start, *rest = simulate(Chain(hosts=hosts), SWING, queries=(served,))
+        spans, where = dict.fromkeys("rs", SPAN), dict(r=None, s="x < 3")
+        gone = QueryRemoved(len(SWING), "near")
+        query = QueryAdded(-1, "near", 0, spans, where, {})
+        found[f"Chain of {hosts}"] = [start, query, *rest[:-1], gone, rest[-1]]
+    sets = shedding_run.by_settings(rate=20.0, window=6.0, seconds=3.0, kappa=1.0)
+    found["Shed"] = shedding_run.modelled(sets, Shed(fraction=0.2, basic="1 second"))
+    return [told for events in found.values() for told in (names(events), texts(events))]
+
+
+def hostile(value: Any, kind: Any, but: tuple[str, ...]) -> Any:
+    """The value with HTML for every text that may be any; of fields named in ``but`` nothing."""
+    inside, origin = get_args(kind), get_origin(kind)
+    if kind is str:
+        return HURT + value
+    if origin is Literal or value is None:
+        return value
+    if origin in (Union, UnionType):
+        return hostile(value, next(k for k in inside if k is not type(None)), but)
+    if isinstance(value, Mapping) and len(inside) == 2:
+        keys = value if "keys" in but else [hostile(k, inside[0], but) for k in value]
+        return dict(zip(keys, (hostile(v, inside[1], but) for v in value.values()), strict=True))
+    if isinstance(value, tuple) and inside:
+        each = [inside[0]] * len(value) if inside[-1] is Ellipsis else inside
+        return tuple(hostile(v, k, but) for v, k in zip(value, each, strict=True))
+    if is_dataclass(value) and not isinstance(value, type):
+        hints = get_type_hints(type(value))
+        wanted = [f.name for f in fields(value) if f.init and f.name not in but]
+        changed = {n: hostile(getattr(value, n), hints[n], but) for n in wanted}
+        return replace(value, **changed)
+    return value
+
+
+MEANT = ("placement", "clock", "windows", "settings", "seconds", "streams", "complete", "where")
+"""Texts that views take for more than text."""
+
+
+def names(events: list[Any]) -> list[Any]:
+    """Every name and text but those that views understand."""
+    start = replace(events[0], streams=tuple(HURT + s for s in events[0].streams))
+    ended = RunEnded(events[-1].batch, "failed", f"OSError: {HURT}")
+    changed = [hostile(_renamed(e), type(e), MEANT) for e in events[1:-1]]
+    return [replace(start, on=HURT, windows={HURT: "5 seconds"}), *changed, ended]
+
+
+def _renamed(event: Any) -> Any:
+    """The event with the streams by their new names."""
+    if not isinstance(event, QueryAdded):
+        return event
+    named = {n: getattr(event, n) for n in ("windows", "where", "complete")}
+    return replace(event, **{n: {HURT + s: x for s, x in by.items()} for n, by in named.items()})
+
+
+def texts(events: list[Any]) -> list[Any]:
+    """Every text; views may refuse that."""
+    return [hostile(e, type(e), ()) for e in events]
+
+
+def modules(package: Any) -> Iterator[Any]:
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(found.name)
+
+
+def views() -> dict[str, tuple[str, Callable[..., Any]]]:
+    """What is made of events, by name, with the name of what it takes first."""
+    found = {}
+    for module in modules(braid_widgets):
+        for name, made in vars(module).items():
+            if name.startswith("_") or getattr(made, "__module__", "") != module.__name__:
+                continue
+            if callable(made) and not (inspect.isclass(made) and issubclass(made, dict)):
+                first, *more = [*inspect.signature(made).parameters.values(), None]
+                needed = [p for p in more if p is not None and p.default is p.empty]
+                data = str(inspect.signature(made).return_annotation)
+                plain = "Frame" in data or f"{module.__name__}.{name}" in PLAIN
+                if first is not None and first.name in TAKEN and not needed and not plain:
+                    found[f"{module.__name__}.{name}"] = (first.name, made)
+    return found
+
+
+PLAIN = ("braid_widgets.base.progress.line",)
+"""What gives text, for a label or a console."""
+TAKEN: dict[str, Callable[[list[Any]], Any]] = {
+    "events": lambda events: events,
+    "source": lambda events: events,
+    "scene": fold,
+    "runs": lambda events: {HURT + "1": events, HURT + "2": events},
+}
+"""What views take first, and how it is made of a recording."""
+
+
+def html_of(made: Any) -> Iterator[str]:
+    """All HTML that something gives of itself."""
+    if isinstance(made, Chart):
+        yield made.to_html(first=False)
+    elif isinstance(made, str):
+        yield made
+    elif isinstance(made, pd.DataFrame):
+        yield show.html(Listing(made))
+        yield made.to_html()
+    elif hasattr(made, "to_html"):
+        yield made.to_html()
+    if isinstance(made, ipywidgets.Widget):
+        for widget in within(made):
+            if isinstance(widget, (ipywidgets.HTML, ipywidgets.HTMLMath)):
+                yield widget.value
+
+
+def within(widget: Any) -> Iterator[Any]:
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from within(child)
+
+
+def hurts(html: str) -> list[str]:
+    """What a browser would take for more than text."""
+    page = BeautifulSoup(html, "html.parser")
+    found = [str(tag)[:80] for tag in page.find_all("img")]
+    found += [f"{tag.name} {a}" for tag in page.find_all() for a in tag.attrs if a[:2] == "on"]
+    found += [str(tag)[:80] for tag in page.find_all("script") if "<!--" in tag.get_text()]
+    raw = ("<script>hurt", "<!--<script>hurt", "<img src=x", "onclick=hurt()>")
+    return found + [text for text in raw if text in html]
+
+
+def test_what_is_looked_for_is_found() -> None:
+    assert hurts(f"<p>{HURT}</p>") and hurts(f'<p title="{HURT}">') and hurts(f"<title>{HURT}")
+    assert hurts(f'<script>{{"x": "{HURT}"}}</script>')
+
+
+@pytest.mark.parametrize("view", views())
+def test_every_view_shows_text_as_text(view: str) -> None:
+    takes, make = views()[view]
+    shown = 0
+    for told in recordings():
+        try:
+            made = make(TAKEN[takes](told))
+        except Exception:  # it is no run of what the view shows, or more than text is text in it
+            continue
+        for html in html_of(made):
+            assert hurts(html) == []
+        if (shown := shown + 1) == 4:
+            return
+    assert shown, "it was shown a run"
+
+
+def test_there_are_views() -> None:
+    of = [name.removeprefix("braid_widgets.") for name in views()]
+    assert len(of) > 15
+    assert {"base.totals.html", "base.compare.html", "theta.stage.replay", "psp.ring.Ring"} <= {*of}
+
+
+def test_pages_and_errors_show_text_as_text(tmp_path: Path) -> None:
+    from braid_widgets.base.steps import Steps
+    from braid_widgets.theta import stage
+
+    events = recordings()[0]
+    chart = Chart(HURT, stage.timeline.figure(events).figure, pd.DataFrame())
+    trace = replace(reference_atr.example(), title=HURT)
+    pages = [chart.save(tmp_path / "chart.html"), stage.save(events, tmp_path / "run.html")]
+    told = [p.read_text(encoding="utf-8") for p in pages]
+    told[0] = told[0].replace(show_js(), "")
+    told += [
+        Steps(trace).to_html(),
+        problem(OSError(HURT)),
+        Listing(pd.DataFrame(), 0, HURT).to_html(),
+    ]
+    assert [hurts(html) for html in told] == [[]] * 5
+
+
+def show_js() -> str:
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
+
+
+def test_what_shows_itself_in_notebooks_shows_text_as_text(tmp_path: Path) -> None:
+    """Every class of the toolkit that has HTML of itself."""
+    kinds = {
+        kind
+        for module in modules(braid)
+        for kind in vars(module).values()
+        if inspect.isclass(kind) and kind.__module__.startswith("braid.")
+        if "_repr_html_" in vars(kind)
+    }
+    rows = pa.table({HURT: [1, 2], "x": [1, 2]})
+    join = StreamJoin({"a": rows, "b": rows}, f"a.x = b.x AND a.x <> length({HURT!r})", Odd())
+    run = join.start(tmp_path / HURT.replace("/", "|"), batches=1)
+    run.awaitTermination()
+    shown = [join, run, join.placement, join.explain()]
+    assert {next(k for k in type(s).__mro__ if k in kinds) for s in shown} == kinds
+    for each in shown:
+        assert hurts(each._repr_html_()) == []
+
+
+class Odd(braid.Centralized):
+    """Has HTML for a name."""
+
+    label = HURT
