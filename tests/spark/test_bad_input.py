@@ -296,6 +296,7 @@ def failed(run: JoinRun) -> str:
     assert isinstance(last, events.RunEnded)
     assert last.reason == run.status["state"] == "failed"
     assert last.error.startswith(type(error).__name__)
+    assert "\n" not in last.error and last.error.endswith(str(error).splitlines()[0])
     story = ""
     while error is not None:
         story += f"{error}\n"
@@ -326,7 +327,22 @@ def test_a_failing_condition_is_told_with_its_cause(
     spark.udf.register("brittle", brittle, T.IntegerType())
     run = StreamJoin(streams, on, Centralized(), check=True).start(tmp_path / "run", batches=1)
     assert cause in failed(run)
+    assert cause in str(run.exception()).splitlines()[0] and cause in run.events()[-1].error
     assert run.results().count() == 0
+
+
+def test_workers_of_any_session_find_braid(
+    spark: SparkSession,
+    streams: dict[str, DataFrame],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As of a session that was made with another Python on the path."""
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python3")
+    join = StreamJoin(streams, "a.x = b.x", Centralized(), executor="spark")
+    run = join.start(tmp_path / "run", batches=1)
+    assert run.awaitTermination() and run.results().count() == 80
 
 
 def test_a_failing_source_is_told_and_can_be_resumed(

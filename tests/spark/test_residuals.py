@@ -115,9 +115,7 @@ def given(spark: SparkSession, streams: Mapping[str, pa.Table]) -> dict[str, Dat
     return {alias: spark.createDataFrame(rows) for alias, rows in streams.items()}
 
 
-def test_two_streams_are_evaluated_as_by_spark(
-    given: dict[str, DataFrame], streams: Mapping[str, pa.Table]
-) -> None:
+def test_two_streams_are_evaluated_as_by_spark(given: dict[str, DataFrame]) -> None:
     """Floats, decimals and small integers among one another, and the edges of functions."""
     draw, analyser = Draw(5), SparkAnalyser(given)
     residuals, texts, refused = Residuals(analyser), [], []
@@ -130,6 +128,11 @@ def test_two_streams_are_evaluated_as_by_spark(
             refused.append(on)
     assert texts[: len(BY_HAND)] == BY_HAND and len(refused) < CASES / 3
     assert len(residuals.found) == len(texts)
+    agree(given, residuals, texts)
+
+
+def agree(given: dict[str, DataFrame], residuals: Residuals, texts: list[str]) -> None:
+    """Spark says the same of all pairs."""
     pairs = given["a"].alias("a").crossJoin(given["b"].alias("b"))
     asked = [F.expr(f"coalesce({on}, false)").alias(str(i)) for i, on in enumerate(texts)]
     truth = pairs.select(F.col("a.id").alias("a"), F.col("b.id").alias("b"), *asked).toArrow()
@@ -167,3 +170,21 @@ def test_a_division_by_what_is_0_fails_as_in_spark(
         columns = {c: zero[c[1]] for c in residual.columns}
         with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
             residual_mask(residual, "ab", columns)
+
+
+def test_a_division_by_0_is_null_where_spark_is_set_so(
+    spark: SparkSession, given: dict[str, DataFrame]
+) -> None:
+    texts = [
+        f"{on} OR a.id = b.id"
+        for on in ("a.n / b.y > 1", "a.k % b.y = 1", "(a.n div b.y) IS NULL", "a.f % b.y > 0")
+    ]
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        analyser = SparkAnalyser(given)
+        residuals = Residuals(analyser)
+        for on in texts:
+            residuals.add(resolved(read(on), analyser.names))
+        agree(given, residuals, texts)
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "true")

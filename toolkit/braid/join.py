@@ -229,6 +229,7 @@ class StreamJoin:
         fresh = known is None or not known.get("ready")
         if fresh:
             self.setup.check_batches(batches)
+        self.setup.equip()
         try:
             store.acquire()
         except OSError as error:

@@ -11,6 +11,7 @@ import msgspec
 import pandas as pd
 
 from braid.core import events
+from braid.core.causes import cause, failed
 from braid.core.codec import plain, typed
 from braid.core.columns import WEIGHT
 from braid.core.log import log
@@ -156,7 +157,7 @@ class JoinRun:
                 self._ready(frame)
                 self._run(frame, number)
             except Exception as error:
-                self._error = error
+                self._error = failed(error, f"batch {self._engine.state.batch + 1} failed")
                 raise
             except (
                 BaseException
@@ -241,7 +242,7 @@ class JoinRun:
             )
             failure = self.exception()
             ended = events.RunEnded(
-                self._engine.state.batch, reason, _sentence(failure) if failure is not None else ""
+                self._engine.state.batch, reason, "" if failure is None else _sentence(failure)
             )
             self._over = True
             self.store.release()
@@ -439,4 +440,4 @@ _ROWS = {"host": _by_host, "batch": _by_batch}
 
 
 def _sentence(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    return f"{type(error).__name__}: {cause(error)}"

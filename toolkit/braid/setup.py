@@ -120,6 +120,12 @@ class Setup:
         for alias, frame in self.static.items():
             static.check(alias, frame, column)
 
+    def equip(self) -> None:
+        """Let Spark's workers find Braid. Raises ValueError where they cannot."""
+        from braid.spark_session import equip
+
+        equip(self.spark)
+
     def trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Spark's trigger, as Spark takes it. Raises ValueError for what is none."""
         if not given:
@@ -338,6 +344,11 @@ def _check_stream(alias: str, frame: Any) -> None:
         raise ValueError(
             f"stream {alias} is {shown(frame)}; it must be a Spark DataFrame, a pandas "
             "or Polars DataFrame, or an Arrow table"
+        )
+    if type(frame).__module__.startswith("pyspark.sql.connect."):
+        raise ValueError(
+            f"stream {alias} is a DataFrame of Spark Connect; it must be one of a session in this "
+            "process"
         )
     names = [n.lower() for n in columns_of(frame)]
     odd = {n for n in names if names.count(n) > 1 or n.startswith("__") or "`" in n}

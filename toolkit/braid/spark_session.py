@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
+from functools import cache
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -60,3 +64,46 @@ def session(name: str = "braid", cores: int | None = None, **settings: str) -> S
     for key, value in conf.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def equip(spark: SparkSession) -> None:
+    """Let the workers on this machine find Braid, whoever made the session and wherever: they run
+    this Python, with this package on its path. Those of a cluster are as they are.
+
+    Raises ValueError, with one sentence, where PYSPARK_PYTHON names a Python that has no Braid.
+    """
+    context = spark.sparkContext
+    if not str(context.master).startswith("local"):
+        return
+    if "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    if not _this_python(context.pythonExec):
+        if lacks := _lacks(context.pythonExec):
+            raise ValueError(
+                f"Spark's workers run {context.pythonExec!r} (PYSPARK_PYTHON), which cannot import "
+                f"Braid ({lacks}); set it to {sys.executable!r} before the session is made"
+            )
+        return
+    known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
+    home = str(Path(__file__).parents[1])
+    if home not in known:
+        context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [home, *known]))
+
+
+def _this_python(named: str) -> bool:
+    """Whether a command is the Python of this environment: of links to one Python, each may belong
+    to an environment of its own.
+    """
+    return (shutil.which(named) or named) == sys.executable
+
+
+@cache
+def _lacks(python: str) -> str:
+    """What another Python says when it imports what workers need; empty when it can."""
+    try:
+        done = subprocess.run(
+            [python, "-c", "import braid.engine.spark"], capture_output=True, text=True
+        )
+    except OSError as error:
+        return str(error)
+    return "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1]

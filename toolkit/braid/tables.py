@@ -49,6 +49,9 @@ class TableSetup(Setup):
         """
         return {"": f"tables, routed by DuckDB {duckdb.__version__}"}
 
+    def equip(self) -> None:
+        """There are no workers."""
+
     def trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Raises ValueError for any."""
         if given:

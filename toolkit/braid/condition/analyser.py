@@ -12,11 +12,13 @@ from braid.condition.sqltypes import SqlType
 
 
 class Analyser(Protocol):
-    """Judges expressions over the streams; ``names`` are their columns by alias. ``sized_null``:
-    the size of a NULL array is -1, as Spark has it without ANSI, and not NULL.
+    """Judges expressions over the streams; ``names`` are their columns by alias. ``ansi``: what
+    cannot be calculated is an error; else it is NULL. ``sized_null``: the size of a NULL array is
+    -1, as Spark has it without ANSI, and not NULL.
     """
 
     names: Mapping[str, Sequence[str]]
+    ansi: bool
     sized_null: bool
 
     def judge(self, tree: exp.Expr, on: str) -> None:

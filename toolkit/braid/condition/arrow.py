@@ -21,7 +21,7 @@ class ArrowAnalyser:
     def __init__(self, streams: Mapping[str, pa.Table | pa.Schema]) -> None:
         self.schemas = {a: s if isinstance(s, pa.Schema) else s.schema for a, s in streams.items()}
         self.names: Mapping[str, Sequence[str]] = {a: s.names for a, s in self.schemas.items()}
-        self.sized_null = False
+        self.ansi, self.sized_null = True, False
 
     def judge(self, tree: exp.Expr, on: str) -> None:
         """Raises PredicateError for a condition that is not boolean, or not known to mean the same

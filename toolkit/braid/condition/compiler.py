@@ -12,7 +12,7 @@ refused:
   fixed length, the difference of two times;
 - ``/``, ``%``, ``div`` but of decimals, by a literal that is not 0 (or, for residuals, by anything:
   then a division by 0 fails, as it does in Spark, unless an AND, OR, CASE or coalesce around it is
-  decided before);
+  decided before; where ``spark.sql.ansi.enabled`` is false it is NULL, as in Spark);
 - LIKE, concat, ``||``, array_contains, array_compact, size, datediff, year to second, unix_date,
   unix_micros, to_date, what ``calls`` lists, and casts that lose nothing.
 
@@ -52,16 +52,17 @@ class Compiler(Arrays):
     """Turns Spark SQL into DuckDB SQL. ``columns`` are types by (alias, name).
 
     ``ours`` says that the text is made by the parser, which also uses hashes, and casts that it
-    knows to lose nothing. ``divides`` says that one may divide by what may be 0.
+    knows to lose nothing. ``by_zero`` is DuckDB SQL of what a division by 0 gives; where there is
+    none, one must not divide by what may be 0.
     """
 
     def __init__(
         self,
         columns: Mapping[tuple[str, str], SqlType],
         ours: bool = False,
-        divides: bool = False,
+        by_zero: str = "",
     ) -> None:
-        super().__init__(ours, divides)
+        super().__init__(ours, by_zero)
         self.columns = columns
 
     def text(self, sql: str) -> Typed:

@@ -73,7 +73,7 @@ class Numbers(TypedSql):
     def _divide(self, node: Any) -> Typed:
         by = node.expression.unnest()
         fixed = isinstance(by, exp.Literal) and not by.is_string and float(by.this) != 0
-        if not fixed and not self.divides:
+        if not fixed and not self.by_zero:
             self._refuse(node, " divides by what may be 0")
         (a, b), kind = self._together(node, node.this, by)
         whole = kind.name in INTEGRAL
@@ -86,7 +86,7 @@ class Numbers(TypedSql):
             a, b, sign, gives = f"CAST({a} AS DOUBLE)", f"CAST({b} AS DOUBLE)", "/", DOUBLE
         if fixed:
             return f"({a} {sign} {b})", gives
-        return f"(CASE WHEN {b} = 0 THEN error('DIVIDE_BY_ZERO') ELSE {a} {sign} {b} END)", gives
+        return f"(CASE WHEN {b} = 0 THEN {self.by_zero} ELSE {a} {sign} {b} END)", gives
 
     def _sign(self, node: Any) -> Typed:
         sql, kind = self.compile(node.this)

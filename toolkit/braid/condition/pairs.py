@@ -87,7 +87,8 @@ class Residuals:
         for s, name in columns:
             kinds["", f"{self.aliases[s]}.{name}"] = type_of(self._arrow_type(s, name))
         try:
-            return Compiler(kinds, divides=True).compile(flat)[0]
+            by_zero = "error('DIVIDE_BY_ZERO')" if self.analyser.ansi else "NULL"
+            return Compiler(kinds, by_zero=by_zero).compile(flat)[0]
         except Unknown as found:
             text = found.text
             for s, name in columns:

@@ -24,8 +24,8 @@ class SparkAnalyser:
         self.empty = {alias: _empty(frame) for alias, frame in frames.items()}
         self.names: Mapping[str, Sequence[str]] = {a: f.columns for a, f in frames.items()}
         conf = next(iter(frames.values())).sparkSession.conf
-        legacy, ansi = "spark.sql.legacy.sizeOfNull", "spark.sql.ansi.enabled"
-        self.sized_null = conf.get(legacy) == "true" and conf.get(ansi) == "false"
+        self.ansi = conf.get("spark.sql.ansi.enabled") == "true"
+        self.sized_null = not self.ansi and conf.get("spark.sql.legacy.sizeOfNull") == "true"
 
     def judge(self, tree: exp.Expr, on: str) -> None:
         """Raises PredicateError for a condition that Spark does not take, or that is random."""

@@ -23,12 +23,12 @@ class Unknown(ValueError):
 
 class TypedSql(ABC):
     """Casts and common types. ``ours`` says that the text is made by the parser, which also uses
-    hashes, and casts that it knows to lose nothing. ``divides`` says that one may divide by what
-    may be 0.
+    hashes, and casts that it knows to lose nothing. ``by_zero`` is DuckDB SQL of what a division by
+    0 gives; where there is none, one must not divide by what may be 0.
     """
 
-    def __init__(self, ours: bool, divides: bool) -> None:
-        self.ours, self.divides = ours, divides
+    def __init__(self, ours: bool, by_zero: str) -> None:
+        self.ours, self.by_zero = ours, by_zero
 
     @abstractmethod
     def compile(self, node: exp.Expr) -> Typed:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from html import escape
 from typing import Any, Protocol, runtime_checkable
 
+from braid.core.causes import cause
+
 from braid_widgets.base.fold import Scene, fold
 
 INTERVAL = 0.2
@@ -102,12 +104,7 @@ class Follower:
         ended(error)
 
 
-def sentence(error: BaseException) -> str:
-    """An error in one line."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
 def problem(error: BaseException) -> str:
     """An error as one line of HTML."""
-    text = escape(sentence(error))
+    text = escape(cause(error))
     return f'<div style="color:#c92a2a;font-weight:600" role="alert">{text}</div>'

@@ -10,6 +10,7 @@ from typing import Any
 
 import anywidget
 import traitlets
+from braid.core.causes import cause
 from braid.core.events import BatchCommitted, read
 from IPython.display import HTML, display
 
@@ -17,7 +18,7 @@ from braid_widgets.base import colours
 from braid_widgets.base.charts import save_page
 from braid_widgets.base.film import bundle, css, thinned
 from braid_widgets.base.fold import HISTORY, Scene
-from braid_widgets.base.live import INTERVAL, Follower, Run, paused_now, sentence
+from braid_widgets.base.live import INTERVAL, Follower, Run, paused_now
 from braid_widgets.base.pace import Pace
 from braid_widgets.base.show import headless
 from braid_widgets.base.twin import Twin
@@ -237,7 +238,7 @@ class Showing:
     def last(self, error: BaseException | None) -> None:
         """The run is over, or its view failed."""
         end = self.track.scene.end
-        told = "" if error is None or (end and end.error) else f" · {sentence(error)}"
+        told = "" if error is None or (end and end.error) else f" · {cause(error)}"
         state = "failed" if error is not None else state_of(self.track.scene, live=False)
         self._send(state, 10**9, told)
 

@@ -1,0 +1,71 @@
+"""Workers of a session that somebody else has made run this Python and find this package. No Spark."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import braid
+import pytest
+from braid.spark_session import equip
+
+HOME = str(Path(braid.__file__).parents[1])
+
+
+def session(master: str = "local[2]", python: str = "python3", **environment: str) -> Any:
+    context = SimpleNamespace(master=master, pythonExec=python, environment=environment)
+    return SimpleNamespace(sparkContext=context)
+
+
+def test_they_run_this_python_with_this_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    spark = session(PYTHONPATH="/mine")
+    for _ in range(2):
+        equip(spark)
+        assert spark.sparkContext.pythonExec == sys.executable
+        assert spark.sparkContext.environment["PYTHONPATH"] == os.pathsep.join([HOME, "/mine"])
+
+
+def test_those_of_a_cluster_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    spark = session("spark://there:7077")
+    equip(spark)
+    assert vars(spark.sparkContext) == vars(session("spark://there:7077").sparkContext)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            "echo Traceback >&2; echo \"ModuleNotFoundError: No module named 'braid'\" >&2; exit 1",
+            r"which cannot import Braid \(ModuleNotFoundError: No module named 'braid'\); set it to",
+        ),
+        (None, r"which cannot import Braid \(.*No such file"),
+    ],
+)
+def test_a_python_without_braid_is_refused_before_the_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lines: str | None, said: str
+) -> None:
+    python = tmp_path / "python"
+    if lines is not None:
+        python.write_text(f"#!/bin/sh\n{lines}\n")
+        python.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+    with pytest.raises(ValueError, match=said) as refusal:
+        equip(session(python=str(python)))
+    assert "\n" not in str(refusal.value) and sys.executable in str(refusal.value)
+
+
+def test_another_python_with_braid_is_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 0\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+    spark = session(python=str(python))
+    equip(spark)
+    assert spark.sparkContext.pythonExec == str(python) and not spark.sparkContext.environment

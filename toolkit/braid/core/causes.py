@@ -1,0 +1,34 @@
+"""Why something failed: the line of an error that says it."""
+
+from __future__ import annotations
+
+import re
+
+
+def cause(error: BaseException) -> str:
+    """What went wrong, in one line: what a Python worker of Spark's raised, which stands at the end
+    of its traceback; else Java's exception; else the first line.
+
+    >>> cause(ValueError("no"))
+    'no'
+    >>> cause(OSError("Traceback (most recent call last):\\n  File x\\nKeyError: 3\\n\\tat y"))
+    'KeyError: 3'
+    """
+    text = str(error).strip()
+    lines = text.splitlines() or [type(error).__name__]
+    traced = [n for n, line in enumerate(lines) if "Traceback (most recent call last)" in line]
+    raised = [line for line in lines[traced[-1] + 1 :] if re.match(r"\w", line)] if traced else []
+    thrown = [line[2:] for line in lines if re.match(r": [\w.$]+(Error|Exception)\b", line)]
+    return (raised or thrown or lines)[0].strip()
+
+
+def failed(error: BaseException, what: str) -> BaseException:
+    """The error, or one that begins with ``what`` and tells the cause where its own first line does
+    not; the error is its ``__cause__`` then.
+    """
+    told = cause(error)
+    if told == (str(error).strip().splitlines() or [told])[0]:
+        return error
+    short = RuntimeError(f"{what}: {told}")
+    short.__cause__ = error
+    return short
