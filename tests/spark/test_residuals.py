@@ -35,6 +35,9 @@ a.s ILIKE b.s OR a.s LIKE concat('_', b.s) OR a.s LIKE b.s || '\\\\_%'
 array_contains(a.list, b.k) <=> true OR NOT array_contains(b.list, a.k)
 a.list = b.list OR a.raw < b.raw OR a.pair <=> b.pair
 a.ts - b.ts > INTERVAL 2 MINUTES OR a.d - b.d = INTERVAL 3 DAYS OR datediff(b.d, a.d) = 7
+levenshtein(a.s, b.s) < 2 OR levenshtein(concat(a.s, b.s, 'Zoë 日本'), b.s) = 7
+substring(a.s || b.s, b.k - 5, a.k) = 'a' OR left(a.s, b.k - 9) = 'ab' OR right(a.s, b.y) = 'b'
+replace(a.s || b.s, b.s, 'x') = 'x' OR replace(a.s, b.s, a.s) = 'abb' OR sign(a.f - b.f) < -0.5D
 CASE a.k WHEN b.k THEN a.flag WHEN 3 THEN b.flag END OR nullif(a.n, b.k) IS NULL
 (a.flag = b.flag) IS TRUE OR (a.k & b.k) = 4 OR (a.k ^ b.n) = 5 OR (a.y | b.k) = 7
 """.strip().splitlines()

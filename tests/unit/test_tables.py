@@ -63,6 +63,28 @@ def test_tables_are_joined_as_streams_are(tmp_path: Path, name: str) -> None:
     assert run.metrics()["results"].sum() == run.results().num_rows
 
 
+def test_texts_that_differ_a_little_are_found_by_their_lengths(tmp_path: Path) -> None:
+    """As characters, not as bytes."""
+    draw = np.random.default_rng(5)
+    texts = ["".join(draw.choice([*"abé日 '{"], draw.integers(0, 6))) for _ in range(60)]
+    rows = pa.table({"id": range(61), "s": [*texts, None]})
+    on = "levenshtein(a.s, b.s) <= 2"
+    run = ended(StreamJoin({"a": rows, "b": rows}, on, Scatter()).start(tmp_path, batches=2))
+    near = [(i, k) for i, s in enumerate(texts) for k, t in enumerate(texts) if distance(s, t) <= 2]
+    assert differ(ids(run.results()), Counter(near)) == ""
+    assert run.metrics()["compared"].sum() < 0.7 * 60 * 60
+
+
+def distance(s: str, t: str) -> int:
+    """The least number of characters to be put in, taken out or changed."""
+    row = list(range(len(t) + 1))
+    for i, x in enumerate(s, 1):
+        last, row[0] = row[0], i
+        for k, y in enumerate(t, 1):
+            last, row[k] = row[k], min(row[k] + 1, row[k - 1] + 1, last + (x != y))
+    return row[-1]
+
+
 @pytest.mark.parametrize("way", [Stages, Turns])
 def test_each_stream_may_have_its_own_event_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any

@@ -35,7 +35,35 @@ def _outside(edge: str, function: str) -> Call:
     return _real(f"(CASE WHEN {edge} THEN 'nan'::DOUBLE ELSE {function}({{0}}) END)")
 
 
+_ASCII = "".join(map(chr, range(33, 127)))
+_BOTH = "array_to_string(list_distinct(string_split({0} || {1}, '')), '')"
+"""The different characters of two texts."""
+_PLAIN = exp.Literal.string(_ASCII).sql("duckdb").replace("{", "{{").replace("}", "}}")
+_LEVENSHTEIN = (
+    "CAST((CASE WHEN strlen({0}) = length({0}) AND strlen({1}) = length({1}) "
+    "THEN levenshtein({0}, {1}) "
+    f"WHEN length({_BOTH}) > {len(_ASCII)} "
+    f"THEN error('levenshtein of texts of more than {len(_ASCII)} different characters') "
+    f"ELSE levenshtein(translate({{0}}, {_BOTH}, {_PLAIN}), translate({{1}}, {_BOTH}, {_PLAIN})) "
+    "END) AS INTEGER)"
+)
+"""DuckDB counts bytes, Spark characters: other characters than those of ASCII are replaced by such,
+in both texts alike.
+"""
+_SIGN = "(CASE WHEN isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END)"
+
 CALLS: dict[type[exp.Expr], Call] = {
+    exp.Levenshtein: Call((STRING, STRING), _LEVENSHTEIN, INT),
+    exp.Replace: Call((STRING,) * 3, "replace({0}, {1}, {2})", STRING),
+    exp.Substring: Call(
+        (STRING, INT, INT),
+        "substring({0}, CASE WHEN {1} = 0 THEN 1 ELSE {1} END, greatest({2}, 0))",
+        STRING,
+        cast=True,
+    ),
+    exp.Left: Call((STRING, INT), "left({0}, greatest({1}, 0))", STRING),
+    exp.Right: Call((STRING, INT), "right({0}, greatest({1}, 0))", STRING),
+    exp.Sign: _real(_SIGN),
     exp.Length: Call((STRING,), "length({0})", INT),
     exp.StartsWith: Call((STRING, STRING), "starts_with({0}, {1})", BOOLEAN),
     exp.EndsWith: Call((STRING, STRING), "ends_with({0}, {1})", BOOLEAN),

@@ -13,6 +13,7 @@ refused:
 - ``/``, ``%``, ``div`` but of decimals, by a literal that is not 0 (or, for residuals, by anything:
   then a division by 0 fails, as it does in Spark, unless an AND, OR, CASE or coalesce around it is
   decided before; where ``spark.sql.ansi.enabled`` is false it is NULL, as in Spark);
+- levenshtein of two texts that have at most 94 different characters, or ASCII only;
 - LIKE, concat, ``||``, array_contains, array_compact, size, datediff, year to second, unix_date,
   unix_micros, to_date, what ``calls`` lists, and casts that lose nothing.
 

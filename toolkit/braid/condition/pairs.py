@@ -177,7 +177,8 @@ class Residuals:
             f"{quoted(text.replace('`', ''))} in the join condition cannot be evaluated over two "
             f"streams at once ({why}); functions of one stream's columns alone may be any that "
             "Spark knows, and two streams may share comparisons, arithmetic, AND, OR, NOT, IN, "
-            "LIKE, CASE, coalesce, greatest, least, concat, power, sqrt, the trigonometric ones, "
+            "LIKE, CASE, coalesce, greatest, least, concat, substring, left, right, replace, "
+            "levenshtein, power, sqrt, the trigonometric ones, "
             f"{', '.join(FUNCTIONS)}, the size of array_intersect, array_except and array_union, "
             "and arrays_overlap"
         ) from None

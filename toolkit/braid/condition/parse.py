@@ -109,6 +109,21 @@ class _Parser:
     def _streams(self, node: exp.Expr) -> set[int]:
         return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
 
+    def _fuzzy(self, conjunct: exp.Expr) -> bool:
+        """``levenshtein(left, right) < bound``: texts whose lengths differ by less, and no others
+        are compared.
+        """
+        if not isinstance(conjunct, (exp.LT, exp.LTE)):
+            return False
+        if not isinstance(conjunct.this, exp.Levenshtein) or self._streams(conjunct.expression):
+            return False
+        texts = (conjunct.this.this, conjunct.this.expression)
+        left, right = (exp.Length(this=text.copy()) for text in texts)
+        apart = exp.Abs(this=exp.Sub(this=left, expression=right))
+        self._distance(type(conjunct)(this=apart, expression=conjunct.expression.copy()))
+        self.residuals.add(conjunct)
+        return True
+
     def _distance(self, conjunct: exp.Expr) -> bool:
         """``abs(left - right) < bound``: two comparisons."""
         if not isinstance(conjunct, (exp.LT, exp.LTE)) or not isinstance(conjunct.this, exp.Abs):
@@ -265,6 +280,7 @@ class _Parser:
 
 
 LINKING: tuple[Callable[[_Parser, exp.Expr], bool], ...] = (
+    _Parser._fuzzy,
     _Parser._distance,
     _Parser._bounding,
     _Parser._comparison,
