@@ -28,6 +28,12 @@ Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent c
   File "x.py", line 1
 ModuleNotFoundError: No module named 'braid'
 \tat y"""
+ROOT = """An error occurred while calling o3455.getResult.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:70)
+Caused by: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.
+== SQL (line 1, position 1) ==
+\tat z"""
 JAVA = """An error occurred while calling o117.collectToPython.
 : java.lang.OutOfMemoryError: Java heap space
 \tat java.base/java.util.Arrays.copyOf"""
@@ -38,6 +44,7 @@ JAVA = """An error occurred while calling o117.collectToPython.
     [
         (WORKER, "OSError: [Errno 28] No space left on device: '/runs/blocks/7.arrow'"),
         (STAGE, "ModuleNotFoundError: No module named 'braid'"),
+        (ROOT, "org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero."),
         (JAVA, "java.lang.OutOfMemoryError: Java heap space"),
         ("[DIVIDE_BY_ZERO] Division by zero.\n== SQL ==", "[DIVIDE_BY_ZERO] Division by zero."),
         ("\n\n  plain", "plain"),

@@ -7,7 +7,7 @@ import re
 
 def cause(error: BaseException) -> str:
     """What went wrong, in one line: what a Python worker of Spark's raised, which stands at the end
-    of its traceback; else Java's exception; else the first line.
+    of its traceback; else the Java exception that is at the root; else the first line.
 
     >>> cause(ValueError("no"))
     'no'
@@ -18,8 +18,9 @@ def cause(error: BaseException) -> str:
     lines = text.splitlines() or [type(error).__name__]
     traced = [n for n, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     raised = [line for line in lines[traced[-1] + 1 :] if re.match(r"\w", line)] if traced else []
-    thrown = [line[2:] for line in lines if re.match(r": [\w.$]+(Error|Exception)\b", line)]
-    return (raised or thrown or lines)[0].strip()
+    java = re.compile(r"(?:: |Caused by: )([\w.$]+(?:Error|Exception)\b.*)")
+    thrown = [found[1] for line in lines if (found := java.match(line))]
+    return (raised[:1] or thrown[-1:] or lines)[0].strip()
 
 
 def failed(error: BaseException, what: str) -> BaseException:
