@@ -44,7 +44,7 @@ def claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def report(name: str, page: Path, settings: list[str], folder: Path = NOTEBOOKS) -> int:
     given = [word for setting in settings for word in ("-p", setting)]
-    return main(["report", name, "-o", str(page), "--notebooks", str(folder), *given])
+    return main(["report", name, "-v", "-o", str(page), "--notebooks", str(folder), *given])
 
 
 def checked(page: Path) -> str:

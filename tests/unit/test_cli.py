@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,14 +11,17 @@ from pathlib import Path
 import nbformat
 import pytest
 from braid.reports.cli import main
-from braid.reports.notebook import NotebookError, Parameter, parameters, run
+from braid.reports.notebook import find, run
 from braid.reports.page import external_loads
+from braid.reports.parameters import NotebookError, Parameter, parameters
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 PARAMETERS = """\
-skew: float = 0.5  # Zipf z of the keys
-hosts: int = 4  # number of joiners
+skew: float = 0.5  # 0 or more; Zipf z of the keys
+hosts: int = 4  # 1 to 64; number of joiners
 workload: str = "EQ5"
+rates: str = "20,80"  # above 0; tuples per second
+form: str = "fast"  # one of fast, slow; the way
 live: bool = False  # wait for buttons
 """
 IMPORT_HTML = "from IPython.display import HTML\n"
@@ -25,8 +30,9 @@ BODY = [
     "pathlib.Path.cwd())",
     "from IPython.display import HTML, display\nimport plotly.graph_objects as go\nfrom ipywidgets "
     "import IntSlider",
-    "display(HTML(go.Figure(go.Scatter(y=[1, hosts])).to_html(include_plotlyjs=True, "
-    "include_mathjax=False)))",
+    "import pandas as pd\nfrom braid_widgets.base.charts import Chart\nfrom braid_widgets.base.show "
+    "import show\n"
+    "show(Chart('line', go.Figure(go.Scatter(y=[1, hosts])), pd.DataFrame({'y': [1, hosts]})))",
     "display(IntSlider())\nprint('noise', file=sys.stderr)",
     "print(f'{skew=} {hosts=} {workload=} {live=}')",
     "def check():\n    assert skew <= 1, 'skew is too high'\ncheck()",
@@ -51,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "reports" / "online.ipynb",
         IMPORT_HTML + "HTML('<script src=\"//cdn.org/x.js\"></script>')",
     )
-    write(folder / "reports" / "dies.ipynb", "import os\nos._exit(3)")
+    write(folder / "reports" / "dies.ipynb", "import os\nos.write(2, b'out of luck')\nos._exit(3)")
     write(folder / ".ipynb_checkpoints" / "small.ipynb")
     return folder
 
@@ -64,7 +70,7 @@ def test_a_report_is_one_page_that_loads_nothing(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "out" / "small.html"
-    settings = ["-p", "skew=1", "-p", "hosts=9", "-p", "workload=a=b", "-p", "live=true"]
+    settings = ["-v", "-p", "skew=1", "-p", "hosts=9", "-p", "workload=a=b", "-p", "live=true"]
     assert braid(folder, "report", "small", *settings, "-o", str(page)) == 0
     html = page.read_text()
     assert external_loads(html) == []
@@ -77,21 +83,57 @@ def test_a_report_is_one_page_that_loads_nothing(
     assert "noise" not in html and "In&nbsp;" not in html and "widget-view+json" not in html
     assert list(page.parent.iterdir()) == [page], "and nothing else is left"
     told = capfd.readouterr()
-    assert told.out == f"wrote {page} ({len(page.read_bytes()) / 1e6:.1f} MB)\n"
+    size = f"({len(page.read_bytes()) / 1e6:.1f} MB)"
+    assert told.out == f"wrote {page} {size}; 1 of 1 checks passed\n"
     assert "[8/8, " in told.err and "] where am I\n" in told.err
     assert f"headless 1 {folder}\n" in told.err and "noise\n" in told.err
 
 
-def test_a_check_that_fails_is_shown_and_no_page_is_written(
+def test_a_check_that_fails_is_shown_and_the_page_is_written_so_far(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert braid(folder, "report", "small", "-p", "skew=2", "-o", str(tmp_path / "x.html")) == 1
-    told = capfd.readouterr().err
+    page = tmp_path / "x.html"
+    assert braid(folder, "report", "small", "-p", "skew=2", "-o", str(page)) == 1
+    told = capfd.readouterr()
+    assert told.err == (
+        "braid: small: cell 8 of 8 failed.\n----> 3 check()\n----> 2     assert skew <= 1, 'skew is "
+        "too high'\nAssertionError: skew is too high\n"
+    ), "and nothing else: cron sends a mail of it"
+    html = page.read_text()
     assert (
-        "braid: small: cell 8 of 8 failed.\n----> 3 check()\n----> 2     assert skew <= 1" in told
+        "0 of 1 checks passed, and it was broken off" in html
+        and 'class="braid-head failed"' in html
     )
-    assert told.endswith("AssertionError: skew is too high\n")
-    assert not list(tmp_path.iterdir())
+    assert "AssertionError: skew is too high" in html and "Plotly.newPlot" in html
+    assert told.out.endswith("; 0 of 1 checks passed, and it was broken off\n")
+
+
+def test_the_head_says_what_a_report_is_of_and_what_is_different(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "small.html"
+    given = ("-o", str(page), "--compare", "-f")
+    assert braid(folder, "report", "smal", *given) == 0, "by how its name begins"
+    first, data = page.read_text(), json.loads(page.with_suffix(".json").read_text())
+    assert "There is no earlier run to compare with." in first
+    assert "<title>A small report</title>" in first
+    assert "skew = 0.5, hosts = 4, workload = 'EQ5'" in first
+    assert (data["report"], data["title"]) == ("small", "A small report")
+    assert data["parameters"]["hosts"] == 4
+    assert data["verdict"] == {"passed": 1, "of": 1, "failed": [], "error": ""}
+    assert data["figures"] == [{"name": "line", "columns": ["y"], "rows": [[1], [4]]}]
+    assert {"braid", "python", "pyspark", "duckdb"} <= set(data["versions"])
+    assert len(data["cells"]) == 8 and data["seconds"] > 0
+    assert braid(folder, "report", "small", *given, "-p", "hosts=8") == 0
+    second = page.read_text()
+    assert f"Different from the run of {data['date']}" in second
+    rows = ("parameter hosts</th><td>4 → 8", "line, mean of y</th><td>2.5 → 4.5", "(not 4)")
+    assert all(row in second for row in rows)
+    assert braid(folder, "report", "small", *given, "-p", "hosts=8") == 0
+    third = page.read_text()
+    assert "As the run of" in third
+    assert third.partition("</section>")[2] == second.partition("</section>")[2], "the same ids"
+    assert capfd.readouterr().err == ""
 
 
 def test_a_page_that_would_load_something_is_not_written(
@@ -103,8 +145,11 @@ def test_a_page_that_would_load_something_is_not_written(
 
 
 def test_a_kernel_that_dies_is_told(folder: Path) -> None:
-    with pytest.raises(NotebookError, match="the kernel died in cell 2 of 2"):
-        run(folder / "reports" / "dies.ipynb", {}, lambda text: None)
+    said: list[str] = []
+    before = {"skew: float = 0.5  # 0 or more; Zipf z of the keys": 1.0, "import os": 30.0}
+    ran = run(folder / "reports" / "dies.ipynb", {}, said.append, before=before)
+    assert ran.error.splitlines() == ["the kernel died in cell 2 of 2", "out of luck"]
+    assert "s left] skew" in said[0] and len(said) == 2 and len(ran.cells) == 2
 
 
 @pytest.mark.parametrize(
@@ -113,8 +158,23 @@ def test_a_kernel_that_dies_is_told(folder: Path) -> None:
         (["big"], "no notebook is named 'big'; there are: reports/dies, reports/online, small"),
         (
             ["small", "-p", "zipf=1"],
-            "no parameter is named 'zipf'; accepted are:\n  skew = 0.5  Zipf z of the keys\n  "
-            "hosts = 4",
+            "no parameter is named 'zipf'; accepted are:\n  skew = 0.5  0 or more; Zipf z of the "
+            "keys\n  hosts = 4",
+        ),
+        (["small", "-p", "skew=-1"], "skew is -1.0; it takes 0 or more\n"),
+        (["small", "-p", "skew=nan"], "skew is nan; it takes 0 or more\n"),
+        (["small", "-p", "skew=inf"], "skew is inf; it takes 0 or more\n"),
+        (["small", "-p", "hosts=0"], "hosts is 0; it takes 1 to 64\n"),
+        (["small", "-p", "hosts=65"], "hosts is 65; it takes 1 to 64\n"),
+        (["small", "-p", "rates=20,0"], "rates is '20,0'; it takes above 0\n"),
+        (["small", "-p", "rates=20,"], "rates is '20,'; it takes above 0\n"),
+        (["small", "-p", "form=odd"], "form is 'odd'; it takes one of fast, slow\n"),
+        (["small", "-o", "/proc/x/y.html"], "/proc/x/y.html cannot be written (No such file"),
+        (["small", "-o", os.devnull], f"{os.devnull} exists; -f replaces it"),
+        (["small", "-o", "/", "-f"], "/ is a folder; -o takes a file"),
+        (
+            ["reports/"],
+            "several notebooks begin so; 'reports/' may be reports/dies or reports/onli",
         ),
         (["small", "-p", "hosts=4.5"], "hosts is '4.5'; it takes a value of type int, such as 4"),
         (
@@ -149,15 +209,41 @@ def test_list_shows_notebooks_and_parameters(
     assert braid(folder, "list") == 0
     lines = capfd.readouterr().out.splitlines()
     assert [line for line in lines if not line.startswith(" ")] == [
-        "reports/dies",
-        "reports/online",
-        "small",
+        "reports/dies: A small report",
+        "reports/online: A small report",
+        "small: A small report",
     ]
-    assert lines[-4:] == [
-        "  skew = 0.5  Zipf z of the keys",
-        "  hosts = 4  number of joiners",
+    assert lines[-6:] == [
+        "  skew = 0.5  0 or more; Zipf z of the keys",
+        "  hosts = 4  1 to 64; number of joiners",
         "  workload = 'EQ5'",
+        "  rates = '20,80'  above 0; tuples per second",
+        "  form = 'fast'  one of fast, slow; the way",
         "  live = False  wait for buttons",
+    ]
+
+
+def test_list_tells_what_is_no_notebook(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert braid(tmp_path / "nope", "list") == 2
+    assert "there is no notebook in" in capfd.readouterr().err
+    write(tmp_path / "sound.ipynb")
+    (tmp_path / "broken.ipynb").write_text("{")
+    assert braid(tmp_path, "list") == 1
+    told = capfd.readouterr()
+    assert told.out.startswith("sound: A small report\n")
+    assert told.err.startswith(f"braid: {tmp_path}/broken.ipynb is no notebook: ")
+    assert len(told.err.splitlines()) == 1
+
+
+def test_the_version_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capfd.readouterr().out.startswith("braid 0.")
+
+
+def test_a_name_is_found_by_how_it_begins(folder: Path) -> None:
+    assert [find(n, folder) for n in ("sm", "reports/d", "onl")] == [
+        *("small", "reports/dies", "reports/online"),
     ]
 
 

@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+from braid.core.scratch import folder
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -45,25 +46,30 @@ def session(name: str = "braid", cores: int | None = None, **settings: str) -> S
     """Start Spark in this process, or return the session that runs.
 
     ``cores`` worker threads (default: all); a failed task is tried four times. ``settings`` are
-    Spark's, with ``_`` for ``.``. Temporary files go to one folder of the system's temporary
-    directory. Spark's own errors go to stderr; what Braid logs, under the logger ``braid``, is in
-    ``braid.core.log``.
+    Spark's, with ``_`` for ``.``. Temporary files go to a private folder of the system's temporary
+    directory, which goes with this process. Spark's own errors go to stderr; what Braid logs, under
+    the logger ``braid``, is in ``braid.core.log``.
     """
     # A refused condition is an exception that says so; Spark would also print it as JSON.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name).master(f"local[{cores or os.cpu_count()},4]")
-    scratch = os.path.join(tempfile.gettempdir(), "braid-spark")
+    scratch = _scratch()
     conf = {
-        "spark.local.dir": scratch,
-        "spark.sql.warehouse.dir": os.path.join(scratch, "warehouse"),
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **SETTINGS,
     }
     conf |= {key.replace("_", "."): value for key, value in settings.items()}
     for key, value in conf.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+@cache
+def _scratch() -> Path:
+    return folder("spark")
 
 
 def equip(spark: SparkSession) -> None:

@@ -57,7 +57,7 @@ class Placement(ABC):
         super().__init_subclass__(**arguments)
         if "label" not in vars(cls):
             cls.label = cls.__name__
-        cls.__post_init__ = _checking(cls.__post_init__)  # type: ignore[method-assign]
+        setattr(cls, "__post_init__", _checking(cls.__post_init__))  # noqa: B010 (for mypy)
         if not cls.__name__.startswith("_"):
             _register(cls)
 

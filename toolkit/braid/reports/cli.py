@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from braid import __version__
 from braid.core.tail import Tail
 from braid.reports import notebook as files
-from braid.reports.notebook import NotebookError
-from braid.reports.page import page
+from braid.reports import report as reports
+from braid.reports.outcome import commit
+from braid.reports.parameters import NotebookError, parameters
 from braid.watching import views
 
 
@@ -35,30 +35,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="braid", description="Stream joins you can watch, on Apache Spark."
     )
+    parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     report = commands.add_parser(
         "report", help="run a notebook headless and write one self-contained HTML file"
     )
-    report.add_argument("name", metavar="NAME", help="a notebook, as `braid list` names it")
-    report.add_argument(
-        "-p",
-        dest="parameters",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="set a parameter",
-    )
-    report.add_argument(
-        "-o",
-        dest="output",
-        metavar="FILE",
-        type=Path,
-        help="the HTML file (default: runs/NAME.html)",
-    )
-    report.add_argument(
-        "-f", "--force", action="store_true", help="replace the HTML file if it exists"
-    )
-    report.set_defaults(command=_report)
+    reports.arguments(report)
+    report.set_defaults(command=reports.report)
     listing = commands.add_parser("list", help="list the notebooks and their parameters")
     listing.set_defaults(command=_list)
     asked = commands.add_parser("inspect", help="say in words what a run did, batch by batch")
@@ -104,12 +87,31 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _version() -> str:
+    found = commit()
+    return f"braid {__version__}" + (f" (commit {found})" if found else "")
+
+
 def _list(options: argparse.Namespace) -> int:
-    for name in files.names(options.notebooks):
-        print(name)
-        for parameter in files.parameters(files.find(name, options.notebooks)).values():
+    """The notebooks; 2 when there is none, 1 when one cannot be read."""
+    known = files.names(options.notebooks)
+    if not known:
+        print(f"braid: there is no notebook in {options.notebooks}", file=sys.stderr)
+        return 2
+    code = 0
+    for name in known:
+        file = options.notebooks / f"{name}.ipynb"
+        try:
+            accepted = parameters(file)
+        except NotebookError as error:
+            print(f"braid: {error}", file=sys.stderr)
+            code = 1
+            continue
+        title = files.heading(file)
+        print(f"{name}: {title}" if title else name)
+        for parameter in accepted.values():
             print(f"  {parameter}")
-    return 0
+    return code
 
 
 def _inspect(options: argparse.Namespace) -> int:
@@ -155,50 +157,6 @@ def _queries(options: argparse.Namespace) -> int:
         print(f"braid: {error}", file=sys.stderr)
         return 2
     return 0
-
-
-def _report(options: argparse.Namespace) -> int:
-    output = options.output or Path("runs") / f"{options.name}.html"
-    try:
-        notebook = files.find(options.name, options.notebooks)
-        values = files.parse(_settings(options.parameters), files.parameters(notebook))
-        if output.exists() and not options.force:
-            raise NotebookError(f"{output} exists; -f replaces it")
-    except NotebookError as error:
-        print(f"braid: {error}", file=sys.stderr)
-        return 2
-    try:
-        executed = files.run(notebook, values, _say)
-        html = page(executed, options.name, notebook.parent)
-    except NotebookError as error:
-        print(f"braid: {options.name}: {error}", file=sys.stderr)
-        return 1
-    _write(output, html)
-    print(f"wrote {output} ({len(html.encode()) / 1e6:.1f} MB)")
-    return 0
-
-
-def _settings(texts: Sequence[str]) -> dict[str, str]:
-    for text in texts:
-        if "=" not in text:
-            raise NotebookError(f"-p takes KEY=VALUE, such as skew=1.0; found {text!r}")
-    return dict(text.split("=", 1) for text in texts)
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
-
-
-def _write(output: Path, html: str) -> None:
-    """Write whole or not at all: a page that is being served is never half there."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=output.parent, suffix=".part", delete=False
-    ) as file:
-        file.write(html)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, output)
 
 
 if __name__ == "__main__":

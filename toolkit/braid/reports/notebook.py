@@ -1,15 +1,14 @@
 """Run a notebook from start to end without a person.
 
-A notebook's parameters are the literals of its cell tagged ``parameters`` (``name: type = value  #
-help``). A notebook that runs here finds ``BRAID_HEADLESS=1`` in its environment: it drives itself
-and waits for no button.
+A notebook that runs here finds ``BRAID_HEADLESS=1`` in its environment: it drives itself and waits
+for no button.
 """
 
 from __future__ import annotations
 
-import ast
 import os
 import re
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from braid.core.extras import Needs
+from braid.reports.parameters import NotebookError
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -28,35 +28,21 @@ ENVIRONMENT = {"BRAID_HEADLESS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 Say = Callable[[str], None]
 
 
-class NotebookError(Exception):
-    """A notebook that cannot be run or whose run failed; the message says why, for a person."""
+@dataclass
+class Ran:
+    """A notebook that has run, its outputs in it; ``cells`` are the first lines of its code cells
+    and the seconds that each took, as far as it came; ``error`` is why it came no further, or
+    empty.
+    """
 
+    notebook: NotebookNode
+    cells: list[tuple[str, float]] = field(default_factory=list)
+    error: str = ""
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One literal of the parameters cell; ``help`` is the comment behind it."""
-
-    name: str
-    default: Any
-    help: str
-
-    def parse(self, text: str) -> Any:
-        """The value that ``text`` stands for, of the default's type. Raises NotebookError when it
-        stands for none.
-        """
-        kind = type(self.default)
-        try:
-            if kind is bool:
-                return {"true": True, "false": False}[text.lower()]
-            return kind(text) if kind in (int, float, str) else ast.literal_eval(text)
-        except (ValueError, KeyError, SyntaxError):
-            wanted = "true or false" if kind is bool else f"a value of type {kind.__name__}"
-            raise NotebookError(
-                f"{self.name} is {text!r}; it takes {wanted}, such as {self.default!r}"
-            ) from None
-
-    def __str__(self) -> str:
-        return f"{self.name} = {self.default!r}" + (f"  {self.help}" if self.help else "")
+    @property
+    def seconds(self) -> float:
+        """All of them."""
+        return sum(took for _, took in self.cells)
 
 
 def names(folder: Path = NOTEBOOKS) -> list[str]:
@@ -69,57 +55,48 @@ def names(folder: Path = NOTEBOOKS) -> list[str]:
     )
 
 
-def find(name: str, folder: Path = NOTEBOOKS) -> Path:
-    """The file of a notebook. Raises NotebookError, with the names there are, when there is none of
-    that name.
+def find(name: str, folder: Path = NOTEBOOKS) -> str:
+    """The name of a notebook, from what it begins with, as "01"; with folders or without. Raises
+    NotebookError, with the names there are, when there is none, or several.
     """
-    if name not in (known := names(folder)):
-        raise NotebookError(
-            f"no notebook is named {name!r}; there are: {', '.join(known) or 'none'} (in {folder})"
-        )
-    return folder / f"{name}.ipynb"
+    known = names(folder)
+    begins = [k for k in known if k.startswith(name) or k.rpartition("/")[2].startswith(name)]
+    if name in known or len(begins) == 1:
+        return name if name in known else begins[0]
+    which = f"; {name!r} may be {' or '.join(begins)}" if begins and name else ""
+    raise NotebookError(
+        f"no notebook is named {name!r}; there are: {', '.join(known) or 'none'} (in {folder})"
+        if not which
+        else f"several notebooks begin so{which}"
+    )
 
 
-def parameters(notebook: Path) -> dict[str, Parameter]:
-    """The parameters of a notebook by name, in order; none when no cell is tagged
-    ``parameters``.
-    """
+def heading(notebook: Path | NotebookNode) -> str:
+    """The first heading of a notebook; empty when it has none."""
     with Needs("notebooks"):
         import nbformat
-        from papermill.translators import PythonTranslator
 
-    content = nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
-    tagged = [c for c in content.cells if "parameters" in c.metadata.get("tags", [])]
-    found = PythonTranslator.inspect(tagged[0]) if tagged else []
-    return {p.name: Parameter(p.name, _literal(p.name, p.default), p.help.strip()) for p in found}
-
-
-def _literal(name: str, text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        raise NotebookError(
-            f"the parameters cell sets {name} = {text}; it may hold literals only"
-        ) from None
+    content: Any = notebook
+    if isinstance(notebook, Path):
+        content = nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
+    texts = (c.source for c in content.cells if c.cell_type == "markdown")
+    lines = (line for text in texts for line in text.splitlines())
+    return next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
 
 
-def parse(settings: Mapping[str, str], accepted: Mapping[str, Parameter]) -> dict[str, Any]:
-    """Values for the texts of ``settings``. Raises NotebookError for an unknown name or a text of
-    the wrong type.
-    """
-    if unknown := [name for name in settings if name not in accepted]:
-        listed = "".join(f"\n  {p}" for p in accepted.values()) or " none"
-        raise NotebookError(
-            f"no parameter is named {' or '.join(map(repr, unknown))}; accepted are:{listed}"
-        )
-    return {name: accepted[name].parse(text) for name, text in settings.items()}
+def run(
+    notebook: Path,
+    values: Mapping[str, Any],
+    say: Say,
+    chat: Say = lambda text: None,
+    before: Mapping[str, float] | None = None,
+    **environment: str,
+) -> Ran:
+    """Run all cells in the notebook's own folder, until one raises or the kernel dies.
 
-
-def run(notebook: Path, values: Mapping[str, Any], say: Say) -> NotebookNode:
-    """Run all cells in the notebook's own folder and return the notebook with its outputs.
-
-    ``say`` is told which cell of how many starts, and everything that the cells print. Raises
-    NotebookError when a cell raises or the kernel dies.
+    ``say`` is told which cell of how many starts, ``chat`` everything that the cells print.
+    ``before`` are the seconds that cells took in an earlier run, by first line, from which the time
+    left is estimated. ``environment`` is the kernel's beside this process's.
     """
     with Needs("notebooks"):
         from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -128,37 +105,62 @@ def run(notebook: Path, values: Mapping[str, Any], say: Say) -> NotebookNode:
     ready: NotebookNode = execute_notebook(
         notebook, None, dict(values), prepare_only=True, kernel_name="python3", language="python"
     )
-    progress = _Progress(len(_code(ready)), say)
+    progress = _Progress([_title(c.source) for c in _code(ready)], say, chat, before or {})
     # The kernel of this Python, also where it is not the one on the PATH.
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
-    try:
-        _client(ready, notebook.parent, progress).execute(env={**os.environ, **ENVIRONMENT})
-    except CellExecutionError as error:
-        raise NotebookError(
-            f"cell {progress.cell} of {progress.cells} failed.\n{_brief(error)}"
-        ) from error
-    except DeadKernelError as error:
-        raise NotebookError(
-            f"the kernel died in cell {progress.cell} of {progress.cells}"
-        ) from error
-    return ready
+    ran = Ran(ready, progress.done)
+    whole = {**os.environ, **ENVIRONMENT, **environment}
+    with tempfile.TemporaryFile("w+") as noise:
+        try:
+            _client(ready, notebook.parent, progress).execute(env=whole, stderr=noise)
+        except CellExecutionError as error:
+            ran.error = f"{progress} failed.\n{_brief(error)}"
+        except DeadKernelError:
+            noise.seek(0)
+            last = "\n".join(noise.read().strip().splitlines()[-5:])
+            ran.error = f"the kernel died in {progress}" + (f"\n{last}" if last else "")
+        finally:
+            progress.ends()
+    return ran
 
 
 @dataclass
 class _Progress:
-    """Tells which code cell of how many starts, and after how many seconds."""
+    """Tells which code cell of how many starts, after how many seconds, and how long it takes still
+    where an earlier run took the same cells.
+    """
 
-    cells: int
+    titles: list[str]
     say: Say
-    cell: int = 0
+    chat: Say
+    before: Mapping[str, float]
+    done: list[tuple[str, float]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    since: float = 0.0
+    cell: int = 0
 
     def starts(self, cell: NotebookNode, cell_index: int) -> None:
-        self.cell += 1
-        self.say(
-            f"[{self.cell}/{self.cells}, {time.monotonic() - self.began:.0f} s] "
-            f"{_title(cell.source)}\n"
-        )
+        self.ends()
+        self.since, self.cell = time.monotonic(), self.cell + 1
+        gone = f"{self.since - self.began:.0f} s"
+        left = "" if (n := self.left()) is None else f", about {n:.0f} s left"
+        title = self.titles[self.cell - 1]
+        self.say(f"[{self.cell}/{len(self.titles)}, {gone}{left}] {title}\n")
+
+    def ends(self) -> None:
+        if len(self.done) < self.cell:
+            self.done.append((self.titles[self.cell - 1], time.monotonic() - self.since))
+
+    def left(self) -> float | None:
+        """Seconds, as fast as the cells before were compared with the earlier run."""
+        if any(title not in self.before for title in self.titles):
+            return None
+        past = sum(self.before[title] for title, _ in self.done)
+        pace = sum(took for _, took in self.done) / past if past else 1.0
+        return pace * sum(self.before[title] for title in self.titles[self.cell - 1 :])
+
+    def __str__(self) -> str:
+        return f"cell {self.cell} of {len(self.titles)}"
 
 
 def _client(notebook: NotebookNode, folder: Path, progress: _Progress) -> Any:
@@ -168,7 +170,7 @@ def _client(notebook: NotebookNode, folder: Path, progress: _Progress) -> Any:
     class Client(NotebookClient):
         def process_message(self, msg: Any, cell: NotebookNode, cell_index: int) -> Any:
             if msg["msg_type"] == "stream":
-                progress.say(msg["content"]["text"])
+                progress.chat(msg["content"]["text"])
             return super().process_message(msg, cell, cell_index)
 
     return Client(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from braid.core.extras import Needs
-from braid.reports.notebook import NotebookError
+from braid.reports.parameters import NotebookError
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -23,13 +24,17 @@ TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
 {%- block html_head_js_mathjax -%}{%- endblock -%}
 {%- block html_head_js_mermaidjs -%}{%- endblock -%}
 {%- block stream_stderr -%}{%- endblock -%}
+{%- block error -%}{%- endblock -%}
+{%- block body_header -%}{{ super() }}{{ resources.head }}{%- endblock -%}
 """
+LAB = "lab"
+"""The tag of cells that speak to somebody with JupyterLab, and that a page leaves out."""
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 
 
-def page(notebook: NotebookNode, title: str, folder: Path) -> str:
+def page(notebook: NotebookNode, title: str, folder: Path, head: str = "") -> str:
     """The notebook as one HTML page that loads nothing: no code, no widgets (their static twins),
-    images inside.
+    images inside; ``head`` is HTML that comes first. Two runs have the same ids.
 
     ``folder`` is where the notebook's relative links start. Raises NotebookError when an output
     would load something from elsewhere.
@@ -39,6 +44,9 @@ def page(notebook: NotebookNode, title: str, folder: Path) -> str:
         from nbconvert import HTMLExporter
 
     notebook.metadata.pop("widgets", None)  # their state, which no page without a kernel can use
+    notebook.cells = [c for c in notebook.cells if LAB not in c.metadata.get("tags", [])]
+    for n, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{n}"
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]
         extra_loaders=[DictLoader({"offline.html.j2": TEMPLATE})],
         template_file="offline.html.j2",
@@ -49,7 +57,8 @@ def page(notebook: NotebookNode, title: str, folder: Path) -> str:
     )
     exporter.config.NbConvertBase.display_data_priority = SHOWN
     html, _ = exporter.from_notebook_node(
-        notebook, resources={"metadata": {"name": title, "path": str(folder)}}
+        notebook,
+        resources={"metadata": {"name": escape(title), "path": str(folder)}, "head": head},
     )
     if loads := external_loads(html):
         raise NotebookError(f"the page would not work offline, it loads {', '.join(loads[:5])}")

@@ -4,7 +4,6 @@ folder of its own. Spark starts with the first.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import count
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from braid import launch
+from braid.core import scratch
 from braid.core.placement import Placement
 from braid.core.query import Query
 from braid.run import JoinRun
@@ -30,11 +30,13 @@ _numbers = count()
 
 @cache
 def _runs() -> Path:
-    return Path(tempfile.mkdtemp(prefix="braid-"))
+    return scratch.folder("runs")
 
 
 def folder(name: str) -> Path:
-    """A folder for a run that is not there yet, under a temporary one of this process."""
+    """A folder for a run that is not there yet, under a temporary one that goes with this
+    process.
+    """
     return _runs() / f"{name}-{next(_numbers)}"
 
 

@@ -20,6 +20,8 @@ GREY = "#747a80"
 """Reads on white and on black alike (contrast 4.3); ``STYLE`` gives most text the theme's
 colour.
 """
+_ROWS = 40
+"""Of the table without JavaScript."""
 STYLE = f"<style>{(Path(__file__).parent / 'stage.css').read_text(encoding='utf-8')}</style>"
 """What a page with charts should have once."""
 
@@ -32,16 +34,28 @@ class Chart:
     figure: go.Figure
     data: pd.DataFrame
 
-    def to_html(self, first: bool = True) -> str:
+    def to_html(self, first: bool = True, id: str | None = None) -> str:
         """The chart as HTML, on the ground of its page, light or dark; nothing is loaded from
-        elsewhere.
+        elsewhere. Without JavaScript it is a table of its numbers.
 
-        Only the first chart of a page holds plotly.js (4.8 MB) and the style.
+        Only the first chart of a page holds plotly.js (4.8 MB) and the style. ``id`` is that of its
+        element on the page, by default one of its own.
         """
         options = dict(
-            include_plotlyjs=first, include_mathjax=False, full_html=False, auto_play=False
+            include_plotlyjs=first,
+            include_mathjax=False,
+            full_html=False,
+            auto_play=False,
+            div_id=id,
         )
-        return (STYLE if first else "") + str(self._themed().to_html(**options))
+        plain = self.data.to_html(index=False, border=0, max_rows=_ROWS, na_rep="–")
+        told = f"<noscript><p>{escape(self.name)}</p>{plain}</noscript>"
+        return (STYLE if first else "") + str(self._themed().to_html(**options)) + told
+
+    def numbers(self) -> dict[str, Any]:
+        """The chart's name and data, as JSON has it."""
+        data = json.loads(self.data.to_json(orient="split", index=False, date_format="iso"))
+        return {"name": self.name, "columns": data["columns"], "rows": data["data"]}
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write a page that works offline. Raises FileExistsError rather than replace a file

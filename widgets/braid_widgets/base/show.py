@@ -16,9 +16,10 @@ from braid_widgets.base.twin import Twin
 
 
 class _Page:
-    """Whether this process has put plotly.js on its page."""
+    """Whether this process has put plotly.js on its page, and how many charts."""
 
     has_plotly = False
+    charts = 0
 
 
 def headless() -> bool:
@@ -33,12 +34,19 @@ def html(view: Any) -> str:
     if not isinstance(view, Chart):
         return str(view.to_html())
     first, _Page.has_plotly = not _Page.has_plotly, True
-    return view.to_html(first)
+    _Page.charts += 1
+    return view.to_html(first, f"chart-{_Page.charts}")
 
 
 def show(view: Any) -> None:
-    """Display a chart, a film, a cockpit or a pandas DataFrame in a notebook."""
-    display(HTML(html(view)) if headless() else view)  # type: ignore[no-untyped-call]
+    """Display a chart, a film, a cockpit or a pandas DataFrame in a notebook. In a report the
+    numbers of a chart go with it, for its JSON.
+    """
+    if not headless():
+        display(view)  # type: ignore[no-untyped-call]
+        return
+    data = {"braid": view.numbers()} if isinstance(view, Chart) else None
+    display(HTML(html(view)), metadata=data)  # type: ignore[no-untyped-call]
 
 
 def present(panel: Any, *views: Any) -> None:

@@ -1,0 +1,47 @@
+"""Folders for what need not stay."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import braid
+import pytest
+from braid.core import scratch
+
+PROGRAM = """
+import os, sys, tempfile
+tempfile.tempdir = sys.argv[1]
+from braid.core import scratch
+print(scratch.folder("runs"), flush=True)
+if len(sys.argv) > 2:
+    os.kill(os.getpid(), 9)
+"""
+
+
+def made(root: Path, *more: str) -> tuple[Path, int]:
+    home = str(Path(braid.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(root), *more],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": home},
+    )
+    return Path(done.stdout.strip()), done.returncode
+
+
+def test_a_folder_goes_with_its_process_or_with_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "braid-mine").mkdir()
+    left, code = made(tmp_path, "killed")
+    assert code == -signal.SIGKILL and left.is_dir() and left.parent == tmp_path
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    here = scratch.folder("runs")
+    assert not left.exists(), "of a process that was killed"
+    gone, code = made(tmp_path)
+    assert code == 0 and not gone.exists(), "of a process that has ended"
+    assert here.is_dir() and (tmp_path / "braid-mine").is_dir(), "in use, and not ours"
+    assert here.stat().st_mode & 0o777 == 0o700

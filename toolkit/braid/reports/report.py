@@ -1,0 +1,167 @@
+"""The command ``braid report``: one notebook, headless, as one page."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from braid.reports import head, outcome
+from braid.reports import notebook as files
+from braid.reports.page import page
+from braid.reports.parameters import NotebookError, parameters, parse
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument(
+        "name", metavar="NAME", help="a notebook, as `braid list` names it, or how that begins"
+    )
+    parser.add_argument(
+        "-p",
+        dest="parameters",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="set a parameter",
+    )
+    parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="FILE",
+        type=Path,
+        help="the HTML file (default: runs/NAME.html)",
+    )
+    parser.add_argument(
+        "-f", "--force", action="store_true", help="replace the HTML file if it exists"
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="write verdict, claims and figures beside it, as FILE with the ending .json",
+    )
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="say what is different from the last run, of which there is such JSON",
+    )
+    parser.add_argument("--open", action="store_true", help="show the page in a browser")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="tell cells and what they print, to stderr"
+    )
+
+
+def report(options: argparse.Namespace) -> int:
+    """Run it. Returns 0, 1 when the notebook fails (the page is written as far as it came), 2 for
+    what cannot be run or written.
+    """
+    try:
+        name = files.find(options.name, options.notebooks)
+        notebook = options.notebooks / f"{name}.ipynb"
+        accepted = parameters(notebook)
+        values = parse(_settings(options.parameters), accepted)
+        output = options.output or Path("runs") / f"{name}.html"
+        _check(output, options.force)
+        aside = output.with_suffix(".json")
+        last = outcome.read(aside)
+    except (NotebookError, ValueError) as error:
+        return _refused(str(error), 2)
+    defaults = {n: p.default for n, p in accepted.items()}
+    ran, claims = _run(notebook, values, options.verbose, last)
+    found = outcome.outcome(name, files.heading(notebook), defaults | values, ran, claims)
+    compared = options.compare or options.json
+    try:
+        html = page(
+            ran.notebook,
+            found["title"] or name,
+            notebook.parent,
+            head.html(found, defaults, last, options.compare),
+        )
+    except NotebookError as error:
+        return _refused(f"{name}: {error}", 1)
+    _write(output, html)
+    if compared:
+        outcome.write(found, aside)
+    print(f"wrote {output} ({len(html.encode()) / 1e6:.1f} MB); {head.verdict(found)}")
+    if options.open:
+        webbrowser.open(output.resolve().as_uri())
+    return _refused(f"{name}: {ran.error}", 1) if ran.error else 0
+
+
+def _refused(why: str, code: int) -> int:
+    print(f"braid: {why}", file=sys.stderr)
+    return code
+
+
+def _settings(texts: Sequence[str]) -> dict[str, str]:
+    for text in texts:
+        if "=" not in text:
+            raise NotebookError(f"-p takes KEY=VALUE, such as skew=1.0; found {text!r}")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def _check(output: Path, force: bool) -> None:
+    """Raises NotebookError unless the page can be written."""
+    if output.is_dir():
+        raise NotebookError(f"{output} is a folder; -o takes a file")
+    if output.exists() and not force:
+        raise NotebookError(f"{output} exists; -f replaces it")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=output.parent):
+            pass
+    except OSError as error:
+        raise NotebookError(
+            f"{output} cannot be written ({error.strerror}); -o takes a file of a folder that can"
+        ) from None
+
+
+def _run(
+    notebook: Path, values: Mapping[str, Any], verbose: bool, last: outcome.Outcome | None
+) -> tuple[files.Ran, list[Any]]:
+    """Run the notebook; with it, the claims that it checked."""
+    before = {title: took for title, took in (last or {}).get("cells", ())}
+    line = _Line()
+    with tempfile.TemporaryDirectory(prefix="braid-") as folder:
+        kept = Path(folder) / "claims.jsonl"
+        told = (_say, _say) if verbose else (line.say, _nothing)
+        ran = files.run(notebook, values, *told, before, **outcome.environment(kept))
+        outcome.passed_on(kept, os.environ.get("BRAID_CLAIMS"))
+        line.clear()
+        return ran, outcome.claims_of(kept)
+
+
+class _Line:
+    """One line on a terminal, which the next one replaces; nothing where nobody looks."""
+
+    def say(self, text: str) -> None:
+        if sys.stderr.isatty():
+            _say(f"\r\x1b[K{text.strip()[:110]}")
+
+    def clear(self) -> None:
+        if sys.stderr.isatty():
+            _say("\r\x1b[K")
+
+
+def _nothing(text: str) -> None:
+    """Where nobody looks."""
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _write(output: Path, html: str) -> None:
+    """Write whole or not at all: a page that is being served is never half there."""
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=output.parent, suffix=".part", delete=False
+    ) as file:
+        file.write(html)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, output)
