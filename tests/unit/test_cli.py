@@ -123,7 +123,7 @@ def test_the_head_says_what_a_report_is_of_and_what_is_different(
     assert data["verdict"] == {"passed": 1, "of": 1, "failed": [], "error": ""}
     assert data["figures"] == [{"name": "line", "columns": ["y"], "rows": [[1], [4]]}]
     assert {"braid", "python", "pyspark", "duckdb"} <= set(data["versions"])
-    assert len(data["cells"]) == 8 and data["seconds"] > 0
+    assert len(data["cells"]) == 7 and data["seconds"] > 0
     assert braid(folder, "report", "small", *given, "-p", "hosts=8") == 0
     second = page.read_text()
     assert f"Different from the run of {data['date']}" in second

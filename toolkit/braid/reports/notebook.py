@@ -90,7 +90,7 @@ def run(
     say: Say,
     chat: Say = lambda text: None,
     before: Mapping[str, float] | None = None,
-    **environment: str,
+    environment: Mapping[str, str] | None = None,
 ) -> Ran:
     """Run all cells in the notebook's own folder, until one raises or the kernel dies.
 
@@ -109,7 +109,7 @@ def run(
     # The kernel of this Python, also where it is not the one on the PATH.
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     ran = Ran(ready, progress.done)
-    whole = {**os.environ, **ENVIRONMENT, **environment}
+    whole = {**os.environ, **ENVIRONMENT, **(environment or {})}
     with tempfile.TemporaryFile("w+") as noise:
         try:
             _client(ready, notebook.parent, progress).execute(env=whole, stderr=noise)

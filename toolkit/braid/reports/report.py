@@ -130,7 +130,7 @@ def _run(
     with tempfile.TemporaryDirectory(prefix="braid-") as folder:
         kept = Path(folder) / "claims.jsonl"
         told = (_say, _say) if verbose else (line.say, _nothing)
-        ran = files.run(notebook, values, *told, before, **outcome.environment(kept))
+        ran = files.run(notebook, values, *told, before, outcome.environment(kept))
         outcome.passed_on(kept, os.environ.get("BRAID_CLAIMS"))
         line.clear()
         return ran, outcome.claims_of(kept)
