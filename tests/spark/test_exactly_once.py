@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import driver
 import pytest
 from braid.engine import spark as executor
+from braid.engine.durable import Damaged
 from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
 from killing import kill, launch
@@ -74,6 +76,11 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
     run = ended(StreamJoin.resume(tmp_path / "run", join.streams))
     assert differ(found(run), expected(streams, on)) == ""
     assert sum(run.metrics()["results"]) == found(run).total()
+    shutil.rmtree(tmp_path / "run" / "checkpoint")  # Spark would begin anew, the run would not
+    with pytest.raises(
+        Damaged, match="finished micro-batch -1 and begun -1, the run has committed 2"
+    ):
+        StreamJoin.resume(tmp_path / "run", join.streams)
 
 
 @pytest.mark.parametrize("stage", ["first_stage", "next_stage"])

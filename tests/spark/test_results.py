@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from braid.engine.output import Output
 from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
 from oracle import Ids, differ, expected, found, frames, tables, until
@@ -50,6 +51,28 @@ def test_asked_batch_by_batch_every_result_comes_once(spark: SparkSession, tmp_p
     assert run.results_since(batch)[0].count() == 0
     assert run.results_since(batch)[1] == batch
     assert differ(got, expected(STREAMS, ON)) == ""
+
+
+def test_spark_reads_the_log_of_a_long_run(spark: SparkSession, tmp_path: Path) -> None:
+    """When all lines are written at once less often, too: a stream goes on across that."""
+    out = Output(tmp_path)
+    out.create()
+    reader = spark.readStream.schema("batch long").parquet(str(out.results))
+    seen = []
+    for batch in range(212):
+        name = f"{batch:06d}-0-0000cafe.parquet"
+        if batch % 40 == 39 or batch > 208:
+            pq.write_table(pa.table({"batch": [batch]}), out.new / name)
+        out.publish(batch, [name] if (out.new / name).exists() else [])
+        if batch in (190, 205, 211):
+            writer = reader.writeStream.foreachBatch(
+                lambda frame, _: seen.extend(r.batch for r in frame.collect())
+            )
+            writer = writer.option("checkpointLocation", str(tmp_path / "reader"))
+            writer.trigger(availableNow=True).start().awaitTermination()
+            there = [b for b in range(batch + 1) if b % 40 == 39 or b > 208]
+            assert sorted(r.batch for r in spark.read.parquet(str(out.results)).collect()) == there
+            assert sorted(seen) == there
 
 
 def test_readers_of_plain_files_see_committed_batches(spark: SparkSession, tmp_path: Path) -> None:

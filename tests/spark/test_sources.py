@@ -7,7 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from braid.core.events import BatchCommitted
+from braid.engine.durable import Damaged
 from braid.join import JoinRun, StreamJoin
 from braid.papers.baselines.hashing import HashPartition
 from braid.papers.theta.grid import AdaptiveGrid
@@ -132,3 +134,36 @@ def test_the_clock_driven_rate_source(spark: SparkSession, tmp_path: Path) -> No
     a, b = committed(again)[-1].total
     assert a == b
     assert found(again) == Counter((v, v) for v in range(a))
+
+
+def test_a_file_that_is_gone_once_it_was_listed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark reads it as if it had no rows. It fails, unless the session says that it may be gone."""
+    for alias in "ab":
+        put(tmp_path, alias, 0, 3)
+    real, gone = JoinRun._check_input, tmp_path / "b" / "1.parquet"
+
+    def check(run: JoinRun, number: int) -> None:
+        if number == 1:
+            gone.unlink()
+        real(run, number)
+
+    join = StreamJoin({a: live(spark, tmp_path, a) for a in "ab"}, "a.k = b.k", HashPartition(2))
+    with monkeypatch.context() as patch:
+        patch.setattr(JoinRun, "_check_input", check)
+        run = join.start(tmp_path / "run", availableNow=True)
+        with pytest.raises(
+            Damaged, match=f"^{gone} is gone, which Spark has listed for micro-batch 1"
+        ):
+            run.awaitTermination()
+    assert run.store.committed() == [0]
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        run = join.start(tmp_path / "run", availableNow=True)
+        run.awaitTermination()
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+    rows = {a: t.filter([b < 3 for b in t["batch"].to_pylist()]) for a, t in STREAMS.items()}
+    rows["b"] = rows["b"].filter([b != 1 for b in rows["b"]["batch"].to_pylist()])
+    assert differ(found(run), expected(rows, "a.k = b.k")) == ""

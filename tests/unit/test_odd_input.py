@@ -54,6 +54,10 @@ JOINS: dict[str, list[tuple[Any, str]]] = {
         ({None: ROWS, "b": ROWS}, "the alias None is not accepted"),
         ({"": ROWS, "b": ROWS}, "the alias '' is not accepted"),
         ({"a b": ROWS, "b": ROWS}, "an alias is a letter, then letters, digits or _"),
+        *(
+            ({word: ROWS, "b": ROWS}, f"{word}.x means something else in Spark SQL")
+            for word in ("null", "true", "FALSE", "current_date", "and", "from")
+        ),
         ({"a": ROWS, "A": ROWS}, "must differ by more than upper and lower case"),
         ({"a": None, "b": ROWS}, f"stream a is None; {FRAME}"),
         ({"a": [1], "b": ROWS}, f"stream a is [1]; {FRAME}"),

@@ -12,7 +12,7 @@ import pytest
 from braid.engine import output
 from braid.engine.output import Output
 
-BATCHES = [[f"{b:06d}-{p}.parquet" for p in range(b % 3)] for b in range(35)]
+BATCHES = [[f"{b:06d}-{p}-0000cafe.parquet" for p in range(b % 3)] for b in range(450)]
 """Files by batch; some have none, batch 0 among them."""
 
 
@@ -30,16 +30,25 @@ def written(out: Output, batch: int) -> list[str]:
     return BATCHES[batch]
 
 
+def interval(compact: list[int]) -> int:
+    """How often Spark takes the log to be compacted (CompactibleFileStreamLog), by rising numbers."""
+    if len(compact) >= 2:
+        return compact[-1] - compact[-2]
+    return 10 if not compact else next(n for n in (10, compact[0] + 1) if (compact[0] + 1) % n == 0)
+
+
 def logged(out: Output) -> list[str]:
     """The file names in the log as Spark reads it: from the last compact file on."""
     ids = {int(f.name.split(".")[0]): f for f in out.log.glob("[0-9]*")}
-    compact = max((n for n, f in ids.items() if f.suffix == ".compact"), default=-1)
-    assert compact < 0 or compact % 10 == 9
-    assert sorted(n for n in ids if n > compact) == [*range(compact + 1, max(ids, default=-1) + 1)]
+    last = max(ids, default=-1)
+    every = interval(sorted(n for n, f in ids.items() if f.suffix == ".compact"))
+    compact = (last + 1) // every * every - 1
+    assert compact < 0 or ids[compact].suffix == ".compact"
+    assert sorted(n for n in ids if n > compact) == [*range(compact + 1, last + 1)]
     lines = []
-    for n in range(max(compact, 0), max(ids, default=-1) + 1):
+    for n in range(max(compact, 0), last + 1):
         version, *rest = ids[n].read_text().split("\n")
-        assert version == "v1"
+        assert version == "v1" and (ids[n].suffix == ".compact") == ((n + 1) % every == 0)
         lines += [json.loads(line) for line in rest]
     for line in lines:
         file = Path(line["path"].removeprefix("file://"))
@@ -59,11 +68,37 @@ def upto(batch: int) -> list[str]:
 
 def test_each_committed_file_is_seen_once_and_others_are_not(tmp_path: Path) -> None:
     out = made(tmp_path / "run")
-    for batch in range(len(BATCHES)):
+    for batch in range(35):
         names = written(out, batch)
-        (out.new / f"{batch:06d}-stray.parquet").touch()
+        (out.new / f"{batch:06d}-9-0000dead.parquet").touch()
         out.publish(batch, names)
         assert logged(out) == listed(out) == upto(batch)
+
+
+def test_the_log_stays_in_proportion(tmp_path: Path) -> None:
+    """What is written of it in all, and what there is of it, as it grows from 100 batches to 450."""
+    out, written_bytes, real = made(tmp_path / "run"), [0], output._put
+
+    def put(file: Path, lines: list[str]) -> None:
+        real(file, lines)
+        written_bytes[0] += file.stat().st_size
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "_put", put)
+        for batch in range(450):
+            out.publish(batch, written(out, batch))
+            if batch in (98, 99, 100, 188, 189, 198, 199, 200, 298, 299, 300, 449):
+                assert logged(out) == upto(batch)
+                last = Output(tmp_path / "run")
+                before = {f.name: f.stat().st_mtime_ns for f in out.log.iterdir()}
+                last.recover(enumerate(BATCHES[: batch + 1]))
+                assert {f.name: f.stat().st_mtime_ns for f in out.log.iterdir()} == before
+    whole = (out.log / "399.compact").stat().st_size
+    assert written_bytes[0] < 16 * whole
+    (out.log / "399.compact").write_text("v1")
+    (out.log / "420").unlink()
+    Output(tmp_path / "run").recover(enumerate(BATCHES))
+    assert logged(out) == upto(449)
 
 
 def test_files_of_later_batches_have_later_times(tmp_path: Path) -> None:
@@ -75,8 +110,12 @@ def test_files_of_later_batches_have_later_times(tmp_path: Path) -> None:
         out.publish(batch, written(out, batch))
     lines = [json.loads(s) for s in (out.log / "9.compact").read_text().split("\n")[1:]]
     time = {Path(line["path"]).name: line["modificationTime"] for line in lines}
-    assert time["000001-0.parquet"] < time["000002-0.parquet"] == time["000002-1.parquet"]
-    assert time["000002-1.parquet"] < time["000004-0.parquet"]
+    assert (
+        time["000001-0-0000cafe.parquet"]
+        < time["000002-0-0000cafe.parquet"]
+        == time["000002-1-0000cafe.parquet"]
+    )
+    assert time["000002-1-0000cafe.parquet"] < time["000004-0-0000cafe.parquet"]
 
 
 class Crash(Exception):
@@ -100,7 +139,7 @@ def cut_off(patch: pytest.MonkeyPatch, steps: int) -> None:
     patch.setattr(Path, "unlink", counted(Path.unlink))
 
 
-@pytest.mark.parametrize("batch", [0, 4, 5, 9, 19, 29, 32])
+@pytest.mark.parametrize("batch", [0, 4, 5, 9, 19, 29, 32, 199])
 def test_a_crash_at_any_step_of_publishing_is_made_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:

@@ -167,8 +167,9 @@ class Shared:
         reports = writer(job)(iter(parts))
         lines = [reported(row) for report in reports for row in report.to_pylist()]
         for line in lines:  # they take what they would, had they come so
-            file = str(self.engine.store.blocks / line.address.file)
-            assert line.size.bytes == replica(file, line.address.part, None).nbytes
+            (made,), (seal,) = line.replicas, line.files.values()
+            file = str(self.engine.store.blocks / made.address.file)
+            assert made.size.bytes == replica(file, made.address.part, None, seal).nbytes
         self.engine.amend(queries, self.engine.state.policy, lines, [], 0.0)
 
     def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:

@@ -15,7 +15,8 @@ from braid.core.events import RunEnded
 from braid.core.facts import Usage
 from braid.core.plan import Block
 from braid.core.query import Query
-from braid.core.state import Address, State, decode, encode
+from braid.core.state import Address, Seal, State, decode, encode
+from braid.engine import durable
 from braid.engine.store import Store
 from braid.papers.theta.events import MigrationEnded
 from hypothesis import given
@@ -66,12 +67,14 @@ def states(draw: st.DrawFn) -> State:
     three = st.tuples(NUMBER, NUMBER, NUMBER)
     ages = st.lists(st.lists(NUMBER).map(tuple)).map(tuple)
     policy = st.builds(Policy, st.text(), ages, st.dictionaries(NUMBER, SHARES))
+    places = {(b.id, h): draw(ADDRESSES) for b in blocks.values() for h in b.hosts}
     matches = st.dictionaries(st.tuples(VISITS, st.integers(0, 15)), st.tuples(SHARES, SHARES))
     return State(
         batch=draw(NUMBER),
         epoch=draw(NUMBER),
         blocks=blocks,
-        places={(b.id, h): draw(ADDRESSES) for b in blocks.values() for h in b.hosts},
+        places=places,
+        files={a.file: Seal(draw(NUMBER), draw(NUMBER)) for a in places.values()},
         next_id=draw(NUMBER),
         policy=draw(policy),
         received=draw(three),
@@ -99,22 +102,39 @@ def test_the_state_of_another_policy_is_refused() -> None:
 
 @pytest.mark.parametrize("part", ["run.json", "commits/000000.json", "state"])
 @pytest.mark.parametrize("version", [1, None])
-def test_another_version_is_refused_in_one_sentence(store: Store, part: str, version: Any) -> None:
-    commit(store, 0, ["b0"], ["r0"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_another_version_is_refused_in_one_sentence(
+    store: Store, part: str, version: Any, whole: bool
+) -> None:
+    """Sealed as this version does it, or otherwise."""
+    commit(store, 0, [B[0]], [R[0]])
     file = next(store.commits.glob("state-*")) if part == "state" else store.path / part
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"v": version}))
-    sentence = rf"^(a|the) [^.;]* is of version {version}; this version of Braid reads version \d+$"
-    with pytest.raises(ValueError, match=sentence.replace("[^.;]*", ".*")):
+    changed = {k: v for k, v in json.loads(file.read_text()).items() if k != "crc"}
+    body = json.dumps(changed | {"v": version}).encode()
+    file.write_bytes(durable.sealed(body) if whole else body)
+    sentence = (
+        rf"^(a|the|entry) .* is of version {version}; this version of Braid reads version \d+$"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        if part == "state":
+            decode(file.read_bytes())
         Store(store.path).query()
         Store(store.path).state()
 
 
+B = [f"{n:06d}-0-{n:08x}-0.arrow" for n in range(4)]
+"""Block files, as they are named."""
+R = [f"{n:06d}-0-{n:08x}.parquet" for n in range(4)]
+NOTHING = Seal(0, 0)
+
+
 def state(batch: int, *files: str) -> State:
-    """A state whose only block has a replica in each of the files."""
+    """A state whose only block has a replica in each of the files, which are empty."""
     blocks = {1: Block(1, 0, (0, 8), 0, tuple(range(len(files))), 5, 40, (0, 9))} if files else {}
     slots = {(1, h): Address(f, 0) for h, f in enumerate(files)}
-    zeros = (0, 0)
-    return State(batch, batch, blocks, slots, 2, {"said": True}, zeros, zeros, zeros, (None, 3))
+    zeros, seals = (0, 0), dict.fromkeys(files, NOTHING)
+    counts = (2, {"said": True}, zeros, zeros, zeros, (None, 3))
+    return State(batch, batch, blocks, slots, seals, *counts)
 
 
 @pytest.fixture
@@ -133,7 +153,7 @@ def commit(
             (folder / name).touch()
     made = state(batch, *blocks)
     snapshot = store.snapshot(made)
-    store.commit(batch, snapshot, results, [MigrationEnded(batch, 0)])
+    store.commit(batch, snapshot, dict.fromkeys(results, NOTHING), [MigrationEnded(batch, 0)])
     if tidy:
         store.tidy(made, snapshot)
     return made
@@ -158,61 +178,73 @@ def test_before_the_first_commit_there_is_nothing(store: Store) -> None:
 
 
 def test_the_last_manifest_says_what_exists(store: Store) -> None:
-    commit(store, 0, ["b0"], ["r0"])
-    last = commit(store, 1, ["b1"], ["r1", "r1x"])
+    commit(store, 0, [B[0]], [R[0]])
+    last = commit(store, 1, [B[1]], [R[1], R[2]])
     again = Store(store.path)
     assert again.state() == last
-    assert [Path(f).name for f in again.result_files()] == ["r0", "r1", "r1x"]
+    assert [Path(f).name for f in again.result_files()] == [R[0], R[1], R[2]]
     assert again.history() == [MigrationEnded(0, 0), MigrationEnded(1, 0)]
-    assert names(store.blocks) == ["b1"]
-    assert len(list(store.commits.glob("state-*"))) == 1
+    assert names(store.blocks) == [B[0], B[1]]
+    assert len(list(store.commits.glob("state-*"))) == 2
+    again.clean()
+    commit(again, 2, [B[2]], [])
+    commit(again, 3, [B[3]], [])
+    assert names(store.blocks) == [B[2], B[3]]
+    assert len(list(store.commits.glob("state-*"))) == 2
 
 
 def test_without_its_manifest_a_batch_has_not_happened(store: Store) -> None:
     """Killed after every file of batch 1 was written, but for the rename of its manifest."""
-    first = commit(store, 0, ["b0"], ["r0"])
-    commit(store, 1, ["b1"], ["r1"], tidy=False)
+    first = commit(store, 0, [B[0]], [R[0]])
+    commit(store, 1, [B[1]], [R[1]], tidy=False)
     manifest = store.commits / "000001.json"
     manifest.rename(store.commits / ".000001.json.tmp")
-    (store.results / "r1").rename(store.output.new / "r1")
+    (store.results / R[1]).rename(store.output.new / R[1])
     (store.output.log / "1").unlink()
     again = Store(store.path)
     assert (again.state(), again.committed()) == (first, [0])
     again.clean()
-    assert names(store.blocks) == ["b0"]
-    assert results(store) == ["r0"]
-    assert [Path(f).name for f in again.result_files()] == ["r0"]
+    assert names(store.blocks) == [B[0]]
+    assert results(store) == [R[0]]
+    assert [Path(f).name for f in again.result_files()] == [R[0]]
 
 
 def test_a_commit_that_was_not_tidied_holds(store: Store) -> None:
     """Killed right after the rename: the older state and its files are still there, and no harm."""
-    commit(store, 0, ["b0"], ["r0"])
-    last = commit(store, 1, ["b1"], ["r1"], tidy=False)
+    commit(store, 0, [B[0]], [R[0]])
+    last = commit(store, 1, [B[1]], [R[1]], tidy=False)
     again = Store(store.path)
     again.clean()
     assert again.state() == last
-    assert names(store.blocks) == ["b1"]
-    assert results(store) == ["r0", "r1"]
+    assert names(store.blocks) == [B[0], B[1]]
+    assert results(store) == [R[0], R[1]]
 
 
 def test_strays_of_killed_tasks_are_cleaned_and_nothing_else(store: Store) -> None:
-    commit(store, 0, ["b0"], ["r0"])
-    for folder in (store.blocks, store.results, store.output.new):
-        (folder / "000001-0-dead.tmp").touch()
-    store.clean()
-    assert (names(store.blocks), results(store)) == (["b0"], ["r0"])
-    assert names(store.output.new) == []
+    commit(store, 0, [B[0]], [R[0]])
+    for folder in (store.blocks, store.results, store.output.new, store.commits):
+        for name in ("000001-0-0000dead-0.arrow", "000001-0-0000dead.parquet", "thesis.tex"):
+            (folder / name).touch()
+    (store.commits / "state-000001-0000dead.json").touch()
+    (store.commits / ".000001.json.0000dead").touch()
+    Store(store.path).clean()
+    assert names(store.blocks) == [B[0], "thesis.tex"]
+    assert results(store) == [R[0], "thesis.tex"]
+    assert names(store.output.new) == ["thesis.tex"]
+    assert [n for n in names(store.commits) if "dead" in n] == []
+    assert "thesis.tex" in names(store.commits)
 
 
 def test_a_commit_is_whole_or_absent(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = commit(store, 0, ["b0"], ["r0"])
+    first = commit(store, 0, [B[0]], [R[0]])
 
     def dies(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("braid.engine.store.os.fsync", dies)
+    snapshot = store.snapshot(state(1))
+    monkeypatch.setattr("braid.engine.durable.os.fsync", dies)
     with pytest.raises(OSError, match="no space left"):
-        store.commit(1, "state-000001-x.json", [], [])
+        store.commit(1, snapshot, {}, [])
     assert (Store(store.path).state(), store.committed()) == (first, [0])
 
 
@@ -222,7 +254,7 @@ def test_results_are_seen_after_their_manifest_only(
     """Killed between the manifest and the move: the batch has happened, and a resumed run shows
     it.
     """
-    commit(store, 0, ["b0"], ["r0"])
+    commit(store, 0, [B[0]], [R[0]])
 
     def dies(*_: Any) -> None:
         raise OSError("killed")
@@ -230,17 +262,17 @@ def test_results_are_seen_after_their_manifest_only(
     with monkeypatch.context() as patch:
         patch.setattr("braid.engine.output.Output.publish", dies)
         with pytest.raises(OSError, match="killed"):
-            commit(store, 1, ["b1"], ["r1"])
+            commit(store, 1, [B[1]], [R[1]])
     again = Store(store.path)
-    assert (again.committed(), results(again)) == ([0, 1], ["r0"])
-    assert again.result_files() == [str(store.results / "r0"), str(store.output.new / "r1")]
+    assert (again.committed(), results(again)) == ([0, 1], [R[0]])
+    assert again.result_files() == [str(store.results / R[0]), str(store.output.new / R[1])]
     again.clean()
-    assert results(again) == ["r0", "r1"]
-    assert again.result_files() == [str(store.results / "r0"), str(store.results / "r1")]
+    assert results(again) == [R[0], R[1]]
+    assert again.result_files() == [str(store.results / R[0]), str(store.results / R[1])]
 
 
 def test_events_are_kept_in_the_manifests(store: Store) -> None:
-    store.commit(0, store.snapshot(state(0)), [], [MigrationEnded(0, 1), RunEnded(0, "stopped")])
+    store.commit(0, store.snapshot(state(0)), {}, [MigrationEnded(0, 1), RunEnded(0, "stopped")])
     assert store.history() == [MigrationEnded(0, 1), RunEnded(0, "stopped")]
 
 

@@ -170,11 +170,14 @@ def test_killed_between_files(tmp_path: Path, point: str) -> None:
         assert [*store.blocks.glob("000003-*")], "block files that no manifest names"
     run = ended(StreamJoin.resume(folder, streams))
     assert differ(ids(run.results()), expected(streams, "a.k = b.k")) == ""
-    state = store.state()
-    assert state is not None
-    assert files(store.blocks) == {address.file for address in state.places.values()}
+    assert store.committed() == [*range(6)]
+    states = [store.state_of(kept) for kept in store.log.commits[-2:]]
+    assert files(store.blocks) == {a.file for state in states for a in state.places.values()}
+    assert {f.name for f in store.commits.glob("state-*")} == {
+        kept.state.name for kept in store.log.commits[-2:]
+    }
     assert files(folder / "new") == set()
-    named = {name for n in store.committed() for name in store.manifest(n)["results"]}
+    named = {name for n in store.committed() for name, _ in store.manifest(n).results}
     assert {f.name for f in store.results.glob("*.parquet")} == named
 
 

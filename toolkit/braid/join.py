@@ -12,6 +12,8 @@ from braid.core.accept import flag, folder, seconds, whole
 from braid.core.codec import plain, typed
 from braid.core.placement import Placement
 from braid.core.spans import Span, micros, written
+from braid.engine.check import advice
+from braid.engine.durable import Damaged, Durability
 from braid.engine.executor import checked
 from braid.engine.memory import allowed
 from braid.engine.store import Store
@@ -101,6 +103,7 @@ class StreamJoin:
         driver_memory: str | int | None = None,
     ) -> None:
         streams, setups, self.runs, way = self._kinds(named(streams), executor, driver_memory)
+        self._partitions = partitions
         within = spans(windows, streams)
         limits, predicate = condition(streams, on, within, time)
         check_placement(placement, predicate, on, self.setups.shared)
@@ -203,31 +206,29 @@ class StreamJoin:
         return self.explain()._repr_html_()
 
     def start(
-        self, path: str | Path, batches: int | str = 20, pace: float = 0.0, **trigger: Any
+        self,
+        path: str | Path,
+        batches: int | str = 20,
+        pace: float = 0.0,
+        durability: Durability = "power",
+        **trigger: Any,
     ) -> JoinRun:
         """Start, or go on with, a run of this query in the folder ``path``; returns at once, like
         DataStreamWriter.start().
 
         Static streams are replayed in ``batches`` micro-batches (see ``replay.prepare``), and
         all-static input ends with them. ``pace`` is the least number of seconds between two
-        micro-batches. ``trigger`` is Spark's, for streams that do not end (``processingTime="1
-        second"``, ``availableNow=True``). Raises ValueError when the folder holds a run of another
-        query.
+        micro-batches. ``durability`` is what a commit outlives: a cut of the "power", or the end
+        of the "process" alone, which saves some milliseconds a batch. ``trigger`` is Spark's, for
+        streams that do not end (``processingTime="1 second"``, ``availableNow=True``).
+
+        Raises ValueError when the folder holds a run of another query, and Damaged, a ValueError,
+        when one of its files is missing or not what was written.
         """
-        store = Store(folder(path))
+        store = Store(folder(path), durability)
         seconds(pace, "pace", _LONGEST_PACE)
         trigger = self.setup.trigger(trigger)
-        query = self._fingerprint()
-        known = store.query()
-        if known is not None and (differ := [k for k in query if known.get(k) != query[k]]):
-            raise ValueError(
-                f"{store.path} holds a run of another query: {differ[0]} is "
-                f"{known.get(differ[0])!r} there and "
-                f"{query[differ[0]]!r} here; use a new folder, or StreamJoin.resume to go on with "
-                "that run"
-            )
-        fresh = known is None or not known.get("ready")
-        if fresh:
+        if self._known(store) is None:
             self.setup.check_batches(batches)
         self.setup.equip()
         try:
@@ -238,19 +239,46 @@ class StreamJoin:
                 "give another"
             ) from error
         try:
-            if known is None or fresh:
-                store.create({**query, "ready": False})
-                known = {
-                    **query,
-                    "batches": self.setup.replayed(store.input, batches),
-                    "ready": True,
-                }
-                store.create(known)
+            known = self._known(store) or self._prepared(store, batches)
+            self._check(store)
+            store.take_over()
             store.clean()
             return self.runs(self.setup, store, known, pace, trigger)
         except BaseException:
             store.release()
             raise
+
+    def _known(self, store: Store) -> dict[str, Any] | None:
+        """The settings of the run that the folder holds; None when none has been made ready."""
+        query, known = self._fingerprint(), store.query()
+        if known is None:
+            return None
+        differ = [k for k in query if k != "partitions" and known.get(k) != query[k]]
+        if differ:
+            there, here = _apart(known.get(differ[0]), query[differ[0]])
+            raise ValueError(
+                f"{store.path} holds a run of another query: {differ[0]} is {there!r} there and "
+                f"{here!r} here; use a new folder, or StreamJoin.resume to go on with that run"
+            )
+        return known if known.get("ready") else None
+
+    def _prepared(self, store: Store, batches: int | str) -> dict[str, Any]:
+        """Make the folder of a new run, with a copy of what is static."""
+        query = self._fingerprint()
+        store.create({**query, "ready": False})
+        known = {**query, "batches": self.setup.replayed(store.input, batches), "ready": True}
+        store.seal_input()
+        store.create(known)
+        return known
+
+    def _check(self, store: Store) -> None:
+        """Raise Damaged unless the run can go on where its last commit was."""
+        try:
+            store.verify()
+            self.setup.check_source(store)
+        except Damaged as damaged:
+            raise Damaged(f"{damaged}; {advice(store)}") from None
+        store.check_input()
 
     @staticmethod
     def resume(
@@ -258,11 +286,12 @@ class StreamJoin:
         streams: Mapping[str, Any],
         executor: str = "auto",
         driver_memory: str | int | None = None,
+        durability: Durability = "power",
         **trigger: Any,
     ) -> JoinRun:
         """Go on with the run in ``path`` exactly where its last commit was. Static streams go on
-        from the copy in the folder. ``executor`` and ``driver_memory`` are as for StreamJoin,
-        whatever ran it before.
+        from the copy in the folder. ``executor`` and ``driver_memory`` are as for StreamJoin, and
+        ``durability`` as for ``start``, whatever ran it before. Raises as ``start``.
         """
         query = Store(folder(path)).query()
         if query is None:
@@ -277,7 +306,7 @@ class StreamJoin:
             driver_memory=driver_memory,
             **settings,
         )
-        return join.start(path, **trigger)
+        return join.start(path, durability=durability, **trigger)
 
     def _fingerprint(self) -> dict[str, Any]:
         s = self.setup
@@ -290,12 +319,20 @@ class StreamJoin:
             "lateness": s.lateness,
             "placement": type(s.placement).__name__,
             "settings": s.placement,
-            "partitions": s.partitions,
+            "partitions": self._partitions,
             "seed": s.seed,
             "check": s.check,
             "shed": s.shed,
         }
         return dict(plain(query))
+
+
+def _apart(there: Any, here: Any) -> tuple[Any, Any]:
+    """Two settings, without what they have in common."""
+    if not isinstance(there, Mapping) or not isinstance(here, Mapping):
+        return there, here
+    differ = [k for k in {**there, **here} if there.get(k) != here.get(k)]
+    return {k: there.get(k) for k in differ}, {k: here.get(k) for k in differ}
 
 
 def shed_of(query: Mapping[str, Any]) -> Shed | None:

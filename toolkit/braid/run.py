@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pandas as pd
 
-from braid.core import events
 from braid.core.causes import cause, failed
 from braid.core.codec import plain, typed
 from braid.core.columns import WEIGHT
-from braid.core.log import log
+from braid.core.events import BatchCommitted, RunEnded, RunStarted
+from braid.core.log import LOGGER, log
 from braid.core.markup import table
+from braid.engine.durable import Damaged
 from braid.engine.engine import Engine
 from braid.engine.executor import Executor, executor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
 from braid.papers.shedding.rate import Budget
-from braid.setup import Setup
+from braid.setup import PAGES, Setup
 from braid.shedding import estimates
 from braid.shedding import status as shed_status
 from braid.watching import viewable, watch
@@ -29,6 +30,9 @@ from braid.watching import viewable, watch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+
+
+_MISSING = "spark.sql.files.ignoreMissingFiles"
 
 
 class JoinRun:
@@ -39,6 +43,10 @@ class JoinRun:
     thread.
     """
 
+    _deep = False
+    """Whether results are held against their checksums before they are read. Spark does it page by
+    page, when it reads them."""
+
     def __init__(
         self,
         setup: Setup,
@@ -48,13 +56,13 @@ class JoinRun:
         trigger: Mapping[str, Any],
     ) -> None:
         self.setup, self.store, self._settings = setup, store, query
-        self._events: list[Any] = [*self._opening(), *store.history()]
-        self._known = len(self._events)
-        events.write(store.path / "events.jsonl", self._events)
-        log(self._events[:1])
+        opening = self._opening()
+        store.begin(opening)
+        log(opening[:1])
+        self._reason, self._came = "", 0
         self._gate, self._turn = threading.Event(), threading.Lock()
         self._gate.set()
-        self._stopping = threading.Event()
+        self._stopping, self._ended = threading.Event(), threading.Event()
         self._error: BaseException | None = None
         self._over = False
         self._pace, self._next_turn = pace, 0.0
@@ -74,8 +82,7 @@ class JoinRun:
         self._adjusted()
         self._done_before = self._engine.state.epoch + 1
         self._spark_query = self._launch(frame, trigger)
-        self._watcher = threading.Thread(target=self._watch, name="braid-run", daemon=True)
-        self._watcher.start()
+        threading.Thread(target=self._watch, name="braid-run", daemon=True).start()
 
     def _adjusted(self) -> None:
         """Keep to the budget that an earlier run of this folder was adjusted to."""
@@ -124,7 +131,7 @@ class JoinRun:
     def _opening(self) -> list[Any]:
         """The events that come before those of the first batch."""
         j = self.setup
-        started = events.RunStarted(
+        started = RunStarted(
             tuple(j.streams),
             j.on,
             j.windows,
@@ -154,6 +161,7 @@ class JoinRun:
             if self._stopping.is_set():
                 raise RuntimeError("the run was stopped before this batch")
             try:
+                self._check_input(number)
                 self._ready(frame)
                 self._run(frame, number)
             except Exception as error:
@@ -164,6 +172,18 @@ class JoinRun:
             ) as error:  # an interrupt: only an Exception finds its way back to Spark
                 self._error = error
                 raise RuntimeError(f"the batch was broken off by {type(error).__name__}") from error
+
+    def _check_input(self, number: int) -> None:
+        """Raise Damaged when a file of the batch is gone: Spark takes that for one without rows."""
+        if number <= self._engine.state.epoch:
+            return
+        self.store.check_input(number)
+        gone = [f for f in self.store.checkpoint.files(number) if not f.exists()]
+        if gone and self.setup.spark.conf.get(_MISSING, "false") != "true":
+            raise Damaged(
+                f"{gone[0]} is gone, which Spark has listed for micro-batch {number}, so its rows "
+                f"would be lost; restore it, or set {_MISSING} to true"
+            )
 
     def execute_on(self, way: str) -> None:
         """Run the tasks of the next batches as "spark" tasks, on threads of this "process", or one
@@ -210,10 +230,10 @@ class JoinRun:
         """
         if self.setup.shed is None:
             raise ValueError("the run sheds no load, so that its results are all there are")
-        return estimates(self._events)
+        return estimates(self.events())
 
     def _executor(self, way: str) -> Executor:
-        return executor(way, lambda: self._events, self.setup.memory)
+        return executor(way, self.store.told.recent, self.setup.memory)
 
     def _nothing(self) -> DataFrame:
         spark = self.setup.spark
@@ -221,12 +241,20 @@ class JoinRun:
         return self.setup.union(empty)[0]
 
     def _publish(self, happened: list[Any]) -> None:
-        events.write(self.store.path / "events.jsonl", happened, append=True)
-        self._events.extend(happened)
+        """Count what has happened, and log it."""
+        self._came += sum(sum(e.received) for e in happened if isinstance(e, BatchCommitted))
         log(happened)
 
     def _watch(self) -> None:
-        """Wait for the end, whatever its reason, and tell it as the last event."""
+        """Wait for the end, whatever its reason, and tell it as the last event. That the run has
+        ended is an event of its own: a thread that was waited for in vain may pass for dead.
+        """
+        try:
+            self._end()
+        finally:
+            self._ended.set()
+
+    def _end(self) -> None:
         try:
             self._spark_query.awaitTermination()
             self._engine.finish(self._nothing(), self._stopping.is_set)
@@ -241,21 +269,25 @@ class JoinRun:
                 else "completed"
             )
             failure = self.exception()
-            ended = events.RunEnded(
+            ended = RunEnded(
                 self._engine.state.batch, reason, "" if failure is None else _sentence(failure)
             )
-            self._over = True
+            self._over, self._reason = True, reason
             self.store.release()
-        self._publish([ended])
+        log([ended])
+        try:
+            self.store.told.append([ended])
+        except OSError as error:
+            LOGGER.error("the end of the run is not in events.jsonl: %s", error)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most ``timeout`` seconds; raises what made the run fail. Returns
         whether it has ended.
         """
-        self._watcher.join(timeout)
-        if not self._watcher.is_alive() and (error := self.exception()) is not None:
+        ended = self._ended.wait(timeout)
+        if ended and (error := self.exception()) is not None:
             raise error
-        return not self._watcher.is_alive()
+        return ended
 
     def stop(self) -> None:
         """Stop within one batch. A batch in the middle is given up and done again when the run is
@@ -266,7 +298,7 @@ class JoinRun:
         self._stopping.set()
         self._gate.set()
         self._spark_query.stop()
-        self._watcher.join()
+        self._ended.wait()
 
     def pause(self) -> None:
         """Hold the run before its next batch."""
@@ -306,7 +338,7 @@ class JoinRun:
     @property
     def isActive(self) -> bool:
         """Whether the run goes on."""
-        return self._watcher.is_alive()
+        return not self._ended.is_set()
 
     @property
     def isPaused(self) -> bool:
@@ -328,37 +360,28 @@ class JoinRun:
         """
         done, seconds = self._engine.state.epoch + 1, clock.monotonic() - self._began
         here, total = done - self._done_before, self._settings["batches"]
-        last = self._events[-1]
-        state = (
-            last.reason
-            if isinstance(last, events.RunEnded)
-            else "running"
-            if self._gate.is_set()
-            else "paused"
-        )
-        fresh = [e for e in self._events[self._known :] if isinstance(e, events.BatchCommitted)]
-        tuples = sum(sum(e.received) for e in fresh)
+        going = "running" if self._gate.is_set() else "paused"
         return {
-            "state": state,
+            "state": self._reason or going,
             "batch": done,
             "batches": total,
             "tuples": sum(self._engine.state.received),
-            "tuples_per_second": tuples / seconds if seconds else 0.0,
+            "tuples_per_second": self._came / seconds if seconds else 0.0,
             "seconds_left": seconds / here * (total - done)
             if total is not None and here > 0
             else None,
-        } | ({} if self.setup.shed is None else {"shedding": shed_status(self._events)})
+        } | ({} if self.setup.shed is None else {"shedding": shed_status(self.store.told.recent())})
 
     def results(self) -> DataFrame:
         """The committed results: one struct column per alias, so that "l.l_orderkey" selects; and
         in a run that sheds load the ``weight`` of each.
         """
-        return self._read(self.store.result_files())
+        return self._read(self.store.result_files(deep=self._deep))
 
     def _read(self, files: list[str]) -> DataFrame:
         spark = self.setup.spark
         return (
-            spark.read.schema(self._result_schema).parquet(*files)
+            spark.read.schema(self._result_schema).options(**PAGES).parquet(*files)
             if files
             else spark.createDataFrame([], self._result_schema)
         )
@@ -368,7 +391,7 @@ class JoinRun:
         ask with the next time: asked so, every result comes once.
         """
         end = self._engine.state.batch + 1
-        return self._read(self.store.result_files(batch, end)), max(batch, end)
+        return self._read(self.store.result_files(batch, end, self._deep)), max(batch, end)
 
     def results_stream(self) -> DataFrame:
         """The results as a streaming DataFrame, from the first on and as they are committed; a
@@ -406,8 +429,10 @@ class JoinRun:
         return whole.select(*wanted)
 
     def events(self, since: int = 0) -> list[Any]:
-        """What happened, typed and in order, from event number ``since`` on."""
-        return self._events[since:]
+        """What happened, typed and in order, from event number ``since`` on. The last few thousand
+        are in memory, all are in the run's folder.
+        """
+        return self.store.told.since(since)
 
     def metrics(self, by: str = "host") -> pd.DataFrame:
         """One row per batch and host: tuples received, stored, moved, discarded, compared, results,
@@ -419,17 +444,17 @@ class JoinRun:
         """
         if by not in _ROWS:
             raise ValueError(f"metrics are by {by!r}; it must be one of {', '.join(_ROWS)}")
-        commits = [e for e in self._events if isinstance(e, events.BatchCommitted)]
+        commits = self.store.told.of(BatchCommitted)
         rows = [row for e in commits for row in _ROWS[by](e)]
         return pd.DataFrame(rows or {"batch": [], **({"host": []} if by == "host" else {})})
 
 
-def _by_host(e: events.BatchCommitted) -> list[dict[str, Any]]:
+def _by_host(e: BatchCommitted) -> list[dict[str, Any]]:
     dids = map(msgspec.structs.asdict, e.hosts)
     return [{"batch": e.batch, "host": h, **did} for h, did in enumerate(dids)]
 
 
-def _by_batch(e: events.BatchCommitted) -> list[dict[str, Any]]:
+def _by_batch(e: BatchCommitted) -> list[dict[str, Any]]:
     did = e.all_hosts
     counts = {"received": sum(e.received), "results": e.results, "stored": did.stored}
     how = {"compared": did.compared, "executor": e.executor, "last_commit": e.last_commit}

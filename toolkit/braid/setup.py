@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
+import sqlglot
+from sqlglot import exp
 
 from braid.condition.parse import parse
 from braid.condition.predicate import Predicate
@@ -37,6 +39,8 @@ _MOST_PARTITIONS = 10_000
 """Tasks of a stage; Spark takes some ms for each, whatever it does."""
 _FEW_BATCHES = 1_000
 """So many micro-batches may be asked for of any rows; more only of as many rows."""
+PAGES = {"parquet.page.verify-checksum.enabled": "true"}
+"""Have Spark hold pages of Parquet against their checksums."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,8 @@ class Setup:
 
     @property
     def schemas(self) -> dict[str, str]:
-        """The schemas of what is not copied, by alias."""
-        return {a: f.schema.simpleString() for a, f in self.streams.items() if f.isStreaming}
+        """The columns of each stream and their types, by alias."""
+        return {a: f.schema.simpleString() for a, f in self.streams.items()}
 
     def check_batches(self, batches: Any) -> None:
         """Raises ValueError unless what is static can be cut in so many micro-batches, or is
@@ -162,6 +166,12 @@ class Setup:
 
         return static.extent(self.static[alias], self.times.get(alias))
 
+    def check_source(self, store: Store) -> None:
+        """Raise Damaged unless Spark goes on where the run's last commit was."""
+        store.checkpoint.sweep()
+        state = store.state()
+        store.checkpoint.check(-1 if state is None else state.epoch)
+
     def sources(self, store: Store) -> dict[str, DataFrame]:
         """The streams as streaming DataFrames: static ones are read back from their copy, a file a
         batch.
@@ -172,7 +182,7 @@ class Setup:
     def _copy(self, store: Store, alias: str) -> DataFrame:
         folder = store.input / alias
         schema = self.spark.read.parquet(str(folder / "000000.parquet")).schema
-        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        reader = self.spark.readStream.schema(schema).options(maxFilesPerTrigger=1, **PAGES)
         return reader.parquet(str(folder))
 
     def union(self, sources: Mapping[str, DataFrame]) -> tuple[DataFrame, tuple[Layout, ...]]:
@@ -309,7 +319,20 @@ def named(streams: Any) -> dict[str, Any]:
                 f"the alias {shown(alias)} is not accepted; an alias is a letter, then letters, "
                 "digits or _"
             )
+        if not _is_name(alias):
+            raise ValueError(
+                f"the alias {alias} is not accepted: {alias}.x means something else in Spark SQL"
+            )
     return dict(streams)
+
+
+def _is_name(alias: str) -> bool:
+    """Whether a column behind it is read as one, which it is not behind null, true or and."""
+    try:
+        read = sqlglot.parse_one(f"1 = {alias}.x", read="spark").args.get("expression")
+    except sqlglot.errors.SqlglotError:
+        return False
+    return isinstance(read, exp.Column) and [p.name for p in read.parts] == [alias, "x"]
 
 
 def spans(windows: Any, streams: Mapping[str, Any]) -> dict[str, Span]:

@@ -17,6 +17,7 @@ from braid.core.columns import WEIGHT
 from braid.engine import tables
 from braid.engine.executor import Executor, checked, executor
 from braid.engine.memory import cores
+from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
 from braid.run import JoinRun
 from braid.setup import Setup
@@ -44,10 +45,15 @@ class TableSetup(Setup):
 
     @property
     def schemas(self) -> dict[str, str]:
-        """What tells a run of tables from one of Spark's frames or of another DuckDB: the
-        routing hash is theirs, and state that is kept by it must be found by it.
+        """The columns of each stream and their types, by alias; and what tells a run of tables
+        from one of Spark's frames or of another DuckDB: the routing hash is theirs, and state that
+        is kept by it must be found by it.
         """
-        return {"": f"tables, routed by DuckDB {duckdb.__version__}"}
+        routed = {"": f"tables, routed by DuckDB {duckdb.__version__}"}
+        return routed | {a: _columns(t.schema) for a, t in self.streams.items()}
+
+    def check_source(self, store: Store) -> None:
+        """There is no checkpoint: the log alone says how far the tables were read."""
 
     def equip(self) -> None:
         """There are no workers."""
@@ -87,10 +93,15 @@ class TableSetup(Setup):
         return time if self.windows else f"coalesce({time}, cast(0 as bigint))"
 
 
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{f.name}: {f.type}" for f in schema)
+
+
 class TableRun(JoinRun):
     """A run of tables, on a thread of its own; results are Arrow tables."""
 
     setup: TableSetup
+    _deep = True
 
     def _open(self) -> tuple[JoinSpec, Any]:
         setup, folder = self.setup, self.store.input
@@ -117,6 +128,9 @@ class TableRun(JoinRun):
             self._turn_batch(tuples, number)
 
         return _Turns(turn, todo, self._stopping.is_set)
+
+    def _check_input(self, number: int) -> None:
+        self.store.check_input(number, deep=True)
 
     def _ready(self, frame: Any) -> None:
         """There is no session to be made ready."""
@@ -161,8 +175,8 @@ class _Turns:
     ) -> None:
         self._turn, self._todo, self._stopped = turn, todo, stopped
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._work, name="braid-tables", daemon=True)
-        self._thread.start()
+        self._ended = threading.Event()
+        threading.Thread(target=self._work, name="braid-tables", daemon=True).start()
 
     def _work(self) -> None:
         try:
@@ -172,14 +186,16 @@ class _Turns:
                 self._turn(number)
         except Exception as error:
             self._error = error
+        finally:
+            self._ended.set()
 
     def awaitTermination(self) -> None:
-        self._thread.join()
+        self._ended.wait()
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        self._thread.join()
+        self._ended.wait()
 
     def exception(self) -> Exception | None:
         return self._error

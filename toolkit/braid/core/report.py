@@ -11,7 +11,7 @@ import msgspec
 from braid.core.events import HostDid
 from braid.core.facts import AgedMatches, Visit
 from braid.core.harvest import Harvested, together
-from braid.core.state import Address, Place
+from braid.core.state import Address, Place, Seal
 
 
 class Size(NamedTuple):
@@ -56,7 +56,8 @@ class Report(msgspec.Struct):
     """What one task reports of its hosts: their counts, the replicas that they made, result files,
     matches, fresh tuples by routing key, and what came of the harvest. And its seconds: how long it
     waited for tuples of the source, and how long its hosts worked in this stage of the batch; and
-    the bytes that it took from the source, before any tuple was left out.
+    the bytes that it took from the source, before any tuple was left out. And the ``files``
+    that it wrote, and the machine that it ran on, the ``worker``.
     """
 
     hosts: dict[int, HostDid]
@@ -69,6 +70,8 @@ class Report(msgspec.Struct):
     kernels: float = 0.0
     harvested: Harvested | None = None
     source_bytes: int = 0
+    files: dict[str, Seal] = {}
+    worker: str = ""
 
     def encode(self) -> bytes:
         """The report as JSON."""
@@ -86,7 +89,8 @@ class Outcome:
     replicas lie, counts by host, result files, matches, fresh tuples by stream and routing key, and
     what came of the harvest, if there was one. And the seconds of the task that waited longest for
     the source, and of the one that worked longest in each stage, summed; the bytes that came from
-    the source; and how many tasks had hosts that did something, in the first stage.
+    the source; and how many tasks had hosts that did something, in the first stage. And the files
+    that were written, and by name the workers that wrote them.
     """
 
     sizes: dict[int, Size] = field(default_factory=dict)
@@ -100,6 +104,8 @@ class Outcome:
     harvested: Harvested | None = None
     source_bytes: int = 0
     tasks: int = 0
+    files: dict[str, Seal] = field(default_factory=dict)
+    workers: dict[str, str] = field(default_factory=dict)
 
 
 def merged(reports: Iterable[Report], streams: int) -> Outcome:
@@ -114,7 +120,7 @@ def merged(reports: Iterable[Report], streams: int) -> Outcome:
         outcome.tasks += report.stage == 0 and bool(report.hosts)
         stages[report.stage] = max(stages.get(report.stage, 0.0), report.kernels)
         outcome.results += report.results
-        _replicas(outcome, report.replicas)
+        _made(outcome, report)
         for host, counts in report.hosts.items():
             outcome.hosts.setdefault(host, HostDid()).add(counts)
         for m in report.matches:
@@ -128,15 +134,18 @@ def merged(reports: Iterable[Report], streams: int) -> Outcome:
     return outcome
 
 
-def made(replicas: Iterable[Replica]) -> Outcome:
+def made(reports: Iterable[Report]) -> Outcome:
     """The outcome of making replicas alone. Raises RuntimeError when those of a block differ."""
     outcome = Outcome()
-    _replicas(outcome, replicas)
+    for report in reports:
+        _made(outcome, report)
     return outcome
 
 
-def _replicas(outcome: Outcome, replicas: Iterable[Replica]) -> None:
-    for r in replicas:
+def _made(outcome: Outcome, report: Report) -> None:
+    outcome.files |= report.files
+    outcome.workers |= dict.fromkeys(report.files, report.worker)
+    for r in report.replicas:
         known = outcome.sizes.setdefault(r.block, r.size)
         if known.rows != r.size.rows:
             raise RuntimeError(

@@ -14,7 +14,7 @@ from braid.core.harvest import Harvested
 from braid.core.plan import Block, Keys
 from braid.core.query import Query
 
-VERSION = 2
+VERSION = 3
 """Of the stored form. There is no reader of other versions."""
 
 Place = tuple[int, int]
@@ -31,6 +31,13 @@ class Address(NamedTuple):
     keys: Keys | None = None
 
 
+class Seal(NamedTuple):
+    """What tells that a file is whole and the one that is meant: its bytes, and their crc32."""
+
+    bytes: int
+    crc: int
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """The state after batch number ``batch``; by stream where there is a number for each."""
@@ -41,6 +48,8 @@ class State:
     none."""
     blocks: Mapping[int, Block] = field(default_factory=dict)
     places: Mapping[Place, Address] = field(default_factory=dict)
+    files: Mapping[str, Seal] = field(default_factory=dict)
+    """The block files that places name."""
     next_id: int = 0
     policy: Any = None
     """The placement's own state."""
@@ -104,18 +113,18 @@ class _Stored(msgspec.Struct):
     v: int
     state: State
     blocks: list[Block]
-    files: list[str]
+    files: list[tuple[str, Seal]]
     replicas: list[_Replica]
     matches: list[_Matched]
 
 
 def encode(state: State) -> bytes:
     """A state as JSON."""
-    files = sorted({a.file for a in state.places.values()})
-    number = {name: i for i, name in enumerate(files)}
+    files = sorted(state.files.items())
+    number = {name: i for i, (name, _) in enumerate(files)}
     stored = _Stored(
         VERSION,
-        replace(state, blocks={}, places={}, matches={}),
+        replace(state, blocks={}, places={}, files={}, matches={}),
         [*state.blocks.values()],
         files,
         [_Replica(*at, number[a.file], a.part, a.keys) for at, a in state.places.items()],
@@ -137,9 +146,10 @@ def decode(body: bytes, policy: type = object, shedding: type = object) -> State
         shedding=typed(stored.state.shedding, shedding, "the stored state of the shedder"),
         blocks={b.id: b for b in stored.blocks},
         places={
-            (r.block, r.host): Address(stored.files[r.file], r.part, r.keys)
+            (r.block, r.host): Address(stored.files[r.file][0], r.part, r.keys)
             for r in stored.replicas
         },
+        files=dict(stored.files),
         matches={((m.visited, m.stream), m.age): (m.pairs, m.found) for m in stored.matches},
     )
 

@@ -24,7 +24,7 @@ from braid.core.placement import Placement
 from braid.core.plan import Block, Plan, after, joined
 from braid.core.report import Outcome, Size
 from braid.core.shedder import Shedder
-from braid.core.state import Address, Place, State
+from braid.core.state import Address, Place, Seal, State
 from braid.core.words import story
 
 _TOLD = 8
@@ -184,12 +184,14 @@ def _following(
     """The next state, but for the epoch and for what hosts did."""
     new = [b for id, b in blocks.items() if id in fresh]
     last, size = _by_stream(rules, new, "rows"), _by_stream(rules, new, "bytes")
+    places = placed(blocks.values(), state.places, outcome.places)
     derived = (d.block.id for d in work.whole.derivations)
     return replace(
         state,
         batch=work.facts.batch,
         blocks=blocks,
-        places=placed(blocks.values(), state.places, outcome.places),
+        places=places,
+        files=named(places, state.files, outcome.files),
         next_id=1 + max([state.next_id - 1, *blocks, *derived, *fresh]),
         policy=work.plan.state,
         received=_added(state.received, last),
@@ -275,6 +277,13 @@ def placed(
                 )
             found[b.id, h] = address
     return found
+
+
+def named(
+    places: Mapping[Place, Address], old: Mapping[str, Seal], new: Mapping[str, Seal]
+) -> dict[str, Seal]:
+    """The files that places name."""
+    return {f: new[f] if f in new else old[f] for f in {a.file for a in places.values()}}
 
 
 def _by_stream(rules: Rules, blocks: Iterable[Block], what: str) -> tuple[int, ...]:

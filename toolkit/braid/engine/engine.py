@@ -16,11 +16,12 @@ from braid.core import step
 from braid.core.events import BatchCommitted, Event, split
 from braid.core.placement import Placement
 from braid.core.query import Query, longest
-from braid.core.report import Outcome, Replica, made, merged
+from braid.core.report import Outcome, Report, made, merged
 from braid.core.shedder import Shedder
-from braid.core.state import State
+from braid.core.state import Seal, State
 from braid.core.step import Rules, Step, Work
 from braid.engine.executor import Executor
+from braid.engine.log import Named
 from braid.engine.store import Store
 from braid.engine.wire import Batch, JoinSpec
 from braid.local.bitmaps import QueryBitmaps
@@ -50,9 +51,12 @@ class Engine:
     ) -> None:
         self.shedder, self.clock = shedder, clock
         self.committing = self.last_commit = 0.0
-        self.alone, self.placement, self.store = spec, placement, store
+        self.alone = replace(spec, force=store.force)
+        self.placement, self.store = placement, store
         self.lateness, self.publish, self.executor = lateness, publish, executor
         self.streams, self.check = len(spec.columns), check
+        if not store.begun:
+            store.begin()
         shedding = None if shedder is None else shedder.start(self.streams)
         first = State.first(self.streams, placement.start(self.streams), queries, shedding)
         kind = object if shedder is None else shedder.State
@@ -79,12 +83,17 @@ class Engine:
 
     def run(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]] = tuple) -> None:
         """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has
-        been committed before.
+        been committed before. Raises RuntimeError when the one before it has not.
 
         ``seen`` tells afterwards, by stream, the latest event time (microseconds) of all tuples
         that came, if more came than ``frame`` has: event time goes on with those too that no query
         selects.
         """
+        if epoch > self.state.epoch + 1:
+            raise RuntimeError(
+                f"micro-batch {epoch} has come, but the last that the run in {self.store.path} has "
+                f"committed is {self.state.epoch}; what lies between would be lost"
+            )
         if epoch > self.state.epoch:
             self._turn(frame, epoch, seen)
 
@@ -101,6 +110,7 @@ class Engine:
         planned = self.clock()
         done = self.executor.execute(frame, self._batch(work))
         outcome = merged(done.reports, self.streams)
+        self.store.present(outcome)
         executed = self.clock()
         self._timed(outcome, executed - began + self.committing + self.last_commit)
         after = step.commit(self.rules, self.state, work, outcome, epoch, seen())
@@ -118,7 +128,8 @@ class Engine:
             "tasks": outcome.tasks,
             "machine": done.machine,
         }
-        self._commit(after, snapshot, outcome.results, seconds, took)
+        results = {name: outcome.files[name] for name in outcome.results}
+        self._commit(after, snapshot, results, seconds, took)
 
     def _timed(self, outcome: Outcome, turn: float) -> None:
         """Note what the turn took, for the next plan: up to the commit, and the last commit."""
@@ -138,6 +149,7 @@ class Engine:
             bitmaps=self.bitmaps,
             harvest=work.plan.harvest,
             sizes=self._read(work),
+            files=self.state.files,
         )
 
     def _read(self, work: Work) -> dict[int, int]:
@@ -149,8 +161,8 @@ class Engine:
     def _commit(
         self,
         after: Step,
-        snapshot: str,
-        results: list[str],
+        snapshot: Named,
+        results: Mapping[str, Seal],
         seconds: Mapping[str, float],
         took: Mapping[str, Any],
     ) -> None:
@@ -162,6 +174,7 @@ class Engine:
         self.store.tidy(after.state, snapshot)
         self.state = after.state
         self.publish(happened)
+        self.store.tell(happened)
         self.last_commit = self.clock() - began
 
     def adjust(self, amend: Callable[[Any], Any]) -> None:
@@ -172,17 +185,18 @@ class Engine:
         self,
         queries: tuple[Query, ...],
         policy: Any,
-        replicas: Sequence[Replica] | None,
+        remade: Sequence[Report] | None,
         happened: Sequence[Event],
         began: float,
     ) -> None:
         """Commit a batch of no tuples after which other queries are served, or the placement's
         state is ``policy``.
 
-        ``replicas`` are every block's rows anew: a block that they leave out is gone. None leaves
-        all as they are. ``began`` is when that work did, by ``time.perf_counter``.
+        ``remade`` has every block's rows anew: a block that is left out is gone. None leaves all as
+        they are. ``began`` is when that work did, by ``time.perf_counter``.
         """
-        old, outcome = self.state, made(replicas or ())
+        old, outcome = self.state, made(remade or ())
+        self.store.present(outcome)
         state = replace(
             old,
             batch=old.batch + 1,
@@ -193,7 +207,7 @@ class Engine:
         )
         if queries != old.queries:  # a routing key is a rank among the queries' windows
             state = replace(state, key_counts=())
-        if replicas is not None:
+        if remade is not None:
             keys = (0, self.placement.keys)
             blocks = {
                 id: replace(step.sized(b, outcome.sizes), keys=keys)
@@ -201,9 +215,10 @@ class Engine:
                 if id in outcome.sizes
             }
             places = step.placed(blocks.values(), {}, outcome.places)
-            state = replace(state, blocks=blocks, places=places)
+            named = step.named(places, {}, outcome.files)
+            state = replace(state, blocks=blocks, places=places, files=named)
         after = step.amended(self.rules, old, state, outcome)
         snapshot, total = self.store.snapshot(state), time.perf_counter() - began
         seconds = split(total, source=0.0, planning=0.0, kernels=0.0, commit=0.0)
-        self._commit(Step(state, (*happened, *after.events)), snapshot, [], seconds, {})
+        self._commit(Step(state, (*happened, *after.events)), snapshot, {}, seconds, {})
         self.serve(queries)

@@ -1,11 +1,12 @@
 """The files that a task attempt writes, and the replicas that it reads. A name that no report
-carries does not exist.
+carries does not exist. Reports have the seals of files, which are checked when a process opens a
+file of another one.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -16,7 +17,8 @@ import pyarrow.parquet as pq
 
 from braid.core.columns import QUERIES, WEIGHT
 from braid.core.plan import Keys
-from braid.core.state import Address
+from braid.core.state import Address, Seal
+from braid.engine import durable
 from braid.engine.wire import JoinSpec
 from braid.local.rows import Partial, Rows
 
@@ -27,11 +29,11 @@ _MOST_OPEN = 512
 
 class BlockFiles:
     """Block files written by this task attempt: one per stream, one record batch per block and
-    host.
+    host. They are forced to disk if ``force``.
     """
 
-    def __init__(self, folder: Path, stem: str) -> None:
-        self.folder, self.stem = folder, stem
+    def __init__(self, folder: Path, stem: str, force: bool) -> None:
+        self.folder, self.stem, self.force = folder, stem, force
         self.writers: dict[int, Any] = {}
         self.written: dict[int, int] = {}
 
@@ -44,17 +46,21 @@ class BlockFiles:
         self.written[stream] = self.written.get(stream, 0) + 1
         return Address(name, self.written[stream] - 1)
 
-    def close(self) -> None:
-        """End all files, so that they can be read."""
+    def close(self) -> dict[str, Seal]:
+        """End all files, so that they can be read; their seals by name."""
         for writer in self.writers.values():
             writer.close()
+        paths = [self.folder / f"{self.stem}-{stream}.arrow" for stream in self.writers]
+        _readers.trust(map(str, paths))
+        return {path.name: durable.seal(path, self.force) for path in paths}
 
 
 class ResultFile:
     """The result file of this task attempt: one struct column per alias, the queries served in a
     run that serves many, and weights in one that sheds load.
 
-    Small pieces are gathered before they are written.
+    Small pieces are gathered before they are written. Pages have checksums, for readers that know
+    no seal.
     """
 
     def __init__(self, spec: JoinSpec, folder: Path, stem: str) -> None:
@@ -93,17 +99,18 @@ class ResultFile:
                 compression="lz4",
                 use_dictionary=False,
                 write_statistics=False,
+                write_page_checksum=True,
             )
         self.writer.write_table(table)
         self.pending, self.rows = [], 0
 
-    def close(self) -> list[str]:
-        """Write what is left; returns the file's name, or nothing when there was no result."""
+    def close(self) -> dict[str, Seal]:
+        """Write what is left; the file's seal by its name, or nothing when there was no result."""
         self._flush()
         if self.writer is None:
-            return []
+            return {}
         self.writer.close()
-        return [self.name]
+        return {self.name: durable.seal(self.folder / self.name, self.spec.force)}
 
 
 class _Readers:
@@ -113,12 +120,22 @@ class _Readers:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, tuple[Any, Lock]] = OrderedDict()
+        self._whole: set[str] = set()
         self._changing = Lock()
 
-    def get(self, path: str) -> tuple[Any, Lock]:
-        """The reader of a file, which serves one thread at a time."""
+    def trust(self, paths: Iterable[str]) -> None:
+        """Know that files are whole, as this process has written them."""
+        with self._changing:
+            self._whole |= set(paths)
+
+    def get(self, path: str, seal: Seal) -> tuple[Any, Lock]:
+        """The reader of a file, which serves one thread at a time. Raises Damaged for a file that
+        has not its seal.
+        """
         with self._changing:
             if path not in self._open:
+                durable.check(Path(path), seal, deep=path not in self._whole)
+                self._whole.add(path)
                 self._open[path] = pa.ipc.open_file(pa.memory_map(path)), Lock()
             self._open.move_to_end(path)
             if len(self._open) > _MOST_OPEN:
@@ -130,19 +147,31 @@ class _Readers:
         with self._changing:
             for path in paths:
                 self._open.pop(path, None)
+                self._whole.discard(path)
+
+    def keep(self, folder: str, names: Collection[str]) -> None:
+        """Of the files of a folder, keep only these open."""
+        with self._changing:
+            for path in [p for p in (*self._open, *self._whole) if p.startswith(f"{folder}/")]:
+                if path.rpartition("/")[2] not in names:
+                    self._open.pop(path, None)
+                    self._whole.discard(path)
 
     def below(self, folder: Path) -> list[str]:
         """The files of a folder that are open."""
         with self._changing:
-            return [path for path in self._open if Path(path).is_relative_to(folder)]
+            known = self._whole.union(self._open)
+            return [path for path in known if Path(path).is_relative_to(folder)]
 
 
 _readers = _Readers()
 
 
-def replica(path: str, index: int, keys: Keys | None) -> Rows:
-    """A host's replica of a block, mapped into memory."""
-    reader, lock = _readers.get(path)
+def replica(path: str, index: int, keys: Keys | None, seal: Seal) -> Rows:
+    """A host's replica of a block, mapped into memory. Raises Damaged for a file that has not its
+    seal.
+    """
+    reader, lock = _readers.get(path, seal)
     with lock:
         return Rows(reader.get_batch(index), keys)
 
@@ -150,6 +179,11 @@ def replica(path: str, index: int, keys: Keys | None) -> Rows:
 def close(files: Iterable[Path]) -> None:
     """Keep these block files open in this process no longer, as they are gone."""
     _readers.forget(map(str, files))
+
+
+def keep(folder: Path, names: Collection[str]) -> None:
+    """Of a folder, keep only these block files open in this process: the others may be gone."""
+    _readers.keep(str(folder), names)
 
 
 def close_all(folder: Path) -> None:

@@ -6,18 +6,23 @@ committed batches and no others. Then Spark's file-sink log in ``results/_spark_
 them, so that ``spark.readStream`` and ``spark.read`` on the folder take each file once.
 
 Moving and logging are done again from the manifests when a run is resumed, so that a crash between
-any two steps loses and doubles nothing.
+any two steps loses and doubles nothing. What Braid has not named is left alone.
 
 The log has Spark's format (CompactibleFileStreamLog): a file a batch with the version and a line of
-JSON for each file, and in every tenth one, ``N.compact``, the lines of all batches up to then.
+JSON for each file, and now and then, as ``N.compact``, the lines of all batches up to then: every
+tenth batch up to 200, every hundredth up to 2,000, and so on, so that what is written stays in
+proportion. Spark tells how often by the last two, so the one with which it grows rarer is kept.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+
+from braid.engine.log import ours
 
 _INTERVAL = 10
 """Spark's default of ``spark.sql.streaming.fileSink.log.compactInterval``."""
@@ -30,6 +35,8 @@ class Output:
     def __init__(self, folder: Path) -> None:
         self.new, self.results = folder / "new", folder / "results"
         self.log = self.results / "_spark_metadata"
+        self._uri = self.results.absolute().as_uri()
+        self._time: int | None = None
 
     def create(self) -> None:
         """Make the folders of the output; those that are there stay."""
@@ -45,37 +52,51 @@ class Output:
         """Let others see a batch that has been committed."""
         self._move(names)
         lines = self._lines(names, self._last_time(batch))
+        self._time = _time_of(lines) or self._time
         if _compact(batch):
             lines = [*self._logged(batch), *lines]
         _put(self._file(batch), lines)
         if _compact(batch):
-            for old in range(batch - 2 * _INTERVAL, batch - _INTERVAL):
-                self._file(old).unlink(missing_ok=True)
+            self._clean(self.log, _kept(batch), _logs)
 
     def recover(self, batches: Iterable[tuple[int, Sequence[str]]]) -> None:
         """Do again what a crash may have cut off; ``batches`` are all that are committed, in order,
         with their files. What no batch names is removed.
         """
-        keep: set[str] = set()
-        named: set[str] = set()
+        self.create()
+        files = [names for _, names in batches]
+        named = {name for names in files for name in names}
+        self._move(name for name in os.listdir(self.new) if name in named)
+        last = len(files) - 1
+        needed = _kept(last) - {str(b) for b in range(_last_compact(last))}
+        if not all(self._says(int(name.partition(".")[0]), files) for name in needed):
+            self._rebuild(files, needed)
+        self._clean(self.new, set(), ours)
+        self._clean(self.results, named, ours)
+        self._clean(self.log, _kept(last), _logs)
+
+    def _says(self, batch: int, files: Sequence[Sequence[str]]) -> bool:
+        """Whether the log has what it is to have of a batch."""
+        first = 0 if _compact(batch) else batch
+        names = [name for each in files[first : batch + 1] for name in each]
+        lines = _read(self._file(batch)) if self._file(batch).exists() else None
+        return lines is not None and len(lines) == len(names) and all(map(self._of, lines, names))
+
+    def _of(self, line: str, name: str) -> bool:
+        return line.startswith(f'{{"path":"{self._uri}/{name}"')
+
+    def _rebuild(self, files: Sequence[Sequence[str]], needed: set[str]) -> None:
         whole: list[str] = []
-        waiting: dict[int, list[str]] = {}
-        for batch, names in batches:
-            self._move(names)
-            named |= set(names)
+        for batch, names in enumerate(files):
             mine = self._lines(names, _time_of(whole))
             whole += mine
-            waiting[batch] = [*whole] if _compact(batch) else mine
-        last = max(waiting, default=-1)
-        for batch, lines in waiting.items():
-            if batch >= (last + 1) // _INTERVAL * _INTERVAL - _INTERVAL - 1:
-                keep.add(self._file(batch).name)
-                if not self._file(batch).exists() or _read(self._file(batch)) != lines:
-                    _put(self._file(batch), lines)
-        for folder, known in ((self.new, set()), (self.results, named), (self.log, keep)):
-            for file in folder.iterdir():
-                if file.name not in known and file.is_file():
-                    file.unlink()
+            if self._file(batch).name in needed:
+                _put(self._file(batch), whole if _compact(batch) else mine)
+
+    def _clean(self, folder: Path, known: set[str], is_ours: Callable[[str], bool]) -> None:
+        for file in folder.iterdir():
+            if file.name not in known and is_ours(file.name) and file.is_file():
+                file.unlink()
 
     def _move(self, names: Iterable[str]) -> None:
         for name in names:
@@ -109,19 +130,50 @@ class Output:
 
     def _logged(self, batch: int) -> list[str]:
         """The lines of all batches before this one."""
-        first = (batch // _INTERVAL) * _INTERVAL - 1
-        return [line for b in range(max(0, first), batch) for line in _read(self._file(b))]
+        first = max(0, _last_compact(batch - 1))
+        return [line for b in range(first, batch) for line in _read(self._file(b))]
 
     def _last_time(self, batch: int) -> int:
         """The time of the last file before this batch."""
-        for b in range(batch - 1, max(-1, batch - 1 - 2 * _INTERVAL), -1):
+        b = batch - 1
+        while self._time is None and b >= 0:
             if lines := _read(self._file(b)):
-                return _time_of(lines)
-        return 0
+                self._time = _time_of(lines)
+            b = -1 if _compact(b) else b - 1
+        return self._time or 0
+
+
+def _interval(batch: int) -> int:
+    """How often all lines are written at once, by then."""
+    every = _INTERVAL
+    while batch + 1 >= 2 * _INTERVAL * every:
+        every *= 10
+    return every
 
 
 def _compact(batch: int) -> bool:
-    return (batch + 1) % _INTERVAL == 0
+    return (batch + 1) % _interval(batch) == 0
+
+
+def _last_compact(batch: int) -> int:
+    """The last batch up to this one with which all lines were written; -1: none."""
+    every = _interval(batch)
+    return (batch + 1) // every * every - 1
+
+
+def _kept(batch: int) -> set[str]:
+    """What the log has after a batch: all since the last but one that was compact, and the one
+    that will be the last but one when they grow rarer.
+    """
+    every, last = _interval(batch), _last_compact(batch)
+    compact = {last, last - every, 10 * every - 1}
+    plain = {b for b in range(max(0, last - every), batch + 1) if not _compact(b)}
+    return {f"{b}.compact" for b in compact if 0 <= b <= batch} | {str(b) for b in plain}
+
+
+def _logs(name: str) -> bool:
+    """Whether a file of the log, or what was to become one, is named so."""
+    return re.fullmatch(r"\d+(\.compact)?|\.\d+(\.compact)?\.tmp", name) is not None
 
 
 def _time_of(lines: Sequence[str]) -> int:

@@ -1,50 +1,82 @@
-"""Where a run lives: block files, result files, and one manifest per batch that alone says which of
+"""Where a run lives: block files, result files, and a log of manifests that alone says which of
 them exist.
 
 A run is a folder::
 
     run.json                     the query, as given
     input/ALIAS/000012.parquet   static input, one file per micro-batch
+    input/files.json             their lengths and checksums
     checkpoint/                  Spark's own offsets
     blocks/*.arrow               block files, each written once by one task attempt
     new/*.parquet                result files, likewise, until their batch is committed
     results/*.parquet            result files of committed batches (see output.py)
-    commits/000012.json          the manifest: the batch, its results, its events; the rename that
-                                 puts it there is the commit
+    commits/000012.json          the log (see log.py): a batch, its results, its events; the link
+                                 that puts it there is the commit
     commits/state-000012-*.json  live blocks, where their replicas lie, and the placement's state
     events.jsonl                 the events of all manifests in order, for reading along
 
-run.json, manifests and states carry the version of their format; another one is refused. A file
-that no manifest names does not exist, whatever a killed task or driver left behind.
+What Braid writes as JSON ends with its checksum and has the version of its format; another version
+is refused. Of block files, result files and states, whoever names them has the length and the
+checksum. A file that no manifest names does not exist, whatever a killed task or driver left
+behind.
+
+**Durability before visibility**: with ``durability="power"`` every file that a manifest names, and
+the folder that it is in, is forced to disk before the manifest is, and that before anybody is told
+of the batch. With "process" the system writes it all when it likes: a commit then outlives the end
+of the process, but not a power cut.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
+import re
 import threading
 import uuid
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from braid.core import events
-from braid.core.state import VERSION, State, check_version, decode, encode
-from braid.engine import files
+from braid.core.report import Outcome
+from braid.core.state import VERSION, Seal, State, decode, encode
+from braid.engine import durable, files
+from braid.engine.checkpoint import Checkpoint
+from braid.engine.durable import Damaged, Durability
+from braid.engine.log import OLD, Driver, Kept, Log, Manifest, Named, ours
 from braid.engine.output import Output
+from braid.engine.told import Told
+
+_EVERY = 500
+"""So many commits are rolled up at once."""
 
 
 class Store:
-    """The folder of one run. One process at a time may hold it (``acquire``)."""
+    """The folder of one run. One process at a time may hold it (``acquire``).
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
+    Raises ValueError for a path that is none of this machine's.
+    """
+
+    def __init__(self, path: str | Path, durability: Durability = "power") -> None:
+        self.path = local(path)
+        self.force = checked(durability) == "power"
         self.blocks, self.results = self.path / "blocks", self.path / "results"
         self.commits, self.input = self.path / "commits", self.path / "input"
+        self.log = Log(self.commits, self.path)
         self.output = Output(self.path)
+        self.checkpoint = Checkpoint(self.path / "checkpoint")
         self._lock: Any = None
         self._reading = threading.Lock()
+        self._live: dict[str, frozenset[str]] = {}
+        self.told = Told(self.path / "events.jsonl")
+        self._opening = -1
+        self._ends: dict[int, tuple[int, int]] = {}
 
     @property
     def query_file(self) -> Path:
@@ -57,9 +89,10 @@ class Store:
         Raises ValueError for a folder that holds something else, so that nothing is overwritten.
         """
         if self.query_file.exists():
-            query = dict(json.loads(self.query_file.read_text()))
-            check_version(query.pop("v", None), f"the run in {self.path}")
-            return query
+            query = msgspec.json.decode(
+                durable.opened(self.query_file, f"the run in {self.path}"), type=dict[str, Any]
+            )
+            return {k: v for k, v in query.items() if k not in ("v", "crc")}
         if self.path.exists() and any(not f.name.startswith(".") for f in self.path.iterdir()):
             raise ValueError(
                 f"{self.path} holds files but no run of Braid; a new run needs a new or empty "
@@ -69,17 +102,25 @@ class Store:
 
     def create(self, query: dict[str, Any]) -> None:
         """Make the folders of a run, and write its settings."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        _write(self.query_file, {"v": VERSION, **query})
+        self._folder()
         for folder in (self.blocks, self.results, self.commits, self.input):
             folder.mkdir(exist_ok=True)
         self.output.create()
+        durable.put(self.query_file, durable.sealed({"v": VERSION, **query}), self.force)
+
+    def _folder(self) -> None:
+        """Make the run's own folder, and those above it."""
+        above = [self.path, *self.path.parents]
+        made = [folder for folder in above if not folder.exists()]
+        self.path.mkdir(parents=True, exist_ok=True)
+        for folder in made if self.force else ():
+            durable.sync(folder.parent)
 
     def acquire(self) -> None:
         """Hold the run for this process. Raises RuntimeError when another one has it; a killed
         process holds nothing.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        self._folder()
         lock = open(self.path / ".lock", "w")  # noqa: SIM115 (held until release)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -97,86 +138,250 @@ class Store:
             self._lock.close()
             self._lock = None
 
+    def take_over(self) -> None:
+        """Write into the log that this process goes on with the run from here: a driver that had it
+        before, and does not know that it has lost it, cannot commit any more.
+        """
+        self.log.append(self.force, driver=Driver.here())
+
+    def _held(self) -> None:
+        """Raise RuntimeError if the lock that this process holds is no longer that of the run."""
+        if self._lock is None:
+            return
+        file = self.path / ".lock"
+        if not file.exists() or not os.path.samestat(os.fstat(self._lock.fileno()), file.stat()):
+            raise RuntimeError(
+                f"{file} has been removed or replaced, so that another driver may have the run; "
+                "this one stops"
+            )
+
     def committed(self) -> list[int]:
         """The numbers of the batches that are committed, rising."""
-        return sorted(int(f.stem) for f in self.commits.glob("[0-9]*.json"))
+        with self._reading:
+            self.log.refresh()
+            return [kept.batch for kept in self.log.commits]
 
-    def manifest(self, batch: int) -> dict[str, Any]:
+    def manifest(self, batch: int) -> Manifest:
         """What the commit of a batch says. Raises ValueError for another version's."""
-        found = dict(json.loads((self.commits / f"{batch:06d}.json").read_text()))
-        check_version(found.get("v"), f"the manifest of batch {batch} in {self.path}")
-        return found
+        self.log.refresh()
+        return self.log.read(self.log.commits[batch].entry)
 
     def state(self, policy: type = object, shedding: type = object) -> State | None:
         """The state after the last commit; None before the first. ``policy`` and ``shedding`` are
         the types of the placement's own state and of the shedder's, which are left as they are
         stored without it.
         """
-        committed = self.committed()
-        if not committed:
-            return None
-        stored = self.commits / self.manifest(committed[-1])["state"]
-        return decode(stored.read_bytes(), policy, shedding)
+        self.log.refresh()
+        commits = self.log.commits
+        return self.state_of(commits[-1], policy, shedding) if commits else None
 
-    def snapshot(self, state: State) -> str:
+    def state_of(self, kept: Kept, policy: type = object, shedding: type = object) -> State:
+        """The state after a commit. Raises Damaged for what is not that, or has been removed."""
+        assert kept.state is not None, "the last commits are not rolled up"
+        name, seal = kept.state
+        durable.check(self.commits / name, seal)
+        return decode((self.commits / name).read_bytes(), policy, shedding)
+
+    def snapshot(self, state: State) -> Named:
         """Write a state, which exists once a manifest names it."""
-        name = f"state-{state.batch:06d}-{uuid.uuid4().hex[:8]}.json"
-        (self.commits / name).write_bytes(encode(state))
-        return name
+        name, body = f"state-{state.batch:06d}-{uuid.uuid4().hex[:8]}.json", encode(state)
+        durable.write(self.commits / name, body, self.force)
+        return Named(name, Seal(len(body), zlib.crc32(body)))
+
+    def present(self, outcome: Outcome) -> None:
+        """Raise RuntimeError unless all files that tasks report are there, whole."""
+        for name, seal in outcome.files.items():
+            folder = self.output.new if name in outcome.results else self.blocks
+            try:
+                durable.check(folder / name, seal, deep=False)
+            except Damaged as damaged:
+                raise RuntimeError(
+                    f"a worker on {outcome.workers[name]} has written {name}, but here {damaged}; "
+                    f"all workers must share the folder {self.path} with the driver"
+                ) from None
 
     def commit(
-        self, batch: int, snapshot: str, results: list[str], happened: Iterable[Any]
+        self,
+        batch: int,
+        snapshot: Named,
+        results: Mapping[str, Seal],
+        happened: Iterable[Any],
     ) -> None:
-        """Make a batch real by putting its manifest into place; then others see its results."""
-        lines = [events.to_dict(e) for e in happened]
-        named = {"state": snapshot, "results": results, "events": lines}
-        manifest = {"v": VERSION, "batch": batch, **named}
-        with self._reading:
-            _write(self.commits / f"{batch:06d}.json", manifest)
-            self.output.publish(batch, results)
+        """Make a batch real by putting its manifest into place; then others see its results. All
+        that it names must be on disk, but for the names in the folders.
 
-    def tidy(self, state: State, snapshot: str) -> None:
-        """After a commit: drop older states, and block files that the state no longer names."""
-        for old in self.commits.glob("state-*.json"):
-            if old.name != snapshot:
-                old.unlink()
-        live = {address.file for address in state.places.values()}
-        gone = [file for file in self.blocks.iterdir() if file.name not in live]
+        Raises RuntimeError when another driver may have the run, and Superseded when one has.
+        """
+        lines = [events.to_dict(e) for e in happened]
+        named = tuple(Named(*each) for each in results.items())
+        with self._reading:
+            self._held()
+            if self.force:
+                for folder in (self.blocks, self.results, self.output.new, self.commits):
+                    durable.sync(folder)
+                self.checkpoint.sync()
+            self.log.append(self.force, snapshot, named, lines)
+            self.output.publish(batch, [*results])
+
+    def tidy(self, state: State, snapshot: Named) -> None:
+        """After a commit: drop states but the last two, and block files that neither names."""
+        self._live[snapshot.name] = frozenset(state.files)
+        for old in [*self._live][:-OLD]:
+            (self.commits / old).unlink(missing_ok=True)
+            del self._live[old]
+        live = frozenset[str]().union(*self._live.values())
+        gone = [f for f in self.blocks.iterdir() if f.name not in live and ours(f.name)]
         for file in gone:
             file.unlink()
         files.close(gone)
 
     def clean(self) -> None:
         """Remove files that no manifest names (left by killed tasks or a killed driver), and let
-        others see all results that one does.
+        others see all results that one does. What Braid has not named stays.
         """
-        self.output.recover((b, self.manifest(b)["results"]) for b in self.committed())
-        state = self.state()
-        blocks = {address.file for address in state.places.values()} if state else set()
-        for file in self.blocks.iterdir():
-            if file.name not in blocks:
-                file.unlink()
+        self.log.refresh()
+        self.output.recover((k.batch, [f.name for f in k.results]) for k in self.log.commits)
+        self._live = {}
+        for kept in self.log.commits[-OLD:]:
+            if kept.state is not None and (self.commits / kept.state.name).exists():
+                self._live[kept.state.name] = frozenset(self.state_of(kept).files)
+        live = {*self._live}.union(*self._live.values())
+        for folder in (self.blocks, self.commits):
+            for file in folder.iterdir():
+                if (ours(file.name) and file.name not in live) or _TEMPORARY.fullmatch(file.name):
+                    file.unlink()
 
-    def result_files(self, first: int = 0, end: int | None = None) -> list[str]:
-        """The result files of the batches from ``first`` up to, not with, ``end``."""
+    def verify(self) -> None:
+        """Raise Damaged unless all that the log names is there with its length. What is in the
+        files is checked as they are opened.
+        """
+        self.log.refresh()
+        for kept in self.log.commits:
+            for named in kept.results:
+                self.check_result(named)
+        if (state := self.state()) is not None:
+            for name, seal in state.files.items():
+                durable.check(self.blocks / name, seal, deep=False)
+
+    def check_result(self, named: Named, deep: bool = False) -> None:
+        """Raise Damaged unless a result file has its length, and its checksum if ``deep``."""
+        durable.check(Path(self.output.path(named.name)), named.seal, deep)
+
+    def result_files(self, first: int = 0, end: int | None = None, deep: bool = False) -> list[str]:
+        """The result files of the batches from ``first`` up to, not with, ``end``. Raises Damaged
+        where one has not its length, or its checksum if ``deep``.
+        """
         with self._reading:
-            batches = [b for b in self.committed() if b >= first and (end is None or b < end)]
-            return [self.output.path(f) for b in batches for f in self.manifest(b)["results"]]
+            self.log.refresh()
+            wanted = [f for kept in self.log.commits[max(first, 0) : end] for f in kept.results]
+            for named in wanted:
+                self.check_result(named, deep)
+            return [self.output.path(named.name) for named in wanted]
 
     def history(self) -> list[Any]:
         """The events of all committed batches, in order."""
-        return [
-            events.from_dict(line) for b in self.committed() for line in self.manifest(b)["events"]
-        ]
+        self.log.refresh()
+        found, rolled = [], self.log.rolled
+        if rolled is not None:
+            told = Told(self.told.path)
+            told.look(rolled.archive)
+            found += told.since(rolled.opening)
+        return [*found, *(e for kept in self.log.unrolled() for e in self._events(kept))]
+
+    def _events(self, kept: Kept) -> list[Any]:
+        return [events.from_dict(line) for line in self.log.read(kept.entry).events]
+
+    def begin(self, opening: Sequence[Any] = ()) -> None:
+        """Tell what has happened so far, after some ``opening`` events: in events.jsonl."""
+        self.log.refresh()
+        if (rolled := self.log.rolled) is not None:
+            self.told.look(rolled.archive, and_cut=True)
+            self._opening = rolled.opening
+        else:
+            self.told.path.write_bytes(b"")
+            self.told.append(opening)
+            self._opening = len(opening)
+        for kept in self.log.unrolled():
+            self.told.append(self._events(kept))
+            self._ends[kept.entry] = self.told.count, self.told.size
+
+    @property
+    def begun(self) -> bool:
+        """Whether what has happened so far has been told."""
+        return self._opening >= 0
+
+    def tell(self, happened: Sequence[Any]) -> None:
+        """Tell the events of the last commit; now and then, roll up those before it."""
+        self.told.append(happened)
+        self._ends[self.log.commits[-1].entry] = self.told.count, self.told.size
+        if len(waiting := self.log.unrolled()) >= _EVERY + OLD:
+            self._roll(waiting[-OLD - 1].entry)
+
+    def _roll(self, entry: int) -> None:
+        """Sum up the log up to the commit in an entry."""
+        before = self.log.rolled.archive if self.log.rolled else None
+        if self.force:
+            durable.sync(self.told.path)
+        with self._reading:
+            archive = self.told.archive(before, *self._ends[entry])
+            self.log.roll(archive, self._opening, self.force)
+        self._ends = {n: end for n, end in self._ends.items() if n > entry}
+
+    def seal_input(self) -> None:
+        """Note what the copy of static input has, and force it to disk."""
+        copies = sorted(self.input.glob("[A-Za-z]*/*.parquet"))
+        with ThreadPoolExecutor(8) as pool:
+            seals = [*pool.map(partial(durable.seal, force=self.force), copies)]
+        found: dict[str, list[Seal]] = {}
+        for file, seal in zip(copies, seals, strict=True):
+            found.setdefault(file.parent.name, []).append(seal)
+        if self.force:
+            for folder in {file.parent for file in copies}:
+                durable.sync(folder)
+        durable.put(
+            self.input / "files.json", durable.sealed({"v": VERSION, "files": found}), self.force
+        )
+
+    @cached_property
+    def _copied(self) -> dict[str, list[Seal]]:
+        body = durable.opened(self.input / "files.json", f"the input of {self.path}")
+        return msgspec.json.decode(body, type=_Copied).files
+
+    def check_input(self, number: int | None = None, deep: bool = False) -> None:
+        """Raise Damaged unless the copy of static input has its files, those of one micro-batch or
+        all.
+        """
+        for alias, seals in self._copied.items():
+            numbers = range(len(seals)) if number is None else range(number, number + 1)
+            for n in numbers:
+                if n < len(seals):
+                    durable.check(self.input / alias / f"{n:06d}.parquet", seals[n], deep)
 
 
-def _write(path: Path, value: Any) -> None:
-    """Write JSON so that the file is there whole or not at all, also after a crash of the
-    machine.
-    """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    with open(temporary, "w") as f:
-        f.write(json.dumps(value, separators=(",", ":")))  # dump would go without C
-        f.flush()
-        os.fsync(f.fileno())
-    os.replace(temporary, path)
+_TEMPORARY = re.compile(r"\.\d{6,}\.json\.[0-9a-f]{8}")
+
+
+class _Copied(msgspec.Struct):
+    files: dict[str, list[Seal]]
+
+
+def local(path: str | Path) -> Path:
+    """The folder that a path or a URL ``file://`` means. Raises ValueError for another URL."""
+    text = str(path)
+    if re.match(r"file:/", text):
+        return Path(unquote(urlsplit(text).path)).absolute()
+    if re.match(r"[A-Za-z][\w+.-]+:/", text):
+        raise ValueError(
+            f"{text} is no folder of this machine; a run needs one that it and all workers have, "
+            "by a path or file://"
+        )
+    return Path(path).absolute()
+
+
+def checked(durability: str) -> str:
+    """What a commit outlives. Raises ValueError for an unknown one."""
+    if durability not in durable.DURABILITIES:
+        raise ValueError(
+            f"durability is {durability!r}; it must be one of {', '.join(durable.DURABILITIES)}"
+        )
+    return durability

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from socket import gethostname
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from braid.core.plan import Block, Derivation, Hop, Keys, Route
 from braid.core.report import KeyCount, Matched, Replica, Report, Size
 from braid.core.state import Address
 from braid.core.state import Place as StoredAt
-from braid.engine.files import BlockFiles, ResultFile, replica
+from braid.engine.files import BlockFiles, ResultFile, keep, replica
 from braid.engine.wire import Batch
 from braid.local.build import build, gather, merge
 from braid.local.harvest import Meeting, Reaper, Sums, kinds
@@ -123,7 +124,9 @@ class Task:
         spec = self.batch.spec
         stem = f"{self.batch.number:06d}-{self.partition}-{uuid.uuid4().hex[:8]}"
         folder = Path(spec.folder)
-        self.blocks = BlockFiles(folder / "blocks", stem)
+        self.seals = dict(self.batch.files)
+        keep(folder / "blocks", self.seals)
+        self.blocks = BlockFiles(folder / "blocks", stem, spec.force)
         self.results = ResultFile(spec, folder / "new", stem)
         self.joiner = Joiner(
             spec.predicate, spec.windows, self.batch.watermarks, self.batch.bitmaps
@@ -151,7 +154,8 @@ class Task:
         """What lies there, which hosts share that have it from one another."""
         if address not in self.opened:
             file = Path(self.batch.spec.folder) / "blocks" / address.file
-            self.opened[address] = replica(str(file), address.part, address.keys)
+            seal = self.seals[address.file]
+            self.opened[address] = replica(str(file), address.part, address.keys, seal)
         return self.opened[address]
 
     def derive(self) -> None:
@@ -476,11 +480,13 @@ class Task:
 
     def report(self) -> Report:
         """What the driver has to know, when all is done: the files are whole then."""
-        self.blocks.close()
+        blocks, results = self.blocks.close(), self.results.close()
         return Report(
             hosts=self.counts,
             replicas=self.replicas,
-            results=self.results.close(),
+            results=[*results],
+            files=blocks | results,
+            worker=gethostname(),
             matches=[Matched(*visit, age, *n) for (visit, age), n in self.matches.items()],
             key_counts=[
                 KeyCount(stream, key, n)
@@ -507,6 +513,7 @@ class Task:
 
     def learn(self, report: Report) -> None:
         """Know the blocks that an earlier task made on these hosts."""
+        self.seals |= report.files
         for r in report.replicas:
             if self.mine(r.host):
                 self.made[r.block, r.host] = (r.address, self._opened(r.address))

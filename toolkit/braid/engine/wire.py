@@ -20,7 +20,7 @@ from braid.condition.predicate import Predicate
 from braid.core.columns import COIN, MARK, ROUTING, WEIGHT
 from braid.core.harvest import Harvest, Worth
 from braid.core.plan import Derivation, Route
-from braid.core.state import Address, Place
+from braid.core.state import Address, Place, Seal
 from braid.local.bitmaps import QueryBitmaps
 from braid.local.build import replaced
 from braid.local.harvest import came_in
@@ -56,7 +56,8 @@ class Layout:
 @dataclass(frozen=True)
 class JoinSpec:
     """What stays the same from batch to batch. ``columns`` are the user's column names by stream;
-    ``folder`` is the run's; ``worth`` says what results are worth in a run that sheds load.
+    ``folder`` is the run's; ``worth`` says what results are worth in a run that sheds load;
+    ``force``: tasks force what they write to disk before they report it.
     """
 
     predicate: Predicate
@@ -66,6 +67,7 @@ class JoinSpec:
     folder: str
     partitions: int
     worth: Worth | None = None
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Batch:
     ``ages`` are those of the blocks that may be met (see facts.age; of fresh ones 0);
     ``bitmaps`` says which queries results serve, in a run that serves many; ``harvest`` what share
     of the tuples that set out takes part; ``sizes`` are the bytes of the blocks that derivations
-    read.
+    read; ``files`` are the block files that places name.
     """
 
     spec: JoinSpec
@@ -88,6 +90,7 @@ class Batch:
     bitmaps: QueryBitmaps | None = None
     harvest: Harvest | None = None
     sizes: Mapping[int, int] = field(default_factory=dict)
+    files: Mapping[str, Seal] = field(default_factory=dict)
 
     def derived(self, tasks: int) -> int:
         """The bytes of state that derivations read, once for each of so many tasks that has hosts

@@ -1,4 +1,6 @@
-"""The console command ``braid``: notebooks as reports, runs in words, advice on queries."""
+"""The console command ``braid``: notebooks as reports, runs in words and mended, advice on
+queries.
+"""
 
 from __future__ import annotations
 
@@ -66,6 +68,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     film.add_argument("-f", "--force", action="store_true", help="replace the file if it exists")
     film.set_defaults(command=_replay)
+    whole = commands.add_parser("check", help="say whether all files of a run are whole")
+    back = commands.add_parser("repair", help="have a run go back to a batch after which it was")
+    for command in (whole, back):
+        command.add_argument("run", metavar="RUN", type=Path, help="a run folder")
+    back.add_argument(
+        "--to-batch",
+        metavar="N",
+        type=int,
+        required=True,
+        help="the last batch that is kept; -1: begin anew",
+    )
+    whole.set_defaults(command=_check)
+    back.set_defaults(command=_repair)
     advice = commands.add_parser(
         "queries", help="say how many joins a file of queries needs, and what sharing them saves"
     )
@@ -145,6 +160,32 @@ def _replay(options: argparse.Namespace) -> int:
         print(f"braid: {error}", file=sys.stderr)
         return 2
     print(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)")
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from braid.engine.check import advice, check
+    from braid.engine.store import Store
+
+    try:
+        faults, has = check(options.run)
+    except ValueError as error:
+        print(f"braid: {error}", file=sys.stderr)
+        return 2
+    print(*faults, sep="\n", end="\n" if faults else "")
+    print(f"{has}: {advice(Store(options.run)) if faults else 'all whole'}")
+    return 1 if faults else 0
+
+
+def _repair(options: argparse.Namespace) -> int:
+    from braid.engine.check import repair
+
+    try:
+        repair(options.run, options.to_batch)
+    except (ValueError, RuntimeError) as error:
+        print(f"braid: {error}", file=sys.stderr)
+        return 2
+    print(f"resumed, {options.run} goes on after batch {options.to_batch}")
     return 0
 
 

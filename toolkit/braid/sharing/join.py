@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from braid.core.accept import folder, one_of, shown
 from braid.core.query import Query
 from braid.core.spans import Span, micros
+from braid.engine.durable import Durability
 from braid.engine.store import Store
 from braid.join import StreamJoin, shed_of
 from braid.papers.shedding.shed import Shed
@@ -136,7 +137,12 @@ class SharedJoin(StreamJoin):
         self.setup = replace(self.setup, queries=queries)
 
     def start(
-        self, path: str | Path, batches: int | str = 20, pace: float = 0.0, **trigger: Any
+        self,
+        path: str | Path,
+        batches: int | str = 20,
+        pace: float = 0.0,
+        durability: Durability = "power",
+        **trigger: Any,
     ) -> SharedRun:
         """Start, or go on with, a shared run in the folder ``path``; see StreamJoin.start. Raises
         ValueError without a query.
@@ -154,7 +160,7 @@ class SharedJoin(StreamJoin):
             self._cost(known.get("settings", {}).get("overhead", 1.0))
         elif self._mode() in ("cpu", "auto"):
             self._cost(measure() if self._overhead is None else self._overhead)
-        run = super().start(path, batches, pace, **trigger)
+        run = super().start(path, batches, pace, durability, **trigger)
         assert isinstance(run, SharedRun)
         return run
 
@@ -168,6 +174,7 @@ class SharedJoin(StreamJoin):
         streams: Mapping[str, Any],
         executor: str = "auto",
         driver_memory: str | int | None = None,
+        durability: Durability = "power",
         **trigger: Any,
     ) -> SharedRun:
         """Go on with the shared run in ``path``, with the queries and chains that it had at its
@@ -192,7 +199,7 @@ class SharedJoin(StreamJoin):
                 for n, ws, sql, bit, since in query["queries"]
             )
         )
-        return join.start(path, **trigger)
+        return join.start(path, durability=durability, **trigger)
 
     def _fingerprint(self) -> dict[str, Any]:
         chain = self.chain if isinstance(self.chain, str) else list(self.chain)

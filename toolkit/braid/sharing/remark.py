@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sqlglot import exp
 from braid.condition.predicate import Predicate
 from braid.core import report
 from braid.core.compaction import watermarks_of
-from braid.core.state import Address, Place
+from braid.core.state import Address, Place, Seal
 from braid.engine.engine import Engine
 from braid.engine.files import BlockFiles, replica
 from braid.engine.wire import chosen_rows
@@ -36,31 +37,38 @@ _WHERE = (
     .add("__block", T.LongType())
     .add("__host", T.IntegerType())
 )
-_NUMBERS = ("block", "host", "place", "rows", "bytes", "first", "last")
+_NUMBERS = ("length", "crc", "block", "host", "place", "rows", "bytes", "first", "last")
+_TEXTS = ("worker", "file")
 _REPORT = T.StructType(
-    [T.StructField("file", T.StringType()), *(T.StructField(n, T.LongType()) for n in _NUMBERS)]
+    [
+        *(T.StructField(n, T.StringType()) for n in _TEXTS),
+        *(T.StructField(n, T.LongType()) for n in _NUMBERS),
+    ]
 )
 
 
 @dataclass(frozen=True)
 class Remarking:
     """What the driver tells every task: where replicas are, the marks that stay, and the queries
-    that there will be.
+    that there will be; and whether what it writes is forced to disk.
     """
 
     folder: str
     number: int
     predicate: Predicate
     places: Mapping[Place, Address]
+    files: Mapping[str, Seal]
     streams: Mapping[int, int]
     kept: int
     bitmaps: QueryBitmaps
     watermarks: tuple[int | None, ...]
+    force: bool
 
     def rows(self, block: int, host: int) -> Rows:
         """The rows of a block as a host stored them."""
         address = self.places[block, host]
-        return replica(str(Path(self.folder) / address.file), address.part, address.keys)
+        file = Path(self.folder) / address.file
+        return replica(str(file), address.part, address.keys, self.files[address.file])
 
 
 def work(engine: Engine, queries: Queries) -> Remarking:
@@ -71,18 +79,20 @@ def work(engine: Engine, queries: Queries) -> Remarking:
         state.batch + 1,
         engine.spec.predicate,
         state.places,
+        state.files,
         streams,
         bits(q for q in state.queries if q in queries),
         QueryBitmaps.of(queries),
         watermarks_of(state.latest, engine.lateness),
+        engine.store.force,
     )
 
 
 def remark(
     spark: SparkSession, job: Remarking, schemas: list[T.StructType], new: Queries, partitions: int
-) -> list[report.Replica]:
-    """Write every replica anew, with marks for ``new`` queries, and tell the replicas as hosts do
-    (see ``Engine.amend``).
+) -> list[report.Report]:
+    """Write every replica anew, with marks for ``new`` queries, and report them as hosts do (see
+    ``Engine.amend``).
     """
     if not job.places:
         return []
@@ -108,11 +118,13 @@ def remark(
     return [reported(row.asDict()) for row in whole.collect()]
 
 
-def reported(row: Mapping[str, Any]) -> report.Replica:
+def reported(row: Mapping[str, Any]) -> report.Report:
     """A replica as it was written, from its row of ``_REPORT``."""
     size = report.Size(row["rows"], row["bytes"], (row["first"], row["last"]))
     address = Address(row["file"], row["place"])
-    return report.Replica(row["block"], row["host"], address, size)
+    replica = report.Replica(row["block"], row["host"], address, size)
+    seals = {row["file"]: Seal(row["length"], row["crc"])}
+    return report.Report({}, [replica], files=seals, worker=row["worker"])
 
 
 def reader(
@@ -154,11 +166,17 @@ def writer(job: Remarking) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
                 fresh.setdefault((int(block[a]), int(host[a])), []).append(
                     batch.column("fresh").to_numpy()[a:b]
                 )
-        files = BlockFiles(Path(job.folder), f"{job.number:06d}-{uuid.uuid4().hex[:8]}")
-        for (block, host), found in fresh.items():
-            if (line := _written(job, files, block, host, np.concatenate(found))) is not None:
-                yield pa.record_batch([pa.array([value]) for value in line], names=_REPORT.names)
-        files.close()
+        stem = f"{job.number:06d}-{uuid.uuid4().hex[:8]}"
+        files = BlockFiles(Path(job.folder), stem, job.force)
+        written = [
+            line
+            for (block, host), found in fresh.items()
+            if (line := _written(job, files, block, host, np.concatenate(found))) is not None
+        ]
+        seals = files.close()
+        for file, *numbers in written:
+            line = (gethostname(), file, *seals[str(file)], *numbers)
+            yield pa.record_batch([pa.array([value]) for value in line], names=_REPORT.names)
 
     return run
 

@@ -77,7 +77,7 @@ class SharedRun(JoinRun):
     ) -> DataFrame:
         spans = self._spans(name)
         if not spans:
-            known = dict.fromkeys(e.name for e in self.events() if isinstance(e, QueryAdded))
+            known = dict.fromkeys(e.name for e in self.store.told.of(QueryAdded))
             raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}")
         spark, schema = (
             self.setup.spark,
@@ -115,7 +115,7 @@ class SharedRun(JoinRun):
         own.
         """
         spans: list[tuple[int, int, int | None]] = []
-        for e in self.events():
+        for e in self.store.told.of(QueryAdded, QueryRemoved):
             if isinstance(e, QueryAdded) and e.name == name:
                 spans.append((e.bit, e.batch + 1, None))
             elif isinstance(e, QueryRemoved) and e.name == name:

@@ -1,0 +1,226 @@
+"""Files of a stopped run are damaged, exchanged or lost. Then either nothing is missing, or one
+sentence says what is; the run goes back to where it was whole.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+from braid.engine import durable
+from braid.engine.check import check, repair
+from braid.engine.durable import Damaged
+from braid.engine.log import Manifest
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from braid.reports.cli import main
+from oracle import Ids, differ, expected, tables
+from scatter import Scatter
+
+ON = "a.k = b.k"
+STREAMS = tables("ab", 40, seed=93, batches=4)
+WANTED = expected(STREAMS, ON)
+
+
+def ids(rows: pa.Table) -> Ids:
+    columns = [rows[a].combine_chunks().field("id").to_pylist() for a in rows.column_names]
+    return Counter(zip(*columns, strict=True))
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was stopped after the third of four batches: entries 1 to 3 of its log."""
+    folder = tmp_path_factory.mktemp("stopped") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        real = Store.commit
+
+        def commit(store: Store, batch: int, *given: Any) -> None:
+            if batch == 3:
+                raise OSError("no more")
+            real(store, batch, *given)
+
+        patch.setattr(Store, "commit", commit)
+        join = StreamJoin(STREAMS, ON, Scatter(pieces=2), check=True)
+        run = join.start(folder, batches="batch", durability="process")
+        with pytest.raises(OSError, match="no more"):
+            run.awaitTermination()
+    return folder
+
+
+@pytest.fixture
+def run(stopped: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(stopped, tmp_path / "run"))
+
+
+def resumed(folder: Path) -> str:
+    """How the results of a run that goes on differ from those that are due, or why it does not."""
+    try:
+        again = StreamJoin.resume(folder, STREAMS, durability="process")
+        assert again.awaitTermination()
+        return differ(ids(again.results()), WANTED)
+    except ValueError as error:
+        assert "\n" not in str(error)
+        return str(error)
+
+
+def half(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+def flipped(file: Path) -> None:
+    """One bit, in the middle."""
+    body = bytearray(file.read_bytes())
+    body[len(body) // 2] ^= 1
+    file.write_bytes(body)
+
+
+def exchanged(file: Path) -> None:
+    """For another one of its kind, cut or filled to the same length."""
+    kind = re.sub(r"\d", "?", re.sub(r"-.*(?=\.)", "-*", file.name))
+    other = next(f for f in sorted(file.parent.glob(kind)) if f != file)
+    file.write_bytes(other.read_bytes()[: file.stat().st_size].ljust(file.stat().st_size, b" "))
+
+
+FILES: dict[str, Callable[[Path], Path]] = {
+    "the query": lambda run: run / "run.json",
+    "the first entry": lambda run: run / "commits" / "000000.json",
+    "an entry": lambda run: run / "commits" / "000002.json",
+    "the last entry": lambda run: run / "commits" / "000003.json",
+    "the last state": lambda run: next(run.glob("commits/state-000002-*")),
+    "a block": lambda run: next(run.glob("blocks/000000-*")),
+    "a result": lambda run: next(run.glob("results/000001-*")),
+    "the last result": lambda run: next(run.glob("results/000002-*")),
+    "input to come": lambda run: run / "input" / "a" / "000003.parquet",
+    "the seals of the input": lambda run: run / "input" / "files.json",
+}
+WAYS = (half, empty, gone, flipped, exchanged)
+
+
+@pytest.mark.parametrize(
+    ("file", "way"),
+    [
+        pytest.param(file, way, id=f"{file}-{way.__name__}")
+        for file in FILES
+        for way in WAYS
+        if way is not exchanged or file not in ("the query", "the seals of the input")
+    ],
+)
+def test_a_damaged_file_is_named_in_one_sentence(
+    run: Path, file: str, way: Callable[[Path], None]
+) -> None:
+    damaged = FILES[file](run)
+    before = damaged.read_bytes()
+    way(damaged)
+    assert not damaged.exists() or damaged.read_bytes() != before
+    if file != "the query" and (way is not gone or file != "the last entry"):
+        faults, _ = check(run)
+        assert any(str(damaged) in fault for fault in faults), "braid check finds it"
+    said = resumed(run)
+    if way is gone and file == "the last entry":
+        assert said == ""  # its batch has not happened then
+        return
+    if way is gone and file == "the query":
+        assert "holds no run" in said or "holds files but no run of Braid" in said
+        return
+    assert str(damaged) in said
+    assert "is missing" in said or "is damaged" in said or "does not follow" in said
+
+
+@pytest.mark.parametrize("file", ["the last entry", "the last state", "the last result"])
+@pytest.mark.parametrize("way", [half, flipped])
+def test_a_run_goes_back_to_where_it_was_whole(
+    run: Path, file: str, way: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    way(FILES[file](run))
+    assert main(["check", str(run)]) == 1
+    told = capsys.readouterr().out
+    assert f"up to batch 1 all is whole: `braid repair {run} --to-batch 1` goes back there" in told
+    assert main(["repair", str(run), "--to-batch", "0"]) == 2
+    assert "cannot go back to batch 0; it can to -1, 1" in capsys.readouterr().err
+    assert main(["repair", str(run), "--to-batch", "1"]) == 0
+    assert Store(run).committed() == [0, 1]
+    assert resumed(run) == ""
+    assert check(run)[0] == []
+
+
+def test_a_run_of_which_no_state_is_left_begins_anew(run: Path) -> None:
+    half(FILES["an entry"](run))
+    assert "--to-batch -1" in resumed(run)
+    repair(run, -1)
+    assert Store(run).committed() == []
+    assert resumed(run) == ""
+
+
+def test_a_whole_run_is_said_to_be_whole(
+    run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["check", str(run)]) == 0
+    assert re.search(
+        r"^3 batches, 3 result files, \d+ block files, .*: all whole$", capsys.readouterr().out
+    )
+    assert main(["check", str(tmp_path)]) == 2
+    assert "holds files but no run of Braid" in capsys.readouterr().err
+    assert resumed(run) == ""
+    assert check(run)[0] == []
+
+
+def test_a_run_that_goes_on_is_not_repaired(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store(run)
+    store.acquire()
+    assert main(["repair", str(run), "--to-batch", "2"]) == 2
+    assert "is in use" in capsys.readouterr().err
+    store.release()
+
+
+@pytest.mark.parametrize("entry", [1, 2])
+def test_an_entry_that_was_written_anew_does_not_follow(run: Path, entry: int) -> None:
+    """Its own checksum is right, but the next entry has that of what was there."""
+    file = run / "commits" / f"{entry:06d}.json"
+    manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
+    assert manifest.results
+    file.write_bytes(durable.sealed(msgspec.structs.replace(manifest, results=())))
+    assert f"{entry + 1:06d}.json does not follow the entry before it" in resumed(run)
+
+
+def test_a_manifest_names_no_file_elsewhere(run: Path) -> None:
+    file = run / "commits" / "000003.json"
+    manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
+    ((_, seal),) = manifest.results
+    other = ("../../000002-0-0000dead.parquet", seal)
+    file.write_bytes(durable.sealed(msgspec.structs.replace(manifest, results=(other,))))
+    assert "is not entry 3 of a log that Braid wrote" in resumed(run)
+
+
+def test_all_that_can_be_made_again_is(run: Path) -> None:
+    """What nothing but others' reading depends on."""
+    (run / "events.jsonl").write_text('{"v":')
+    shutil.rmtree(run / "results" / "_spark_metadata")
+    shutil.rmtree(run / "new")
+    assert resumed(run) == ""
+
+
+def test_a_result_that_is_damaged_under_a_run_is_not_read(run: Path) -> None:
+    again = StreamJoin.resume(run, STREAMS)
+    assert again.awaitTermination()
+    result = FILES["a result"](run)
+    flipped(result)
+    with pytest.raises(Damaged, match=f"^{result} is damaged: its checksum is"):
+        again.results()
+    result.unlink()
+    with pytest.raises(Damaged, match=f"^{result} is missing$"):
+        again.results()

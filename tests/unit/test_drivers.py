@@ -1,0 +1,172 @@
+"""A run has one driver, which can be stopped, and its end is told: whatever happens around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from braid.core.events import RunEnded
+from braid.core.state import State
+from braid.engine.log import Superseded
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from braid.run import JoinRun
+from oracle import Ids, differ, expected, tables, until
+from scatter import Scatter
+
+ON = "a.k = b.k"
+STREAMS = tables("ab", 60, seed=95, batches=5)
+WANTED = expected(STREAMS, ON)
+
+
+def start(folder: Path, **more: Any) -> JoinRun:
+    return StreamJoin(STREAMS, ON, Scatter()).start(folder, batches="batch", **more)
+
+
+def ids(rows: pa.Table) -> Ids:
+    columns = [rows[a].combine_chunks().field("id").to_pylist() for a in rows.column_names]
+    return Counter(zip(*columns, strict=True))
+
+
+def resumed(folder: Path) -> JoinRun:
+    run = StreamJoin.resume(folder, STREAMS)
+    assert run.awaitTermination()
+    return run
+
+
+def held(folder: Path) -> JoinRun:
+    """A run that has committed some batches and is held before the next."""
+    run = start(folder)
+    until(lambda: run.status["batch"] >= 2, "two batches")
+    run.pause()
+    until(lambda: not run._turn.locked(), "a pause")
+    return run
+
+
+def test_an_interrupt_while_waiting_leaves_the_run_as_it_is(tmp_path: Path) -> None:
+    """As Jupyter's stop button does it."""
+    run = start(tmp_path, pace=30)
+    for wait in (None, 30):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            run.awaitTermination(wait)
+        assert run.isActive and not run.awaitTermination(0.01)
+        assert run.status["state"] == "running"
+    with pytest.raises(RuntimeError, match="is in use by a run that has not ended"):
+        StreamJoin.resume(tmp_path, STREAMS)
+    run.stop()
+    assert not run.isActive and run.awaitTermination(0)
+    assert run.status["state"] == "stopped"
+    assert differ(ids(resumed(tmp_path).results()), WANTED) == ""
+
+
+def test_an_interrupt_while_stopping_leaves_the_run_to_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, go_on = held(tmp_path), threading.Event()
+    real = Store.release
+
+    def release(store: Store) -> None:
+        assert go_on.wait(30)
+        real(store)
+
+    monkeypatch.setattr(Store, "release", release)
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        run.stop()
+    assert run.isActive
+    go_on.set()
+    run.stop()
+    assert not run.isActive and run.status["state"] == "stopped"
+
+
+def test_a_run_whose_folder_is_gone_has_failed(tmp_path: Path) -> None:
+    run = held(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    run.unpause()
+    with pytest.raises(ValueError, match="is missing"):
+        run.awaitTermination()
+    assert run.status["state"] == "failed" and not run.isActive
+    last = run.events()[-1]
+    assert isinstance(last, RunEnded) and "is missing" in last.error
+
+
+def test_what_cannot_be_written_has_happened_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No room is left for events.jsonl, after a commit."""
+    run = held(tmp_path)
+    done = run.status["batch"]
+    (tmp_path / "events.jsonl").unlink()
+    (tmp_path / "events.jsonl").mkdir()
+    run.unpause()
+    with pytest.raises(IsADirectoryError):
+        run.awaitTermination()
+    assert [e.batch for e in run.events() if type(e).__name__ == "BatchCommitted"] == [
+        *range(done + 1)
+    ]
+    assert run.status["state"] == "failed"
+    (tmp_path / "events.jsonl").rmdir()
+    assert differ(ids(resumed(tmp_path).results()), WANTED) == ""
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_of_two_drivers_one_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    """The lock is gone, as on a file system where it does not hold; the first driver wakes up when
+    the second is done. It sees that of the lock, or else of the log.
+    """
+    run = held(tmp_path)
+    (tmp_path / ".lock").unlink()
+    second = resumed(tmp_path)
+    assert differ(ids(second.results()), WANTED) == ""
+    before = {f: f.read_bytes() for f in tmp_path.rglob("*") if f.is_file() and f.name != ".lock"}
+    if not seen:
+        monkeypatch.setattr(Store, "_held", lambda store: None)
+    run.unpause()
+    sentence = "has been removed or replaced" if seen else f"since .* has taken over .* {tmp_path}"
+    with pytest.raises(RuntimeError, match=f"{sentence}.*stops$") as said:
+        run.awaitTermination()
+    assert seen or (
+        isinstance(said.value, Superseded) and f"process {os.getpid()}" in str(said.value)
+    )
+    unnamed = [tmp_path / "events.jsonl", *tmp_path.glob("new/*"), *tmp_path.glob("blocks/*")]
+    for file in {*before} - {*unnamed}:
+        assert file.read_bytes() == before[file]
+    assert differ(ids(resumed(tmp_path).results()), WANTED) == ""
+
+
+def test_two_drivers_by_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes over from the other, again and again: each commit is of the last that did."""
+    monkeypatch.setattr(Store, "_held", lambda store: None)
+    Store(tmp_path).create({})
+    drivers, batch = [Store(tmp_path) for _ in range(2)], 0
+    for turn in range(6):
+        mine, other = drivers[turn % 2], drivers[1 - turn % 2]
+        mine.log = Store(tmp_path).log
+        mine.take_over()
+        for _ in range(turn % 3):
+            mine.commit(batch, mine.snapshot(State(batch)), {}, [])
+            batch += 1
+        if turn:
+            with pytest.raises(Superseded):
+                other.commit(batch, other.snapshot(State(batch)), {}, [])
+    assert Store(tmp_path).committed() == [*range(batch)]
+
+
+def test_who_has_a_run_is_written_down(tmp_path: Path) -> None:
+    run = start(tmp_path)
+    run.awaitTermination()
+    first = json.loads((tmp_path / "commits" / "000000.json").read_text())
+    assert first["driver"]["process"] == os.getpid() and first["batch"] == -1
+    resumed(tmp_path)
+    assert json.loads((tmp_path / "commits" / "000006.json").read_text())["batch"] == 4

@@ -1,0 +1,162 @@
+"""What a long run keeps: its log is rolled up, and of its events the last are in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
+from braid.core.state import State
+from braid.engine import store as module
+from braid.engine.check import check, repair
+from braid.engine.durable import Damaged
+from braid.engine.inspect import inspect, load
+from braid.engine.store import Store
+from braid.engine.told import Told
+from braid.join import StreamJoin
+from braid.papers.theta.events import MigrationEnded
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import Ids, differ, expected, tables
+from scatter import Scatter
+
+ON = "a.k = b.k"
+STREAMS = tables("ab", 60, seed=97, batches=12)
+WANTED = expected(STREAMS, ON)
+
+
+def ids(rows: pa.Table) -> Ids:
+    columns = [rows[a].combine_chunks().field("id").to_pylist() for a in rows.column_names]
+    return Counter(zip(*columns, strict=True))
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three commits are rolled up at once."""
+    monkeypatch.setattr(module, "_EVERY", 3)
+
+
+def entries(folder: Path) -> list[int]:
+    return sorted(int(f.stem) for f in folder.glob("commits/[0-9]*.json"))
+
+
+def test_a_log_is_rolled_up(tmp_path: Path, often: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it goes on and when it is resumed; nothing is lost of results and events."""
+    real, most = Store.commit, []
+
+    def commit(store: Store, batch: int, *given: Any) -> None:
+        if batch == 7 and len(most) == 7:
+            raise OSError("no more")
+        most.append(len([*tmp_path.glob("commits/*")]))
+        real(store, batch, *given)
+
+    monkeypatch.setattr(Store, "commit", commit)
+    run = StreamJoin(STREAMS, ON, Scatter(), check=True).start(tmp_path, batches="batch")
+    with pytest.raises(OSError, match="no more"):
+        run.awaitTermination()
+    most.append(0)
+    assert len([*tmp_path.glob("commits/rolled-*")]) == 1
+    told = run.events()
+    run = StreamJoin.resume(tmp_path, STREAMS)
+    assert run.awaitTermination()
+    assert differ(ids(run.results()), WANTED) == ""
+    assert max(most) <= 2 * 3 + 2 + 2 + 2 + 3, "entries of two rolls, states, roll-ups, beginnings"
+    assert len([*tmp_path.glob("commits/rolled-*")]) == 2 and len(entries(tmp_path)) < 12
+    assert run.events()[: len(told) - 1] == told[:-1]
+    committed = [e.batch for e in run.events() if isinstance(e, BatchCommitted)]
+    assert committed == [*range(12)] == Store(tmp_path).committed()
+    history = Store(tmp_path).history()
+    assert [RunStarted, *map(type, history), RunEnded] == [*map(type, run.events())]
+    assert load(tmp_path).happened == tuple(run.events()) and "batches 0 to 11" in inspect(tmp_path)
+    for first in (0, 2, 5, 11):
+        found, end = run.results_since(first)
+        assert end == 12
+        files = Store(tmp_path).result_files(first)
+        assert found.num_rows == sum(
+            e.results for e in history if isinstance(e, BatchCommitted) and e.batch >= first
+        )
+        assert all(int(Path(f).name[:6]) >= first for f in files)
+    assert run.metrics(by="batch")["batch"].tolist() == committed
+    assert check(tmp_path)[0] == []
+
+
+@pytest.mark.parametrize("damaged", ["rolled", "events"])
+def test_damage_in_what_is_rolled_up_is_found(tmp_path: Path, often: None, damaged: str) -> None:
+    """The roll-up before it does as well, with the entries from then on."""
+    join = StreamJoin(STREAMS, ON, Scatter(), check=True)
+    assert join.start(tmp_path, batches="batch", durability="process").awaitTermination()
+    rolled = sorted(tmp_path.glob("commits/rolled-*"))
+    file = rolled[-1] if damaged == "rolled" else tmp_path / "events.jsonl"
+    body = bytearray(file.read_bytes())
+    body[len(body) // 4] ^= 1
+    file.write_bytes(body)
+    if damaged == "rolled":
+        assert Store(tmp_path).committed() == [*range(12)]
+        assert differ(ids(StreamJoin.resume(tmp_path, STREAMS).results()), WANTED) == ""
+        rolled[0].write_bytes(b"")
+        with pytest.raises(Damaged, match=f"{rolled[0].name} is damaged"):
+            Store(tmp_path).committed()
+    else:
+        assert "events.jsonl is damaged: its first" in check(tmp_path)[0][0]
+        file.unlink()
+        with pytest.raises(Damaged, match="events.jsonl is missing or damaged: it had"):
+            StreamJoin.resume(tmp_path, STREAMS)
+
+
+def test_a_run_that_is_rolled_up_goes_back(tmp_path: Path, often: None) -> None:
+    join = StreamJoin(STREAMS, ON, Scatter(), check=True)
+    for batch in (10, -1):
+        assert join.start(tmp_path, batches="batch", durability="process").awaitTermination()
+        repair(tmp_path, batch)
+        assert Store(tmp_path).committed() == [*range(batch + 1)]
+    run = join.start(tmp_path, batches="batch", durability="process")
+    assert run.awaitTermination()
+    assert differ(ids(run.results()), WANTED) == ""
+
+
+def test_a_reader_that_lags_finds_what_has_been_rolled_up(tmp_path: Path, often: None) -> None:
+    store, reader = Store(tmp_path), Store(tmp_path)
+    store.create({})
+    store.begin()
+    for batch in range(30):
+        snapshot = store.snapshot(State(batch))
+        store.commit(batch, snapshot, {}, [MigrationEnded(batch, 0)])
+        store.tidy(State(batch), snapshot)
+        store.tell([MigrationEnded(batch, 0)])
+        if batch in (1, 25, 27):
+            assert reader.committed() == [*range(batch + 1)]
+            assert reader.history() == [MigrationEnded(b, 0) for b in range(batch + 1)]
+    assert Store(tmp_path).history() == [MigrationEnded(b, 0) for b in range(30)]
+
+
+@given(st.lists(st.integers(0, 40), max_size=12), st.integers(1, 30), st.data())
+def test_events_are_read_from_memory_and_file(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int, data: st.DataObject
+) -> None:
+    told, all_of_them = Told(tmp_path_factory.mktemp("told") / "events.jsonl", most), []
+    for size in sizes:
+        more = [
+            (BatchPlanned if n % 3 else MigrationEnded)(*((n,) if n % 3 else (n, 0)))
+            for n in range(len(all_of_them), len(all_of_them) + size)
+        ]
+        told.append(more)
+        all_of_them += more
+        first = data.draw(st.integers(0, len(all_of_them) + 2))
+        assert told.since(first) == all_of_them[first:]
+    assert told.of(MigrationEnded) == [e for e in all_of_them if isinstance(e, MigrationEnded)]
+    assert len(told.recent()) == min(most, len(all_of_them))
+    if all_of_them:
+        half = len(all_of_them) // 2
+        size = sum(len(line) for line in told.path.read_bytes().splitlines(True)[:half])
+        archive = told.archive(None, half, size)
+        again = Told(told.path, most)
+        again.look(archive, and_cut=True)
+        assert again.since(0) == all_of_them[:half]
+        again.append(all_of_them[half:])
+        assert again.since(half // 2) == all_of_them[half // 2 :]
+        assert again.archive(archive, again.count, again.size) == told.archive(
+            None, told.count, told.size
+        )

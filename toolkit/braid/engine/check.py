@@ -1,0 +1,138 @@
+"""Is a run whole? And how it goes back to a batch after which it was."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from braid.core.state import State
+from braid.engine import durable
+from braid.engine.durable import Damaged
+from braid.engine.log import OLD, Kept
+from braid.engine.store import Store
+
+
+def advice(store: Store) -> str:
+    """What can be done about a damaged run."""
+    last, back = _intact(store), _restorable(store)
+    if back:
+        again = f"`braid repair {store.path} --to-batch {back[-1]}`"
+        return f"up to batch {back[-1]} all is whole: {again} goes back there"
+    whole = f"batches 0 to {last} are intact" if last >= 0 else "no batch is intact"
+    again = f"`braid repair {store.path} --to-batch -1`"
+    return f"{whole}, but no state of theirs is left: restore the file, or begin anew with {again}"
+
+
+def check(path: str | Path) -> tuple[list[str], str]:
+    """What is wrong with the run in a folder, a sentence for each file; and what it has, in words.
+    Every file is read. Raises ValueError for a folder without a run.
+    """
+    store = Store(path)
+    query = _query(store)
+    found = [*_faults(store, query)]
+    if "hub" in query:
+        operators = sorted((store.path / "operators").glob("[0-9]*"))
+        found += [fault for o in operators for fault in _faults(Store(o), {})]
+        return found, f"a hub of {len(operators)} operators"
+    state = _tried(store.state)
+    blocks = state.files if isinstance(state, State) else {}
+    results = [named for kept in store.log.commits for named in kept.results]
+    size = sum(s.bytes for s in [*blocks.values(), *(seal for _, seal in results)])
+    batches, files = len(store.log.commits), f"{len(results)} result files"
+    return found, f"{batches} batches, {files}, {len(blocks)} block files, {size:,} bytes"
+
+
+def repair(path: str | Path, batch: int) -> None:
+    """Have the run in a folder go back to where it was after a batch; -1: to its beginning. What
+    came later is done again when it is resumed.
+
+    Raises ValueError for a batch that it cannot go back to, RuntimeError while the run goes on.
+    """
+    store = Store(path)
+    _query(store)
+    store.acquire()
+    try:
+        possible = [-1, *_restorable(store)]
+        if batch not in possible:
+            can = ", ".join(map(str, possible))
+            raise ValueError(
+                f"the run in {store.path} cannot go back to batch {batch}; it can to {can}"
+            )
+        back = next((k for k in store.log.commits if k.batch == batch), None)
+        state = None if back is None else store.state_of(back)
+        store.log.cut(-1 if back is None else back.entry)
+        if state is not None:
+            store.checkpoint.cut(state.epoch)
+        else:
+            shutil.rmtree(store.checkpoint.folder, ignore_errors=True)
+    finally:
+        store.release()
+
+
+def _query(store: Store) -> dict[str, Any]:
+    query = store.query()
+    if query is None:
+        raise ValueError(f"{store.path} holds no run")
+    return query
+
+
+def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
+    """One after the other: the log, results, states and their blocks, input, checkpoint."""
+    yield from _tried_all(store.log.refresh)
+    if store.log.rolled is not None:
+        yield from _tried_all(partial(store.told.check, store.log.rolled.archive))
+    for kept in store.log.commits:
+        for named in kept.results:
+            yield from _tried_all(partial(store.check_result, named, deep=True))
+    for kept in store.log.commits[-1:]:
+        state = _tried(partial(store.state_of, kept))
+        if not isinstance(state, State):
+            yield str(state)
+            continue
+        for name, seal in state.files.items():
+            yield from _tried_all(partial(durable.check, store.blocks / name, seal))
+    if query.get("ready"):
+        yield from _tried_all(partial(store.check_input, deep=True))
+    if "on" in query and "" not in query["schemas"]:
+        epoch = getattr(_tried(store.state), "epoch", -1)
+        yield from _tried_all(partial(store.checkpoint.check, epoch))
+
+
+def _tried(check: Callable[[], Any]) -> Any:
+    """What it gives, or the error that says what is damaged."""
+    try:
+        return check()
+    except ValueError as error:
+        return error
+
+
+def _tried_all(check: Callable[[], Any]) -> Iterator[str]:
+    if isinstance(error := _tried(check), ValueError):
+        yield str(error)
+
+
+def _intact(store: Store) -> int:
+    """The last batch up to which the log and all results are whole; -1: none."""
+    _tried(store.log.refresh)
+    for kept in store.log.commits:
+        for named in kept.results:
+            if isinstance(_tried(partial(store.check_result, named, deep=True)), ValueError):
+                return kept.batch - 1
+    return len(store.log.commits) - 1
+
+
+def _restorable(store: Store) -> list[int]:
+    """The intact batches after which state and blocks are whole still."""
+    last = _intact(store)
+    return [k.batch for k in store.log.commits[: last + 1][-OLD:] if _whole(store, k)]
+
+
+def _whole(store: Store, kept: Kept) -> bool:
+    def blocks() -> None:
+        for name, seal in store.state_of(kept).files.items():
+            durable.check(store.blocks / name, seal)
+
+    return kept.state is not None and not isinstance(_tried(blocks), Damaged)

@@ -1,0 +1,100 @@
+"""Spark's own checkpoint of a run: what of it must be on disk, and whether it and the run's log are
+of one mind.
+
+Spark writes ``offsets/N`` before it gives micro-batch N to the run, and ``commits/N`` after the run
+has committed it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from braid.engine import durable
+from braid.engine.durable import Damaged
+
+
+class Checkpoint:
+    """The checkpoint in a folder, which need not be there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._synced: dict[Path, set[str]] = {}
+
+    def _folders(self) -> list[Path]:
+        sources = self.folder / "sources"
+        below = sorted(sources.iterdir()) if sources.exists() else []
+        logs = [self.folder, self.folder / "offsets", self.folder / "commits", *below]
+        return [folder for folder in logs if folder.is_dir()]
+
+    def sync(self) -> None:
+        """Force to disk what Spark has written since the last time."""
+        for folder in self._folders():
+            names = {f.name for f in folder.iterdir() if not f.name.startswith(".")}
+            new = names - self._synced.get(folder, set())
+            for file in [folder / name for name in sorted(new)]:
+                if file.is_file():
+                    durable.sync(file)
+            if new:
+                durable.sync(folder)
+            self._synced[folder] = names
+
+    def last(self, log: str) -> int:
+        """The last micro-batch in a log, "offsets" or "commits"; -1: none."""
+        folder = self.folder / log
+        names = [f.name for f in folder.iterdir()] if folder.is_dir() else []
+        return max((int(n) for n in names if n.isdecimal()), default=-1)
+
+    def sweep(self) -> None:
+        """Remove files that a power cut has left empty: of what the run has committed, all is on
+        disk.
+        """
+        for folder in self._folders():
+            for file in folder.iterdir():
+                if file.is_file() and not file.stat().st_size:
+                    file.unlink()
+
+    def check(self, epoch: int) -> None:
+        """Raise Damaged unless Spark's micro-batches are those of a run whose last one is
+        ``epoch``.
+        """
+        done, begun = self.last("commits"), self.last("offsets")
+        if done <= epoch <= max(done, begun):
+            return
+        raise Damaged(
+            f"{self.folder} and {self.folder.parent / 'commits'} are not of one run or time: Spark "
+            f"has finished micro-batch {done} and begun {begun}, the run has committed {epoch}"
+        )
+
+    def files(self, batch: int) -> list[Path]:
+        """The files of this machine that Spark's file sources have listed for a micro-batch."""
+        before = self._listed(batch - 1)
+        found: list[Path] = []
+        for source, last in self._listed(batch).items():
+            for number in range(before.get(source, -1) + 1, last + 1):
+                found += self._entries(source, number)
+        return found
+
+    def _listed(self, batch: int) -> dict[int, int]:
+        """By file source, how far its list goes with a micro-batch."""
+        file = self.folder / "offsets" / str(batch)
+        lines = file.read_text().splitlines()[2:] if file.exists() else []
+        parsed = [json.loads(line) if line.startswith("{") else {} for line in lines]
+        return {n: p["logOffset"] for n, p in enumerate(parsed) if "logOffset" in p}
+
+    def _entries(self, source: int, number: int) -> list[Path]:
+        log = self.folder / "sources" / str(source)
+        file = next((f for s in ("", ".compact") if (f := log / f"{number}{s}").exists()), None)
+        lines = file.read_text().splitlines()[1:] if file is not None else []
+        parsed = [p for line in lines if (p := json.loads(line))["batchId"] == number]
+        urls = [urlsplit(p["path"]) for p in parsed]
+        return [Path(unquote(url.path)) for url in urls if url.scheme == "file"]
+
+    def cut(self, epoch: int) -> None:
+        """Have Spark go on after micro-batch ``epoch``."""
+        for log, last in (("commits", epoch), ("offsets", epoch + 1)):
+            folder = self.folder / log
+            for file in folder.iterdir() if folder.is_dir() else ():
+                if file.name.isdecimal() and int(file.name) > last:
+                    file.unlink()

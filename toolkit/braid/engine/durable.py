@@ -1,0 +1,147 @@
+"""Files that are whole or not there: sealed, so that damage is seen, and forced to disk, so that a
+power cut leaves them.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import re
+import uuid
+import zlib
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from braid.core.state import VERSION, Seal, check_version
+
+Durability = Literal["power", "process"]
+"""What a commit outlives: a cut of the power, or the end of the process alone."""
+DURABILITIES = ("power", "process")
+
+_SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}$')
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class Damaged(ValueError):
+    """A file of a run is missing, or is not what was written."""
+
+
+def sync(path: Path) -> None:
+    """Force a file, or the names in a folder, to disk."""
+    at = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(at)
+    finally:
+        os.close(at)
+
+
+def seal(path: Path, force: bool) -> Seal:
+    """The seal of a file as it is now, on disk if ``force``."""
+    with open(path, "rb", buffering=0) as file:
+        size, crc = os.fstat(file.fileno()).st_size, 0
+        if size:
+            with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as whole:
+                crc = zlib.crc32(whole)
+        if force:
+            os.fsync(file.fileno())
+    return Seal(size, crc)
+
+
+def check(path: Path, known: Seal, deep: bool = True) -> None:
+    """Raise Damaged unless a file has its seal; of its length alone if not ``deep``."""
+    try:
+        size = os.stat(path).st_size
+    except FileNotFoundError:
+        raise Damaged(f"{path} is missing") from None
+    if size != known.bytes:
+        raise Damaged(f"{path} is damaged: it has {size} bytes, {known.bytes} were written")
+    if deep and (found := seal(path, False)) != known:
+        raise Damaged(
+            f"{path} is damaged: its checksum is {found.crc:08x}, that of what was written "
+            f"{known.crc:08x}"
+        )
+
+
+def write(path: Path, body: bytes, force: bool) -> None:
+    """Write a file, on disk if ``force``."""
+    with open(path, "wb") as file:
+        file.write(body)
+        file.flush()
+        if force:
+            os.fsync(file.fileno())
+
+
+def put(path: Path, body: bytes, force: bool, new: bool = False) -> None:
+    """Write a file so that it is there whole or not at all, also after a power cut if ``force``.
+
+    Raises FileExistsError where it is to be ``new`` and is there: of several that write it, one
+    does.
+    """
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    write(temporary, body, force)
+    if new:
+        _link(temporary, path)
+    else:
+        os.replace(temporary, path)
+    if force:
+        sync(path.parent)
+
+
+def _link(temporary: Path, path: Path) -> None:
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        raise OSError(
+            f"the file system of {path.parent} makes no hard links, which commits need; a run "
+            "needs a folder where they are made"
+        ) from None
+    finally:
+        temporary.unlink()
+
+
+def sealed(value: Any) -> bytes:
+    """An object as JSON whose last field is the crc32 of all that stands before it."""
+    body = value if isinstance(value, bytes) else msgspec.json.encode(value)
+    return body[:-1] + b',"crc":"%08x"}' % zlib.crc32(body[:-1])
+
+
+def crc_of(body: bytes) -> str:
+    """The crc32 that a sealed object ends with."""
+    return body[-10:-2].decode()
+
+
+def opened(path: Path, what: str) -> bytes:
+    """The sealed object in a file. Raises Damaged when it is missing or not what was written, and
+    ValueError when ``what`` it is has another version.
+    """
+    try:
+        body = path.read_bytes()
+    except FileNotFoundError:
+        raise Damaged(f"{path} is missing") from None
+    found = _SEAL.search(body[-20:])
+    if found is None or int(found[1], 16) != zlib.crc32(body[: -len(found[0])]):
+        _check_other(body, what)
+        raise Damaged(
+            f"{path} is damaged: its {len(body)} bytes do not have the checksum of what was written"
+        )
+    check_version(_version(body), what)
+    return body
+
+
+def _version(body: bytes) -> Any:
+    return msgspec.json.decode(body).get("v")
+
+
+def _check_other(body: bytes, what: str) -> None:
+    """Raise ValueError when it is an object of another version, which may be sealed otherwise."""
+    try:
+        version = _version(body)
+    except (msgspec.DecodeError, AttributeError, UnicodeDecodeError):
+        return
+    if version != VERSION:
+        check_version(version, what)

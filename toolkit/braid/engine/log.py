@@ -1,0 +1,248 @@
+"""The log of a run: its manifests, one after the other, each put into place only if none is there.
+
+An entry is the commit of a batch, or says that a driver began. Entries are numbered without gaps,
+and each holds the checksum of the one before it. So of two drivers one goes on: the other finds
+that its next entry is there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from braid.core.state import VERSION, Seal
+from braid.engine import durable
+from braid.engine.durable import Damaged
+from braid.engine.told import Archive
+
+_OURS = re.compile(
+    r"\d{6,}-(\d+-)?[0-9a-f]{8}(-\d+\.arrow|\.parquet)|state-\d{6,}-[0-9a-f]{8}\.json"
+)
+
+
+def ours(name: str) -> bool:
+    """Whether a file is named as Braid names block files, result files and states."""
+    return _OURS.fullmatch(name) is not None
+
+
+OLD = 2
+"""So many states are kept, with their blocks and entries, so that a damaged one is no end; and so
+many roll-ups."""
+
+
+def _number(roll_up: Path) -> int:
+    """The last entry that it sums up."""
+    return int(roll_up.stem.partition("-")[2])
+
+
+class Named(NamedTuple):
+    """A file of a run."""
+
+    name: str
+    seal: Seal
+
+
+class Driver(msgspec.Struct, frozen=True):
+    """Who writes a log, and since when."""
+
+    host: str
+    process: int
+    since: str
+
+    @classmethod
+    def here(cls) -> Driver:
+        """This process, now."""
+        return cls(socket.gethostname(), os.getpid(), datetime.now(UTC).isoformat(" ", "seconds"))
+
+    def __str__(self) -> str:
+        return f"process {self.process} on {self.host}, since {self.since}"
+
+
+class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An entry: the commit of ``batch`` with its state, its result files and its events; or, after
+    that batch, the ``driver`` that began. ``before`` is the checksum of the entry before.
+    """
+
+    v: int
+    entry: int
+    before: str
+    batch: int
+    state: Named | None = None
+    results: tuple[Named, ...] = ()
+    events: list[dict[str, Any]] = []
+    driver: Driver | None = None
+
+
+class Superseded(RuntimeError):
+    """Another driver has taken the run over."""
+
+
+class Kept(NamedTuple):
+    """What is remembered of a commit. Of one that is rolled up, there is no state and no entry."""
+
+    entry: int
+    batch: int
+    state: Named | None
+    results: tuple[Named, ...]
+
+
+class Rolled(msgspec.Struct, frozen=True):
+    """What all entries up to ``entry`` said, the last of which has the checksum ``before``: by
+    batch the results, and the events, which are in events.jsonl after ``opening`` others.
+    """
+
+    v: int
+    entry: int
+    before: str
+    results: list[tuple[Named, ...]]
+    archive: Archive
+    opening: int
+
+
+class Log:
+    """The manifests in ``folder``, of the run in ``run``."""
+
+    def __init__(self, folder: Path, run: Path) -> None:
+        self.folder, self.run = folder, run
+        self.commits: list[Kept] = []
+        """Of batches 0, 1, ..., in order."""
+        self.rolled: Rolled | None = None
+        self._next, self._before = 0, ""
+
+    def path(self, entry: int) -> Path:
+        """Where an entry is."""
+        return self.folder / f"{entry:06d}.json"
+
+    def read(self, entry: int) -> Manifest:
+        """An entry. Raises Damaged, and ValueError for another version's."""
+        return self._read(entry)[0]
+
+    def _read(self, entry: int) -> tuple[Manifest, str]:
+        path = self.path(entry)
+        body = durable.opened(path, f"entry {entry} of the log of {self.run}")
+        try:
+            found = msgspec.json.decode(body, type=Manifest)
+        except msgspec.ValidationError as error:
+            raise Damaged(f"{path} is damaged: {error}") from None
+        named = [f.name for f in (*found.results, *([found.state] if found.state else []))]
+        if found.entry != entry or not all(map(ours, named)):
+            raise Damaged(f"{path} is not entry {entry} of a log that Braid wrote")
+        return found, durable.crc_of(body)
+
+    def refresh(self) -> None:
+        """Read what has been added. Raises Damaged where an entry is missing, damaged, or does not
+        follow the one before it.
+        """
+        first = not self._next
+        if first:
+            self._unroll()
+        while self.path(self._next).exists():
+            self._take(*self._read(self._next))
+        if not first and any(_number(file) >= self._next for file in self._roll_ups()):
+            self.commits, self._next, self._before = [], 0, ""  # others have gone on long since
+            self.refresh()
+        if first and any(n > self._next for n in self._entries()):
+            raise Damaged(f"{self.path(self._next)} is missing, but later ones are there")
+
+    def _unroll(self) -> None:
+        """Begin with the last roll-up that is whole: the entries after the one before it are kept
+        until the next.
+        """
+        files = self._roll_ups()
+        for left, file in zip(range(len(files))[::-1], files[::-1], strict=True):
+            try:
+                body = durable.opened(file, f"{file.name} of {self.run}")
+            except Damaged:
+                if not left:
+                    raise
+                continue
+            self.rolled = rolled = msgspec.json.decode(body, type=Rolled)
+            self.commits = [Kept(-1, b, None, r) for b, r in enumerate(rolled.results)]
+            self._next, self._before = rolled.entry + 1, rolled.before
+            return
+
+    def _roll_ups(self) -> list[Path]:
+        return sorted(self.folder.glob("rolled-*.json"), key=_number)
+
+    def roll(self, archive: Archive, opening: int, force: bool) -> None:
+        """Sum up all entries but those from the last commit but one on; ``archive`` has their
+        events. Of the entries those since the last roll-up are kept, and that.
+        """
+        summed, last = self.commits[:-OLD], self.commits[-OLD].entry - 1
+        crc = durable.crc_of(self.path(last).read_bytes())
+        rolled = Rolled(VERSION, last, crc, [kept.results for kept in summed], archive, opening)
+        name = f"rolled-{last:06d}.json"
+        durable.put(self.folder / name, durable.sealed(rolled), force)
+        before, self.rolled = self.rolled, rolled
+        self.commits[: len(summed)] = [kept._replace(entry=-1, state=None) for kept in summed]
+        self._forget(-1 if before is None else before.entry)
+
+    def _forget(self, entry: int) -> None:
+        """Remove the entries up to one, and roll-ups before it."""
+        for n in self._entries():
+            if n <= entry:
+                self.path(n).unlink()
+        for file in self._roll_ups()[:-OLD]:
+            file.unlink()
+
+    def unrolled(self) -> list[Kept]:
+        """The commits whose entries are still to be rolled up, in order."""
+        known = len(self.rolled.results) if self.rolled else 0
+        return self.commits[known:]
+
+    def _entries(self) -> list[int]:
+        return sorted(int(f.stem) for f in self.folder.glob("[0-9]*.json"))
+
+    def _take(self, found: Manifest, crc: str) -> None:
+        if found.before != self._before:
+            raise Damaged(
+                f"{self.path(found.entry)} does not follow the entry before it, so one of the two "
+                "is of another run or time"
+            )
+        if found.state is not None:
+            if found.batch != len(self.commits):
+                raise Damaged(f"{self.path(found.entry)} is of batch {found.batch}, not the next")
+            self.commits.append(Kept(found.entry, found.batch, found.state, found.results))
+        self._next, self._before = found.entry + 1, crc
+
+    def cut(self, last: int) -> None:
+        """Remove what comes after entry ``last``, the latest first."""
+        for entry in reversed([n for n in self._entries() if n > last]):
+            self.path(entry).unlink()
+        for file in self._roll_ups():
+            if _number(file) > last:
+                file.unlink()
+        self.commits, self.rolled, self._next, self._before = [], None, 0, ""
+
+    def append(
+        self,
+        force: bool,
+        state: Named | None = None,
+        results: tuple[Named, ...] = (),
+        events: list[dict[str, Any]] | None = None,
+        driver: Driver | None = None,
+    ) -> None:
+        """Put the next entry into place: a commit, or a driver's beginning. Raises Superseded when
+        another driver has put one there.
+        """
+        if not self._next:
+            self.refresh()
+        batch = len(self.commits) - (state is None)
+        found = Manifest(
+            VERSION, self._next, self._before, batch, state, results, events or [], driver
+        )
+        body = durable.sealed(found)
+        try:
+            durable.put(self.path(found.entry), body, force, new=True)
+        except FileExistsError:
+            who = self.read(found.entry).driver or "another driver"
+            raise Superseded(
+                f"{who} has taken over the run in {self.run}; this driver stops"
+            ) from None
+        self._take(found, durable.crc_of(body))
