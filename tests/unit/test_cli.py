@@ -41,7 +41,9 @@ BODY = [
 
 def write(path: Path, *sources: str) -> Path:
     cells = [
-        new_markdown_cell("# A small report"),
+        new_markdown_cell(
+            "# A small report\n\nAll of it.<!-- lab --> Press\nLaunch.<!-- /lab --> So."
+        ),
         new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}),
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +80,7 @@ def test_a_report_is_one_page_that_loads_nothing(
         "nbconvert's own loads"
     )
     assert "skew=1.0 hosts=9 workload='a=b' live=True" in html.replace("&#39;", "'")
-    assert "Plotly.newPlot" in html and "A small report" in html
+    assert "Plotly.newPlot" in html and "A small report" in html and "All of it. So." in html
     assert "def check" not in html, "no code"
     assert "noise" not in html and "In&nbsp;" not in html and "widget-view+json" not in html
     assert list(page.parent.iterdir()) == [page], "and nothing else is left"

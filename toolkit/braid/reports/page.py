@@ -27,8 +27,8 @@ TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
 {%- block error -%}{%- endblock -%}
 {%- block body_header -%}{{ super() }}{{ resources.head }}{%- endblock -%}
 """
-LAB = "lab"
-"""The tag of cells that speak to somebody with JupyterLab, and that a page leaves out."""
+LAB = re.compile(r"<!-- lab -->.*?<!-- /lab -->", re.DOTALL)
+"""What of a text speaks to somebody with JupyterLab; a page leaves it out."""
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 
 
@@ -44,9 +44,10 @@ def page(notebook: NotebookNode, title: str, folder: Path, head: str = "") -> st
         from nbconvert import HTMLExporter
 
     notebook.metadata.pop("widgets", None)  # their state, which no page without a kernel can use
-    notebook.cells = [c for c in notebook.cells if LAB not in c.metadata.get("tags", [])]
     for n, cell in enumerate(notebook.cells):
         cell.id = f"cell-{n}"
+        if cell.cell_type == "markdown":
+            cell.source = LAB.sub("", cell.source)
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]
         extra_loaders=[DictLoader({"offline.html.j2": TEMPLATE})],
         template_file="offline.html.j2",

@@ -102,7 +102,12 @@ def parameters(notebook: Path) -> dict[str, Parameter]:
         raise NotebookError(f"{notebook} is no notebook: {str(error).splitlines()[0]}") from None
     tagged = [c for c in content.cells if "parameters" in c.metadata.get("tags", [])]
     found = PythonTranslator.inspect(tagged[0]) if tagged else []
-    return {p.name: Parameter(p.name, _literal(p.name, p.default), p.help.strip()) for p in found}
+    return {p.name: Parameter(p.name, _literal(p.name, p.default), _said(p.help)) for p in found}
+
+
+def _said(comment: str) -> str:
+    """The help in a comment, without what it says to ruff."""
+    return comment.partition("# noqa")[0].strip()
 
 
 def _literal(name: str, text: str) -> Any:
