@@ -124,7 +124,7 @@ def test_the_matrix_is_to_scale_with_row_0_on_top_and_nothing_is_cut_off(
     top, bottom, left, right = (
         pick(box[k] for box in boxes.values()) for k, pick in enumerate((min, max, min, max))
     )
-    tall, wide = bottom - top, right - left
+    tall, wide = bottom - top + 2, right - left + 2  # cells have a pale rim
     rows, columns = shown["matrix"]["rows"]
     most = max(max(f["map"]["grid"]["matrix"]["rows"]) for f in PAGE["frames"])
     full = max(wide / (columns / most), tall / (rows / most)) if batch == 48 else None
