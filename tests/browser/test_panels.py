@@ -51,8 +51,8 @@ def test_load_diffusion_simulates_and_draws_what_the_controls_say(
     notebook.run_all()
     expect(title).to_contain_text("Segments by host: Aligned, 6 hosts (modelled run)", timeout=SOON)
     page.get_by_label("placement").select_option("CTR")
-    page.get_by_label("rates to (tuples/s)").fill("8")
-    page.get_by_label("rates to (tuples/s)").press("Tab")
+    page.get_by_label("fastest rate (tuples/s)").fill("8")
+    page.get_by_label("fastest rate (tuples/s)").press("Tab")
     page.get_by_role("button", name="Simulate").click()
     expect(title).to_contain_text(
         "Segments by host: Coordinated, 6 hosts (modelled run)", timeout=SOON
@@ -100,8 +100,8 @@ def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(
 
     page.get_by_label("form").select_option("PSP (basic)")
     expect(ring).to_contain_text("batch 12 of 12 · PSP ring, basic")
-    page.get_by_label("nodes N").fill("4")
-    page.get_by_label("nodes N").press("Tab")
+    page.get_by_label("nodes (N)").fill("4")
+    page.get_by_label("nodes (N)").press("Tab")
     expect(ring.locator("[data-slice$=':4'], [data-slice$=':5']")).to_have_count(0)
     expect(ring.locator("[data-slice$=':3']")).to_have_count(3)
     page.get_by_label("rates").fill("fast")

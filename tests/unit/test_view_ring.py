@@ -4,6 +4,8 @@ need no network.
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from braid import Centralized
 from braid import Ring as Placement
@@ -16,6 +18,7 @@ from braid.papers.psp.events import HeadMoved, Relocated
 from braid.reports.page import external_loads
 from braid_widgets.base import steps
 from braid_widgets.base.film import Film
+from braid_widgets.base.inputs import REFUSED
 from braid_widgets.psp import ring
 from braid_widgets.psp.panel import RingPanel
 
@@ -167,11 +170,60 @@ def test_the_panel_simulates_each_change_and_keeps_the_picture_when_it_cannot():
     panel = RingPanel(simulated, lambda settings: Ended([]), form="basic")
     assert "basic" in panel.view.frames[0]["title"]
     panel.inputs["form"].value = "dynamic"
+    panel.wait(10)
     assert "dynamic" in panel.view.frames[0]["title"] and panel.error is None
     panel.inputs["nodes"].value = 22
+    panel.wait(10)
     assert "too many nodes" in panel.message.value and "dynamic" in panel.view.frames[0]["title"]
     with pytest.raises(ValueError, match="no control 'hosts'"):
         RingPanel(simulated, lambda settings: Ended([]), hosts=3)
+
+
+def test_a_change_gives_up_the_simulation_that_goes_on():
+    begun, go, drawn = threading.Event(), threading.Event(), []
+
+    def simulated(settings):
+        for k, event in enumerate(events := run(form=settings["form"])):
+            if settings["form"] == "interleaved" and k == 3:
+                begun.set()
+                go.wait(10)
+            yield event
+        drawn.append((settings["form"], len(events)))
+
+    panel = RingPanel(simulated, lambda settings: Ended([]), form="basic")
+    panel.inputs["form"].value = "interleaved"
+    assert begun.wait(10) and panel.state == "simulating" and panel.start.disabled
+    panel.inputs["form"].value = "dynamic"
+    go.set()
+    panel.wait(10)
+    assert [form for form, _ in drawn] == ["basic", "dynamic"], "the one in between was given up"
+    assert "dynamic" in panel.view.frames[0]["title"] and panel.state == "idle"
+
+
+def test_a_value_out_of_range_is_refused_at_its_control():
+    asked = []
+
+    def simulated(settings):
+        asked.append(settings["nodes"])
+        return run()
+
+    panel = RingPanel(simulated, lambda settings: Ended([]), nodes=4)
+    panel.inputs["nodes"].value = 99
+    panel.wait(10)
+    assert "nodes (N) is 99; it must be from 1 to 24" in panel.message.value
+    assert panel.inputs["nodes"].value == 99 and REFUSED in panel.inputs["nodes"]._dom_classes
+    panel.start.click()
+    assert panel.state == "idle" and panel.run is None and asked == [4]
+    panel.inputs["nodes"].value = 5
+    panel.wait(10)
+    assert asked == [4, 5] and panel.message.value == ""
+    assert REFUSED not in panel.inputs["nodes"]._dom_classes
+
+
+def test_every_number_says_its_range_and_the_plain_name_comes_first():
+    panel = RingPanel(lambda settings: run(), lambda settings: Ended([]))
+    assert panel.inputs["nodes"].description == "nodes (N) · 1 to 24"
+    assert panel.inputs["sigma"].tooltip == "share of pairs that match"
 
 
 def test_launch_shows_the_run_and_tells_what_made_it_fail():

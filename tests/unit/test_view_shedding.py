@@ -94,6 +94,7 @@ def test_the_slider_adjusts_the_run_that_goes_on():
 
     panel = ShedPanel(simulate, lambda settings: Going(), kappa=0.6)
     panel.inputs["method"].value = "uniform"
+    panel.wait(10)
     assert [s["method"] for s in simulated] == ["selective", "uniform"]
     panel.run = Going()
     panel.become("running")

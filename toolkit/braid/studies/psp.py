@@ -244,6 +244,10 @@ def _queue(events: Iterable[Any], setting: Setting, nodes: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["second", "nodes", "response_modelled"])
 
 
+MOST = 2_000_000
+"""Tuples of a run by plain settings, so that a control cannot ask for hours."""
+
+
 def by_settings(
     rates: str = "20",
     windows: str = "10",
@@ -263,8 +267,14 @@ def by_settings(
     for each, with commas between. Half-way the ring goes to ``resize`` nodes; 0 leaves it as it is.
     Raises ValueError for settings out of range.
     """
+    each = _each("rates", rates, streams)
+    if (expected := sum(each) * seconds * streams / len(each)) > MOST:
+        raise ValueError(
+            f"rates are {rates!r}, which makes {expected:,.0f} tuples in {seconds:g} seconds; a "
+            f"run has at most {MOST:,}"
+        )
     arrivals = Arrivals(
-        _each("rates", rates, streams),
+        each,
         seconds,
         step,
         _each("windows", windows, streams),

@@ -6,8 +6,41 @@ from colorsys import hls_to_rgb
 from functools import cache
 from typing import TypedDict
 
-STREAMS = ("#2f6fde", "#d9480f", "#2b8a3e", "#862e9c")
-"""One for each stream, in order: R, S, then the others."""
+STREAMS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#7f3c8d",
+    "#6b6b6b",
+)
+"""One for each stream, in order: R, S, then the others; those of Okabe and Ito, which people with
+any colour vision tell apart.
+"""
+
+SCHEMES = {
+    "Dynamic": 0,
+    "AdaptiveGrid": 0,
+    "StaticMid": 1,
+    "StaticGrid": 1,
+    "StaticOpt": 2,
+    "SHJ": 3,
+    "HashPartition": 3,
+    "ATR": 0,
+    "CTR": 1,
+    "ATR-unoptimized": 5,
+    "CTR-unoptimized": 4,
+    "Semantics-unaware": 6,
+    "Centralized": 7,
+    "PSP": 2,
+    "PSP-I": 4,
+    "PSP-D": 3,
+}
+"""The place in ``STREAMS`` of a scheme's colour, by the name that a paper gives it, so that it has
+one colour in all pictures.
+"""
 
 RATIO, SIDES, BOUND = "#2f6fde", "#868e96", "#c92a2a"
 MIGRATION, THROUGHPUT, RESULTS = "#f08c00", "#1098ad", "#5c940d"
@@ -39,6 +72,11 @@ def host(number: int) -> str:
 def stream(index: int) -> str:
     """The colour of a stream by its number; colours repeat."""
     return STREAMS[index % len(STREAMS)]
+
+
+def scheme(name: str, place: int = 0) -> str:
+    """The colour of a scheme; one that is not known has that of its ``place`` in the picture."""
+    return STREAMS[SCHEMES.get(name, place) % len(STREAMS)]
 
 
 class Palette(TypedDict):

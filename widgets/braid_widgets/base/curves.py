@@ -10,10 +10,20 @@ import plotly.express as px
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from braid_widgets.base import colours
 from braid_widgets.base.charts import TEMPLATE, Chart
 
-SHADES = ("#2f6fde", "#d9480f", "#f08c00", "#74a0ea", "#862e9c", "#2b8a3e", "#868e96")
-SYMBOLS = ("circle", "square", "diamond", "circle-open", "square-open", "triangle-up", "x")
+SYMBOLS = (
+    "circle",
+    "square",
+    "diamond",
+    "circle-open",
+    "square-open",
+    "triangle-up",
+    "x",
+    "cross",
+)
+"""So that curves are told apart without colour too."""
 
 
 def figure(
@@ -36,7 +46,7 @@ def figure(
     told: set[str] = set()
     for place, table in enumerate(panels.values(), 1):
         for name in table.columns:
-            k = series.index(name) % len(SHADES)
+            k = series.index(name)
             plot.add_trace(_line(table[name], name, k, name not in told), row=1, col=place)
             told.add(name)
         plot.update_xaxes(title=x, row=1, col=place)
@@ -68,22 +78,32 @@ def _line(values: pd.Series, name: str, k: int, legend: bool) -> go.Scatter:
         name=name,
         legendgroup=name,
         showlegend=legend,
-        line=dict(color=SHADES[k]),
+        line=dict(color=colours.scheme(name, k)),
         mode="lines" if dense else "lines+markers",
-        marker=dict(symbol=SYMBOLS[k], size=8),
+        marker=dict(symbol=SYMBOLS[k % len(SYMBOLS)], size=8),
     )
+
+
+def _shades(data: pd.DataFrame, look: Mapping[str, Any]) -> dict[str, Any]:
+    """Colours of the palette; a scheme has its own in every chart."""
+    if look.get("color") not in data.columns or data[look["color"]].dtype.kind in "fiu":
+        return {"color_discrete_sequence": colours.STREAMS}
+    names = [str(name) for name in dict.fromkeys(data[look["color"]])]
+    known = {name: colours.scheme(name) for name in names if name in colours.SCHEMES}
+    rest = [c for c in colours.STREAMS if c not in known.values()]
+    return {"color_discrete_map": known, "color_discrete_sequence": rest}
 
 
 def lines(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
     """A line chart of a tidy frame; ``look`` is that of ``plotly.express.line``, with x and y."""
-    look = {"markers": True, "height": 420, **look}
+    look = {"markers": True, "height": 420, **_shades(data, look), **look}
     look["labels"] = {look["y"]: unit, **look.get("labels", {})}
     return Chart(title, px.line(data, title=title, template=TEMPLATE, **look), data)
 
 
 def bars(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
     """A bar chart of a tidy frame; ``look`` is that of ``plotly.express.bar``, with x and y."""
-    look = {"barmode": "group", "height": 400, **look}
+    look = {"barmode": "group", "height": 400, **_shades(data, look), **look}
     look["labels"] = {look["y"]: unit, **look.get("labels", {})}
     return Chart(title, px.bar(data, title=title, template=TEMPLATE, **look), data)
 

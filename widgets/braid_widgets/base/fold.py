@@ -21,6 +21,7 @@ from braid.papers.theta.mapping import allowed
 
 from braid_widgets.base.joined import JoinMatrix
 from braid_widgets.base.metrics import Grid, Point, Totals, point
+from braid_widgets.base.pace import Pace
 
 HISTORY = 400
 """Batches that a time line keeps; older ones are forgotten, so that a run without end needs no more
@@ -36,7 +37,7 @@ class Scene:
     lists [block, from, to] of the last batch, and ``moving`` holds those blocks. ``owed`` are pairs
     (block, block) that came due and are not joined yet. ``last`` is the last committed batch,
     ``planned`` a plan that is not committed yet. ``changes`` counts the batches without a plan or
-    tuples: those in which queries or slices changed.
+    tuples: those in which queries or slices changed. ``pace`` is how fast batches come.
     """
 
     start: RunStarted | None = None
@@ -53,6 +54,7 @@ class Scene:
     totals: Totals = field(default_factory=Totals)
     planned: BatchPlanned | None = None
     changes: int = 0
+    pace: Pace | None = None
 
     @property
     def modelled(self) -> bool:

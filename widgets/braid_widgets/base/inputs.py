@@ -1,4 +1,7 @@
-"""Controls of the panels, all in one style: a text before them, as wide as their column."""
+"""Controls of the panels, all in one style: a name that says what it is, with the paper's symbol,
+the unit and the range behind it, and a tip that says more. A value out of range is refused where it
+is typed; no control changes it.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +10,93 @@ from typing import Any
 
 import ipywidgets as W
 
+REFUSED = "braid-refused"
+"""The CSS class of a control whose value is out of range; ``stage.css`` draws it."""
 
-def _style() -> dict[str, Any]:
-    return {"style": {"description_width": "150px"}, "layout": W.Layout(width="auto")}
+
+def _style(tip: str = "") -> dict[str, Any]:
+    look = {"style": {"description_width": "190px"}, "layout": W.Layout(width="auto")}
+    return look | ({"tooltip": tip} if tip else {})
 
 
-def whole(text: str, low: int, high: int, value: int) -> W.BoundedIntText:
+class _Ranged:
+    """A number from ``low`` to ``high``; others are kept, marked, and refused by the panel."""
+
+    def _within(self, text: str, low: float, high: float) -> None:
+        self.text, self.low, self.high = text, low, high
+        self.observe(self._judged, "value")  # type: ignore[attr-defined]
+        self._judged()
+
+    @property
+    def refusal(self) -> str:
+        """Why the value is not taken; nothing when it is."""
+        value = self.value  # type: ignore[attr-defined]
+        if self.low <= value <= self.high:
+            return ""
+        return f"{self.text} is {value:,}; it must be from {self.low:,} to {self.high:,}"
+
+    def _judged(self, change: Any = None) -> None:
+        mark = self.add_class if self.refusal else self.remove_class  # type: ignore[attr-defined]
+        mark(REFUSED)
+
+
+class Whole(_Ranged, W.IntText):
+    """A box for a whole number."""
+
+
+class Number(_Ranged, W.FloatText):
+    """A box for a number."""
+
+
+def _named(text: str, low: float, high: float) -> str:
+    return f"{text} · {low:,} to {high:,}"
+
+
+def whole(text: str, low: int, high: int, value: int, tip: str = "") -> Whole:
     """A whole number from ``low`` to ``high``."""
-    return W.BoundedIntText(description=text, min=low, max=high, value=value, **_style())
+    control = Whole(description=_named(text, low, high), value=value, **_style(tip))
+    control._within(text, low, high)
+    return control
 
 
 def number(
-    text: str, low: float, high: float, value: float, step: float | None = None
-) -> W.BoundedFloatText:
+    text: str, low: float, high: float, value: float, step: float | None = None, tip: str = ""
+) -> Number:
     """A number from ``low`` to ``high``; ``step`` is that of the arrow buttons."""
-    return W.BoundedFloatText(
-        description=text, min=low, max=high, value=value, step=step, **_style()
-    )
+    control = Number(description=_named(text, low, high), value=value, step=step, **_style(tip))
+    control._within(text, low, high)
+    return control
 
 
-def choice(text: str, options: Sequence[Any] | dict[str, Any], value: Any = None) -> W.Dropdown:
+def choice(
+    text: str, options: Sequence[Any] | dict[str, Any], value: Any = None, tip: str = ""
+) -> W.Dropdown:
     """One of the options (values, pairs of label and value, or values by label); else the first."""
     chosen = {} if value is None else {"value": value}
-    return W.Dropdown(description=text, options=options, **chosen, **_style())
+    return W.Dropdown(description=text, options=options, **chosen, **_style(tip))
 
 
-def line(text: str, value: str) -> W.Text:
+def line(text: str, value: str, tip: str = "") -> W.Text:
     """Free text, which counts once Enter is pressed or the box is left."""
-    return W.Text(description=text, value=value, continuous_update=False, **_style())
+    return W.Text(description=text, value=value, continuous_update=False, **_style(tip))
 
 
-def switch(text: str) -> W.Checkbox:
+def switch(text: str, tip: str = "") -> W.Checkbox:
     """On or off; off at first."""
-    return W.Checkbox(description=text, value=False, **_style())
+    return W.Checkbox(description=text, value=False, **_style(tip))
 
 
-def batches(value: int) -> W.BoundedIntText:
+def batches(value: int) -> Whole:
     """How many micro-batches."""
-    return whole("micro-batches", 1, 1000, value)
+    return whole("micro-batches", 1, 1000, value, "in so many steps the input comes")
 
 
-def pace(value: float) -> W.BoundedFloatText:
+def pace(value: float) -> Number:
     """Seconds from batch to batch, at least."""
-    return number("pace (s per batch)", 0, 60, value, 0.25)
+    tip = "a batch begins so long after the one before, or later; 0: as fast as it goes"
+    return number("pace (s a batch)", 0, 60, value, 0.25, tip)
+
+
+def refusals(controls: Sequence[Any]) -> list[str]:
+    """Why values of these controls are not taken."""
+    return [text for c in controls if (text := getattr(c, "refusal", ""))]

@@ -9,9 +9,10 @@ from typing import Any, Literal, Protocol
 import ipywidgets as W
 from traitlets import TraitError
 
-from braid_widgets.base.charts import WIDTH
+from braid_widgets.base.charts import STYLE, WIDTH
 from braid_widgets.base.fold import Scene
 from braid_widgets.base.follow import follow
+from braid_widgets.base.inputs import refusals
 from braid_widgets.base.live import Follower, Run, problem
 from braid_widgets.base.progress import line
 
@@ -78,7 +79,9 @@ class Launcher(W.VBox):
         self.follower: Follower | None = None
         self.given = dict(defaults)
         self._default(defaults)
-        self.start = W.Button(description=label, button_style="primary", icon="play")
+        self.start = W.Button(
+            description=label, button_style="primary", icon="play", layout=W.Layout(width="auto")
+        )
         self.pause = W.Button(description="Pause", icon="pause")
         self.stop = W.Button(description="Stop", icon="stop")
         self.status, self.message = W.Label(), W.HTML()
@@ -93,7 +96,10 @@ class Launcher(W.VBox):
         )
         grid = W.GridBox(list(self.inputs.values()), layout=columns)
         self.bar = W.HBox([self.start, self.pause, self.stop, self.status])
-        super().__init__([grid, self.bar, self.message], layout=W.Layout(max_width=WIDTH))
+        parts = [W.HTML(STYLE), grid, self.bar, self.message]
+        super().__init__(parts, layout=W.Layout(max_width=WIDTH))
+        for control in self.inputs.values():
+            control.observe(self._altered, "value")
         self.become("idle")
 
     def follow(self, run: Launched) -> Follower:
@@ -200,9 +206,24 @@ class Launcher(W.VBox):
             self.fail(error)
             self.become("idle", "failed")
 
+    def refused(self) -> bool:
+        """Whether a control has a value that is not taken; the message says so."""
+        texts = refusals([c for c in self.inputs.values() if not c.disabled])
+        if texts:
+            self.fail(ValueError(texts[0]))
+        return bool(texts)
+
+    def _altered(self, change: Any) -> None:
+        """While a run goes on, say that a change waits."""
+        with self.lock:
+            if self.state in ("running", "paused"):
+                self.message.value = "<i>A change counts from the next launch on.</i>"
+            elif self.state == "idle" and not self.refused() and self.error is not None:
+                self.message.value, self.error = "", None
+
     def _launch(self, button: Any) -> None:
         with self.lock:
-            if self.state not in BETWEEN:
+            if self.state not in BETWEEN and not self.refused():
                 settings = self.settings()
                 self.begin("starting", lambda: self._started(settings))
 

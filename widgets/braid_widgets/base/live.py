@@ -10,6 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 from braid.core.causes import cause
 
 from braid_widgets.base.fold import Scene, fold
+from braid_widgets.base.pace import Pace
+from braid_widgets.base.progress import fed
 
 INTERVAL = 0.2
 """Seconds between two looks at a run."""
@@ -40,7 +42,7 @@ class Pump:
 
     def __init__(self, run: Run, show: Callable[[Scene], Any]) -> None:
         self.run, self.show = run, show
-        self.scene, self.cursor = Scene(), 0
+        self.scene, self.cursor = Scene(pace=Pace()), 0
         self.paused = False
 
     def step(self) -> bool:
@@ -50,7 +52,10 @@ class Pump:
         self.cursor += len(new)
         paused, self.paused = self.paused, paused_now(self.run)
         if new or paused != self.paused:
-            self.show(fold(new, self.scene))
+            fold(new, self.scene)
+            if self.scene.pace is not None and self.scene.last is not None:
+                self.scene.pace.note(fed(self.scene))
+            self.show(self.scene)
         return active and self.scene.end is None
 
 

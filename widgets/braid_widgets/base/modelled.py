@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from braid_widgets.base.launcher import Launch, Launcher
 from braid_widgets.base.show import headless
 
 AT_ONCE = "modelled: every change is simulated at once"
-Simulate = Callable[[dict[str, Any]], list[Any]]
+Simulate = Callable[[dict[str, Any]], Iterable[Any]]
 
 
 class ModelledPanel(Launcher):
-    """``simulate`` gets the settings and returns events, within a second or so; ``launch`` returns
-    a run, and may take its time.
+    """``simulate`` gets the settings and returns events, one after the other or at once; it is
+    called in a thread of its own, and given up when a control changes. ``launch`` returns a run.
 
     ``events`` are those that the view shows. While a run is live, changes wait for the next launch.
     Raises ValueError for a name in ``defaults`` that is not a control.
@@ -25,7 +25,8 @@ class ModelledPanel(Launcher):
     ) -> None:
         super().__init__(launch, inputs, defaults)
         self.simulate = simulate
-        self.events = simulate(self.settings())
+        self._wanted: dict[str, Any] | None = None
+        self.events = list(simulate(self.settings()))
         self.become("idle", AT_ONCE)
         for control in self.inputs.values():
             control.observe(self._changed, "value")
@@ -40,11 +41,41 @@ class ModelledPanel(Launcher):
         return done if done and done[-1].reason == "completed" else []
 
     def _changed(self, change: Any) -> None:
-        if self.state != "idle":
-            return
-        self.message.value, self.error = "", None
-        try:
-            self.show(self.simulate(self.settings()))
-            self.become("idle", AT_ONCE)
-        except ValueError as error:
-            self.fail(error)
+        """Simulate the settings as they are now; a simulation that goes on is given up for it."""
+        with self.lock:
+            if self.state not in ("idle", "simulating") or self.refused():
+                return
+            waits = self._wanted is None and self.state == "idle"
+            self._wanted = self.settings()
+            if waits:
+                self.begin("simulating", self._model)
+
+    def _model(self) -> None:
+        """Show what was asked for last."""
+        while (settings := self._taken()) is not None:
+            try:
+                events = self._simulated(settings)
+            except ValueError as error:
+                self.fail(error)
+                continue
+            if events is not None:
+                self.show(events)
+        with self.lock:
+            if self.state == "idle":
+                self.become("idle", AT_ONCE)
+
+    def _taken(self) -> dict[str, Any] | None:
+        with self.lock:
+            settings, self._wanted = self._wanted, None
+            if settings is None:
+                self.state = "idle"
+            return settings
+
+    def _simulated(self, settings: dict[str, Any]) -> list[Any] | None:
+        """The events; None when other settings were asked for meanwhile."""
+        events = []
+        for event in self.simulate(settings):
+            if self._wanted is not None:
+                return None
+            events.append(event)
+        return events

@@ -26,8 +26,8 @@ def finishing(scene: Scene) -> bool:
 
 
 def line(scene: Scene, live: bool = True) -> str:
-    """Batches done of how many, tuples per second, and while it is live the time left; both only
-    where time was measured.
+    """Batches done of how many, tuples per second, and while it is live the time left, from the
+    time between the batches as they came; both only where time was measured.
     """
     if scene.start is None:
         return "nothing has started"
@@ -47,7 +47,8 @@ def line(scene: Scene, live: bool = True) -> str:
         seconds = sum(p.seconds for p in recent)
         parts.append(f"{sum(p.received for p in recent) / seconds:,.0f} tuples/s")
         if known and known > done and live and scene.end is None:
-            left = seconds / len(recent) * (known - done)
+            left = None if scene.pace is None else scene.pace.left(known)
+            left = seconds / len(recent) * (known - done) if left is None else left
             parts.append(f"{text(round(left) * UNITS['second'])} left")
     if scene.modelled:
         parts.append(MODELLED)

@@ -10,7 +10,7 @@ from typing import Any
 import ipywidgets as W
 
 from braid_widgets.base import inputs
-from braid_widgets.base.charts import STYLE, Chart
+from braid_widgets.base.charts import Chart
 from braid_widgets.base.launcher import Launch, Launcher, State
 from braid_widgets.diffusion import by_arrival, loads, routing, segments
 
@@ -52,7 +52,7 @@ class DiffusionPanel(Launcher):
         self.outputs = [W.Output(layout=W.Layout(min_height=HEIGHT)) for _ in VIEWS]
         self.tabs = W.Tab(self.outputs, titles=list(VIEWS))
         self.tabs.observe(self._draw, "selected_index")
-        self.children = (*self.children, W.HTML(STYLE), self.tabs)
+        self.children = (*self.children, self.tabs)
         self._relevant()
         self._guarded(lambda: self._simulated(simulate(self.settings())))
 
@@ -116,14 +116,18 @@ def _drawn(view: Callable[[list[Any]], Chart], events: list[Any]) -> dict[str, A
 def _inputs(placements: tuple[str, ...]) -> dict[str, Any]:
     return {
         "placement": inputs.choice("placement", placements),
-        "streams": inputs.whole("streams n", 2, 6, 3),
-        "window": inputs.number("window W (s)", 1, 120, 10.0),
-        "slowest": inputs.number("rates from (tuples/s)", 0.1, 500, 5.0),
-        "fastest": inputs.number("rates to (tuples/s)", 0.1, 500, 20.0),
-        "selectivity": inputs.number("selectivity σ", 0, 1, 0.1, 0.05),
-        "hosts": inputs.whole("hosts J", 1, 256, 12),
-        "length": inputs.whole("segment length T (s)", 1, 60, 2),
-        "copies": inputs.whole("copies L of CTR (0: √J)", 0, 256, 0),
+        "streams": inputs.whole("streams (n)", 2, 6, 3),
+        "window": inputs.number(
+            "window (W, s)", 1, 120, 10.0, tip="how long a tuple can be joined"
+        ),
+        "slowest": inputs.number("slowest rate (tuples/s)", 0.1, 500, 5.0),
+        "fastest": inputs.number("fastest rate (tuples/s)", 0.1, 500, 20.0),
+        "selectivity": inputs.number(
+            "selectivity (σ)", 0, 1, 0.1, 0.05, "share of pairs that match"
+        ),
+        "hosts": inputs.whole("hosts (J)", 1, 256, 12, "logical hosts that share the join"),
+        "length": inputs.whole("segment length (T, s)", 1, 60, 2),
+        "copies": inputs.whole("copies (L; 0: √J)", 0, 256, 0, "of a segment under CTR"),
         "bursts": inputs.switch("bursts"),
-        "burst": inputs.number("bursty ratio θ", 0, 1, 0.5, 0.25),
+        "burst": inputs.number("share in bursts (θ)", 0, 1, 0.5, 0.25),
     }

@@ -36,15 +36,19 @@ class RingPanel(ModelledPanel):
 
 FORMS = {"PSP (basic)": "basic", "PSP-I (interleaved)": "interleaved", "PSP-D (dynamic)": "dynamic"}
 
+EACH = "one number, or one for each stream, with commas"
+
 
 def _inputs() -> dict[str, Any]:
     return {
-        "streams": inputs.whole("streams M", 2, 5, 3),
-        "rates": inputs.line("rates λ (tuples/s)", "20"),
-        "windows": inputs.line("windows W (s)", "10"),
-        "sigma": inputs.number("selectivity σ", 0, 1, 0.05, 0.01),
-        "nodes": inputs.whole("nodes N", 1, 24, 6),
+        "streams": inputs.whole("streams (M)", 2, 5, 3),
+        "rates": inputs.line("rates (λ, tuples/s)", "20", EACH),
+        "windows": inputs.line("windows (W, s)", "10", EACH),
+        "sigma": inputs.number("selectivity (σ)", 0, 1, 0.05, 0.01, "share of pairs that match"),
+        "nodes": inputs.whole("nodes (N)", 1, 24, 6, "of the ring"),
         "form": inputs.choice("form", FORMS, "dynamic"),
         "slicing": inputs.choice("slices by", ["time", "count"], "time"),
-        "resize": inputs.whole("half-way to nodes", 0, 24, 0),
+        "resize": inputs.whole(
+            "half-way to (nodes)", 0, 24, 0, "the ring gets so many nodes then; 0: it stays"
+        ),
     }

@@ -14,7 +14,6 @@ import pandas as pd
 from braid.papers.slices.events import ChainSet
 
 from braid_widgets.base import inputs
-from braid_widgets.base.charts import STYLE
 from braid_widgets.base.launcher import Launched, Launcher
 from braid_widgets.base.listing import Listing
 from braid_widgets.base.live import Follower
@@ -116,8 +115,8 @@ class ChainPanel(Launcher):
             [W.HTML("<i>Launch on Spark, and the chain is drawn here as it fills.</i>")]
         )
         self.outputs = [W.Output(layout=W.Layout(min_height="360px")) for _ in range(2)]
-        grid, *bars = self.children
-        self.children = (W.HTML(STYLE), self.table, grid, *bars, self.place, *self.outputs)
+        style, grid, *bars = self.children
+        self.children = (style, self.table, grid, *bars, self.place, *self.outputs)
         self.inputs["source"].observe(self._other, "value")
         self.inputs["chain"].observe(self._rebalance, "value")
         for name in ("rate", "sigma", "join", "overhead"):
@@ -261,10 +260,12 @@ def _inputs() -> dict[str, Any]:
     return {
         "source": inputs.choice("streams", [(s.label, name) for name, s in SOURCES.items()]),
         "chain": inputs.choice("chain", kinds),
-        "rate": inputs.number("rate λ (tuples/s)", 0.001, 1000, 20.0),
-        "sigma": inputs.number("selection passes Sσ", 0, 1, 0.3, 0.05),
-        "join": inputs.number("join selectivity S⋈", 0, 1, 0.05, 0.01),
-        "overhead": inputs.number("C_sys (comparisons)", 0, 1000, 2.5, 0.5),
+        "rate": inputs.number("rate (λ, tuples/s)", 0.001, 1000, 20.0),
+        "sigma": inputs.number("selections pass (Sσ)", 0, 1, 0.3, 0.05, "share of the tuples"),
+        "join": inputs.number("pairs that match (S⋈)", 0, 1, 0.05, 0.01, "share of all pairs"),
+        "overhead": inputs.number(
+            "cost of a slice (C_sys)", 0, 1000, 2.5, 0.5, "in comparisons, for each tuple"
+        ),
         "batches": inputs.batches(60),
         "pace": inputs.pace(0.5),
     }

@@ -48,7 +48,9 @@ class SharedRingPanel(Launcher):
         self.view: SharedRing | None = None
         self._changes = ThreadPoolExecutor(1, "braid-changes")
         self.anew = W.Button(
-            description="Share out anew", icon="refresh", tooltip="by the selectivities seen so far"
+            description="Share ages out anew",
+            icon="refresh",
+            tooltip="by the selectivities seen so far",
         )
         self.anew.on_click(self._rebalance)
         super().__init__(launch, _inputs(), defaults)
@@ -98,7 +100,7 @@ class SharedRingPanel(Launcher):
 
 def _inputs() -> dict[str, Any]:
     return {
-        "hosts": inputs.whole("hosts J", 1, 24, 4),
+        "hosts": inputs.whole("hosts (J)", 1, 24, 4, "of the ring"),
         "month": inputs.whole("month of 2013", 1, 12, 2),
         "days": inputs.whole("days", 1, 31, 3),
         "batches": inputs.batches(24),

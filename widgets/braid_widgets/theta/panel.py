@@ -52,6 +52,7 @@ dates.
 
 
 DEFAULT = "AdaptiveGrid"
+GROWTH = "the grid is looked at again when a stream has grown by this share of itself"
 
 
 class Panel(Launcher):
@@ -97,7 +98,7 @@ class Panel(Launcher):
             placement.value = chosen if chosen in kinds else DEFAULT
         for name in ("skew", "width", "fluctuation"):
             self.inputs[name].disabled = name not in workload.heeds
-        self.inputs["width"].description = f"band width ({workload.width or 'none'})"
+        self.inputs["width"].description = f"band width ({workload.width or 'none'}) · 0 to 365"
         for name in ("epsilon", "hosts"):
             self.inputs[name].disabled = name not in kinds[placement.value].takes()
 
@@ -109,13 +110,17 @@ def _labelled(kinds: Mapping[str, type[Placement]]) -> list[tuple[str, str]]:
 def _inputs() -> dict[str, Any]:
     return {
         "workload": inputs.choice("workload", [(w.label, k) for k, w in WORKLOADS.items()]),
-        "skew": inputs.number("skew z (Zipf)", 0, 4, 0.0, 0.25),
-        "scale": inputs.number("scale factor (TPC-H)", 0.001, 100, 0.01, 0.01),
-        "width": inputs.whole("band width", 0, 365, 1),
-        "hosts": inputs.whole("hosts J", 1, 256, 16),
+        "skew": inputs.number(
+            "skew (Zipf z)", 0, 4, 0.0, 0.25, "of the foreign keys; 0: all as often"
+        ),
+        "scale": inputs.number(
+            "data (GB, TPC-H SF)", 0.001, 100, 0.01, 0.01, "made once, then kept"
+        ),
+        "width": inputs.whole("band width", 0, 365, 1, "tuples so far apart join"),
+        "hosts": inputs.whole("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
         "placement": inputs.choice("placement", _labelled(offered(2)), DEFAULT),
-        "fluctuation": inputs.whole("fluctuation k (ratio)", 2, 16, 4),
-        "epsilon": inputs.number("epsilon (share)", 0.05, 1, 1.0, 0.05),
+        "fluctuation": inputs.whole("swing of |R|/|S| (k)", 2, 16, 4, "between k and 1/k"),
+        "epsilon": inputs.number("adapt at growth by (ε)", 0.05, 1, 1.0, 0.05, GROWTH),
         "batches": inputs.batches(20),
         "pace": inputs.pace(0.0),
     }
