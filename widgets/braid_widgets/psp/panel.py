@@ -30,7 +30,7 @@ class RingPanel(ModelledPanel):
 
     def twins(self) -> list[Ring]:
         """The ring of the modelled run."""
-        self.events = self.simulate(self.asked())
+        self.events = list(self.simulate(self.asked()))
         return [Ring(self.events)]
 
 

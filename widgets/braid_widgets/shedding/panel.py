@@ -46,7 +46,7 @@ class ShedPanel(ModelledPanel):
 
     def twins(self) -> list[Any]:
         """The pictures of the modelled run."""
-        self.events = self.simulate(self.asked())
+        self.events = list(self.simulate(self.asked()))
         return [views.timeline(self.events), views.film(self.events)]
 
     def _changed(self, change: Any) -> None:
