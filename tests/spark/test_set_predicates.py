@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid import Centralized
+from braid import Centralized, inner_product
 from braid.condition.predicate import Common
 from braid.join import StreamJoin
 from braid.local.build import build
@@ -41,6 +41,11 @@ scan | array_sort(array_distinct(a.x)) = array_sort(array_distinct(b.x))
 index | size(array_intersect(a.x, b.x)) BETWEEN 1 AND 2 AND a.k <> b.k
 link | size(array_intersect(a.x, b.x)) >= 1 AND a.k = b.k
 """.strip().splitlines()
+CONDITIONS += [
+    f"index | {inner_product('a.w', 'b.w')} >= 1.5",
+    f"index | {inner_product('b.w', 'a.w')} > 0 AND a.k < b.k",
+    f"scan | {inner_product('a.w', 'b.w')} <= 0",
+]
 
 
 def stream(spark: SparkSession, seed: int) -> DataFrame:
@@ -62,6 +67,10 @@ def stream(spark: SparkSession, seed: int) -> DataFrame:
         "s": pa.array(sets(["", "a", "b", "é", None]), pa.list_(pa.string())),
         "t": pa.array([" ".join(draw.choice(list("abcdef"), 3)) for _ in range(rows)]),
         "k": pa.array(draw.integers(0, 6, rows), pa.int32()),
+        "w": pa.array(
+            [s and [*{i: n - 1.5 for n, i in enumerate(s) if i}.items()] for s in sets(numbers)],
+            pa.map_(pa.int32(), pa.float64()),
+        ),
     }
     return spark.createDataFrame(pa.table(columns))
 

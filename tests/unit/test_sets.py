@@ -7,7 +7,8 @@ import datetime
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid import Centralized
+from braid import Centralized, inner_product
+from braid.condition.predicate import Common
 from braid.join import StreamJoin
 from braid.local import sets as kernel
 from braid.local.rows import Partial, Rows
@@ -24,14 +25,15 @@ def alike(values):
     return set(values or [])
 
 
-@pytest.mark.parametrize("heavy", [0, 2, 128])
+@pytest.mark.parametrize("heavy", [(1, 1), (2, 4), (64, 4)])
 @given(a=some, b=some, least=st.integers(1, 4))
 @settings(deadline=None, max_examples=60)
 def test_common_elements_are_counted_as_python_does(heavy, a, b, least):
-    """NULL is an element; a NULL set has no count; duplicates count once. With few heavy elements
-    most are counted by their lists.
+    """NULL is an element; a NULL set has no count; duplicates count once. With few elements in
+    a word most are counted by their lists, or in several words.
     """
-    before, kernel.HEAVY = kernel.HEAVY, heavy
+    before = kernel.WORD, kernel._WORDS
+    kernel.WORD, kernel._WORDS = heavy
     try:
         x, y = (Sets.of(pa.array(s, pa.list_(pa.int32()))) for s in (a, b))
         left, right = (m.ravel() for m in np.meshgrid(range(len(a)), range(len(b)), indexing="ij"))
@@ -42,7 +44,7 @@ def test_common_elements_are_counted_as_python_does(heavy, a, b, least):
             for i, j in zip(lefts.tolist(), rights.tolist(), strict=True)
         )
     finally:
-        kernel.HEAVY = before
+        kernel.WORD, kernel._WORDS = before
     wanted = [
         None if a[i] is None or b[j] is None else float(len(alike(a[i]) & alike(b[j])))
         for i, j in zip(left, right, strict=True)
@@ -158,3 +160,72 @@ def test_what_is_not_known_of_arrays_is_refused(on, sentence):
     rows = pa.table({"id": [1], "x": pa.array([[1]], pa.list_(pa.int32()))})
     with pytest.raises(ValueError, match=sentence):
         StreamJoin({"a": rows, "b": rows}, on, Centralized())
+
+
+def test_inner_products_of_weighted_sets_are_found_by_common_elements(tmp_path):
+    """A key that the other side lacks adds nothing; NULL of a weight on the left is NULL."""
+    draw = np.random.default_rng(5)
+
+    def weighed(n):
+        def some():
+            keys = draw.choice(8, int(draw.integers(0, 5)), replace=False).tolist()
+            return [(k, None if draw.random() < 0.05 else round(draw.normal(), 2)) for k in keys]
+
+        return [None if draw.random() < 0.1 else some() for _ in range(n)]
+
+    held = {a: weighed(60) for a in "ab"}
+    kinds = {"a": pa.map_(pa.int32(), pa.float32()), "b": pa.map_(pa.int64(), pa.float64())}
+    tables = {a: pa.table({"id": range(60), "w": pa.array(held[a], kinds[a])}) for a in "ab"}
+
+    def product(x, y):
+        if x is None or None in [w for _, w in x]:
+            return None
+        known = dict(y or ())
+        return sum(float(np.float32(w)) * (known.get(k) or 0.0) for k, w in x)
+
+    for op, index in ((">= 0.5", True), ("> 0", True), ("< 0.25", False), (">= 0", False)):
+        join = StreamJoin(tables, f"{inner_product('a.w', 'b.w')} {op}", Centralized())
+        assert isinstance(join.predicate.step(frozenset({0}), 1).index, Common) == index
+        run = join.start(tmp_path / f"run {op}", batches=2)
+        run.awaitTermination()
+        rows = run.results()
+        ids = set(
+            zip(*(rows[a].combine_chunks().field("id").to_pylist() for a in "ab"), strict=True)
+        )
+        wanted = {
+            (i, j)
+            for i, x in enumerate(held["a"])
+            for j, y in enumerate(held["b"])
+            if (p := product(x, y)) is not None and eval(f"p {op}", {"p": p})
+        }
+        assert ids == wanted and 0 < len(wanted) == rows.num_rows
+
+
+def test_other_aggregates_are_no_inner_products():
+    maps = pa.table({"w": pa.array([[(1, 1.0)]], pa.map_(pa.int32(), pa.float64()))})
+    text = inner_product("a.w", "b.w")
+    others = [("s + ", "s - "), ("0D", "1D"), ("map_keys(a.w)", "map_keys(b.w)")]
+    for other in (text.replace(*change) for change in others):
+        with pytest.raises(ValueError, match="not known to mean the same|cannot be evaluated"):
+            StreamJoin({"a": maps, "b": maps}, f"{other} > 1", Centralized())
+    words = pa.table({"w": pa.array([[("a", "b")]], pa.map_(pa.string(), pa.string()))})
+    with pytest.raises(ValueError, match="multiplies weights of type string"):
+        StreamJoin({"a": words, "b": words}, f"{text} > 1", Centralized())
+
+
+def test_sets_of_hundreds_of_elements_are_counted():
+    """More than a byte holds; a word's worth of elements in common, and rare ones."""
+    draw = np.random.default_rng(7)
+    several = [draw.choice(700, size, replace=False).tolist() for size in (600, 500, 3, 0, 650)]
+    x = Sets.of(pa.array(several, pa.list_(pa.int32())))
+    every = np.arange(5)
+    found = {
+        (left, right): int(counts[left - tile.start, right])
+        for tile, counts in kernel.common(x, every, x)
+        for left in range(tile.start, tile.stop)
+        for right in range(5)
+    }
+    assert found == {
+        (i, j): len(set(a) & set(b)) for i, a in enumerate(several) for j, b in enumerate(several)
+    }
+    assert max(found.values()) == 650 and len(x.bits) == kernel._WORDS

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, StaticGrid
+from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, Ring, Shed, StaticGrid
 from braid.core import events
-from braid.core.cluster import Host
+from braid.core.cluster import Costs, Host
 from braid.core.cover import CoverError
-from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
+from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, RunEnded, RunStarted
 from braid.core.plan import Block, Plan, Route
 from braid.model.simulate import simulate
+from braid.papers.shedding.events import HarvestPlanned
 from braid.papers.theta.events import MigrationEnded, MigrationStarted
 
 BATCHES = [(40, 10), (0, 80), (30, 30), (0, 90)]
@@ -186,3 +187,54 @@ def test_a_hop_is_held_against_the_last_stream_or_against_all_that_were_visited(
     }
     assert found["pair"] == pytest.approx(80**3 * 0.5 * 0.25 * 0.1, rel=0.01)
     assert found["pair"] < 0.5 * found["hop"]
+
+
+LOADED = [(50, 60)] * 6 + [(150, 180)] * 6 + [(50, 60)] * 6
+
+
+@pytest.mark.parametrize("placement", [Centralized(), StaticGrid(4), AdaptiveGrid(4), Ring(3)])
+def test_load_is_shed_in_a_simulation(placement):
+    """A part of the pairs is met, and of the results; sums of weights stay what they were. What is
+    stored is the same.
+    """
+    settings = dict(windows=(5.0, 5.0), selectivity=0.01)
+    whole = simulate(placement, LOADED, **settings)
+    shed = Shed(fraction=0.3, method="uniform")
+    part = simulate(placement, LOADED, shedder=shed, **settings)
+    pairs, results = (
+        [sum(getattr(e.all_hosts, what) for e in committed(run)) for run in (whole, part)]
+        for what in ("compared", "results")
+    )
+    assert pairs[1] == pytest.approx(0.3 * pairs[0], rel=0.05)
+    assert results[1] == pytest.approx(0.3 * results[0], rel=0.05)
+    assert [e.live for e in committed(part)] == [e.live for e in committed(whole)]
+    came = [e for e in part if isinstance(e, BatchHarvested)]
+    assert sum(e.estimated for e in came) == pytest.approx(results[0], rel=0.02)
+    assert sum(e.considered for e in came) == pytest.approx(pairs[1], rel=0.02)
+    assert sum(e.considered + e.left_out for e in came) == pytest.approx(pairs[0], rel=0.02)
+    assert simulate(placement, LOADED, shedder=Shed(fraction=1), **settings)[-1] == whole[-1]
+
+
+def test_a_simulated_burst_is_kept_within_its_seconds():
+    """On a cluster seconds are modelled, so that r follows them: it falls in the burst and rises
+    after it; a batch of the burst takes about what it may, which without shedding it exceeds.
+    """
+    costs = Costs(transfer_ms=0.1, probe_ms=0.1, compare_us=20.0)
+    settings = dict(windows=(5.0, 5.0), selectivity=0.01, cluster=(Host(),), costs=costs)
+    free = committed(simulate(Centralized(), LOADED, patience=1e9, **settings))
+    shedder = Shed(seconds=0.8, basic="1 second")
+    run = simulate(Centralized(), LOADED, shedder=shedder, patience=1e9, **settings)
+    took, r = [e.seconds["modelled"] for e in committed(run)], fractions(run)
+    assert max(e.seconds["modelled"] for e in free[6:12]) > 1.6
+    assert took[6] < 1.5 * 0.8, "the guard, before r knows of the burst"
+    assert max(took[7:]) < 1.15 * 0.8
+    assert min(r[7:12]) < 0.5 and r[-1] > 0.9 and r[5] > 0.9
+
+
+def fractions(run):
+    return [e.fraction for e in run if isinstance(e, HarvestPlanned)]
+
+
+def test_tuples_cannot_be_left_out_by_values_that_a_simulation_lacks():
+    with pytest.raises(ValueError, match="tuples have no values in a simulation"):
+        simulate(Centralized(), LOADED[:2], shedder=Shed(fraction=0.5, method="drop"))

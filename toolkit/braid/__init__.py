@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from braid.condition.sets import inner_product as inner_product
     from braid.hub.hub import QueryHub as QueryHub
     from braid.hub.run import HubRun as HubRun
     from braid.join import StreamJoin as StreamJoin
@@ -45,6 +46,7 @@ _HOME = {
     "SemanticsUnaware": "papers.diffusion.unaware",
     "Ring": "papers.psp.ring",
     "Shed": "papers.shedding.shed",
+    "inner_product": "condition.sets",
     "Chain": "papers.slices.chain",
     "HashPartition": "papers.baselines.hashing",
     "JoinBiclique": "papers.baselines.biclique",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from braid.condition.numbers import Numbers
-from braid.condition.sets import OVERLAP, calls, sized
-from braid.condition.sqltypes import BOOLEAN, INT
+from braid.condition.sets import INNER, OVERLAP, calls, sized
+from braid.condition.sqltypes import BOOLEAN, DOUBLE, INT
 from braid.condition.typed import Typed
 
 
@@ -26,6 +26,11 @@ class Arrays(Numbers):
         if calls(node, OVERLAP):  # evaluated by a kernel of its own; here it is only typed
             x, y = (self._array(side)[0] for side in node.expressions)
             return f"{OVERLAP}({x}, {y})", INT
+        if calls(node, INNER):
+            maps = [self.compile(side) for side in node.expressions]
+            if not all(kind.name.startswith("map<") for _, kind in maps):
+                self._refuse(node, " is of maps")
+            return f"{INNER}({maps[0][0]}, {maps[1][0]})", DOUBLE
         if sized(node) is not None:
             return self._size(node)
         self._refuse(node)

@@ -15,7 +15,7 @@ from braid.condition.links import named
 from braid.condition.names import quoted
 from braid.condition.predicate import Common, Measure, PredicateError, Residual
 from braid.condition.residual import residual_mask
-from braid.condition.sets import OVERLAP, check_elements, least, lowered
+from braid.condition.sets import MEASURES, check_elements, least, lowered
 from braid.condition.sqltypes import DOUBLE, type_of
 from braid.condition.terms import own, split_name
 from braid.condition.typed import Unknown
@@ -135,9 +135,9 @@ class Residuals:
             )
             return exp.column(f"{self.aliases[stream]}.{name}", quoted=True)
         function = FUNCTIONS.get(node.name.lower())
-        if node.name == OVERLAP:
+        if node.name in MEASURES:
             self._check_sets(node)
-            function = "set_overlap"
+            function = MEASURES[node.name]
         if function and all(len(self._streams(side)) == 1 for side in node.expressions):
             sides = [split_name(self._flat(side, home, measures)) for side in node.expressions]
             left, right = ((self.aliases.index(alias), name) for alias, name in sides)

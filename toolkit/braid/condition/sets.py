@@ -7,6 +7,7 @@ measure, the number of distinct common elements.
 | any common element | ``arrays_overlap(X, Y)`` |
 | X within Y | ``size(array_except(X, Y)) = 0`` |
 | Jaccard | ``size(array_intersect(X, Y)) / size(array_union(X, Y)) >= q`` |
+| inner product of maps from elements to weights | what ``inner_product(X, Y)`` writes, ``>= q`` |
 
 X and Y are expressions over one stream each. Equality is ``array_sort(array_distinct(X)) =
 array_sort(array_distinct(Y))``, which needs no measure. As in Spark, NULL is an element that equals
@@ -20,17 +21,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import sqlglot
 from sqlglot import exp
 
+from braid.condition.functions import Function
 from braid.condition.predicate import PredicateError
 
 OVERLAP = "set_overlap"
 """What the measure is called between parsing and evaluation."""
+INNER = "set_inner"
+"""The measure of maps."""
+MEASURES: dict[str, Function] = {OVERLAP: "set_overlap", INNER: "set_inner"}
 _EXACT = ("tinyint", "smallint", "int", "bigint")
 _ELEMENTS = (*_EXACT, "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz")
 
 Streams = Callable[[exp.Expr], set[Any]]
 """The streams that an expression names, by number or alias."""
+
+
+def inner_product(x: str, y: str) -> str:
+    """Spark SQL of the inner product of two maps from elements to weights: over the keys of ``x``,
+    its weight times that of ``y``, 0 where it has none. A join knows it by this text.
+
+    >>> inner_product("a.w", "b.w")
+    'aggregate(map_keys(a.w), 0D, (s, e) -> s + a.w[e] * coalesce(try_element_at(b.w, e), 0D))'
+    """
+    return (
+        f"aggregate(map_keys({x}), 0D, (s, e) -> s + {x}[e] * coalesce(try_element_at({y}, e), 0D))"
+    )
+
+
+def _inner(node: exp.Expr | None) -> tuple[exp.Expr, exp.Expr] | None:
+    """The maps whose inner product the node is; None for any other."""
+    if not isinstance(node, exp.Reduce) or not isinstance(node.this, exp.MapKeys):
+        return None
+    looked = next((b for b in node.find_all(exp.Bracket) if b.args.get("safe")), None)
+    if looked is None:
+        return None
+    x, y = node.this.this, looked.this
+    text = inner_product(x.sql(dialect="spark"), y.sql(dialect="spark"))
+    return (x, y) if sqlglot.parse_one(text, dialect="spark") == node else None
 
 
 def lowered(node: exp.Expr, streams: Streams, sized_null: bool = False) -> exp.Expr:
@@ -44,6 +74,8 @@ def _lowered(node: exp.Expr, streams: Streams, sized_null: bool) -> exp.Expr:
     if calls(node, "arrays_overlap"):
         x, y = node.expressions
         return _any_common(x, y) if _apart(x, y, streams) else node
+    if (maps := _inner(node)) is not None and _apart(*maps, streams):
+        return exp.Anonymous(this=INNER, expressions=[side.copy() for side in maps])
     found = _two(sized(node))
     if found is None or not _apart(*found[1:], streams):
         return node
@@ -139,6 +171,9 @@ def least(
     if not isinstance(right, exp.Literal) or right.is_string or op not in (exp.GT, exp.GTE, exp.EQ):
         return None
     bound = float(right.name)
+    if (maps := _inner(left)) is not None:
+        needs = (bound > 0 or op is exp.GT) and _apart(*maps, streams)
+        return (*maps, 1, False) if needs else None
     pair = sized(left)
     if isinstance(left, exp.Div) and bound >= 0 and (op is exp.GT or bound > 0) and not sized_null:
         pair, op, bound = sized(left.this), exp.GT, 0.0
@@ -156,6 +191,8 @@ def check_elements(kinds: tuple[str, str], text: str) -> None:
     """Raises PredicateError unless two arrays, by Spark's names of their types, have elements that
     are compared exactly.
     """
+    if all(k.startswith("map<") for k in kinds):
+        return _check_maps(kinds, text)
     found = [k.removeprefix("array<").removesuffix(">") for k in kinds]
     alike = found[0] == found[1] or all(k in _EXACT for k in found)
     if not alike or any(k not in _ELEMENTS and not k.startswith("decimal") for k in found):
@@ -163,4 +200,15 @@ def check_elements(kinds: tuple[str, str], text: str) -> None:
             f"{text!r} in the join condition compares elements of type {found[0]} with {found[1]}; "
             "both must be integers, or of one type: string, binary, boolean, date, timestamp or "
             "decimal"
+        )
+
+
+def _check_maps(kinds: tuple[str, str], text: str) -> None:
+    parts = [k.removeprefix("map<").removesuffix(">").rpartition(",") for k in kinds]
+    keys, weights = [p[0] for p in parts], {p[2].strip() for p in parts}
+    check_elements((f"array<{keys[0]}>", f"array<{keys[1]}>"), text)
+    if not weights <= {*_EXACT, "float", "double"}:
+        raise PredicateError(
+            f"{text!r} in the join condition multiplies weights of type "
+            f"{' and '.join(sorted(weights))}; they must be integers, floats or doubles"
         )

@@ -79,6 +79,8 @@ def type_of(kind: pa.DataType) -> SqlType:
         return SqlType("decimal", kind.precision, kind.scale)
     if pa.types.is_list(kind):
         return SqlType(f"array<{type_of(kind.value_type)}>")
+    if pa.types.is_map(kind):
+        return SqlType(f"map<{type_of(kind.key_type)},{type_of(kind.item_type)}>")
     if pa.types.is_struct(kind):
         return SqlType(f"struct<{', '.join(str(type_of(f.type)) for f in kind)}>")
     return SqlType(_ARROW.get(kind, str(kind)))

@@ -55,6 +55,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", "UTC" if kind.tz else None)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(_plain(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(f.name, _plain(f.type)) for f in kind])
     return kind

@@ -19,6 +19,7 @@ from braid.local.intervals import holds, ranges
 from braid.local.rows import Partial, Rows
 from braid.local.sets import Sets, overlap, sharing
 from braid.local.vectors import measure
+from braid.local.weighted import inner
 
 CHUNK = 1 << 20
 """Candidate pairs that are held in memory at once."""
@@ -166,6 +167,8 @@ class Joiner:
 def _measured(m: Measure, found: Partial) -> pa.Array:
     if m.function == "set_overlap":
         return overlap(*found.sets(*m.left), *found.sets(*m.right))
+    if m.function == "set_inner":
+        return inner(*found.weighted(*m.left), *found.weighted(*m.right))
     return measure(m.function, *found.vectors(*m.left), *found.vectors(*m.right))
 
 

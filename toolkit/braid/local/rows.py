@@ -19,6 +19,7 @@ from braid.core.columns import ROUTING, TIME
 from braid.core.plan import Keys
 from braid.local.sets import Sets
 from braid.local.vectors import Vectors
+from braid.local.weighted import Weighted, keys_of
 
 
 class Rows:
@@ -37,6 +38,7 @@ class Rows:
         self._numpy: dict[str, np.ndarray] = {}
         self._vectors: dict[str, Vectors] = {}
         self._sets: dict[str, Sets] = {}
+        self._weighted: dict[str, Weighted] = {}
         self._span: tuple[int, int] | None = None
         self._nbytes: int | None = None
 
@@ -78,7 +80,16 @@ class Rows:
         """A column of sets and their index, made once."""
         found = self._sets.get(name)
         if found is None:
-            found = self._sets[name] = Sets.of(self.batch.column(name))
+            column = self.batch.column(name)
+            sets = keys_of(column) if pa.types.is_map(column.type) else column
+            found = self._sets[name] = Sets.of(sets)
+        return found
+
+    def weighted(self, name: str) -> Weighted:
+        """A column of maps from elements to weights, made once."""
+        found = self._weighted.get(name)
+        if found is None:
+            found = self._weighted[name] = Weighted.of(self.batch.column(name))
         return found
 
     def span(self) -> tuple[int, int]:
@@ -152,6 +163,11 @@ class Partial:
         """A column of sets and, by result, the position in it."""
         rows, at = self.parts[stream]
         return rows.sets(name), at
+
+    def weighted(self, stream: int, name: str) -> tuple[Weighted, np.ndarray]:
+        """A column of weighted sets and, by result, the position in it."""
+        rows, at = self.parts[stream]
+        return rows.weighted(name), at
 
     @staticmethod
     def concat(several: list[Partial]) -> Partial:

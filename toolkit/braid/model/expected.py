@@ -18,12 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from braid.core.facts import AgedMatches, Visit
+from braid.core.harvest import Harvest, Harvested, Item, Yield
 from braid.core.plan import Block, Path, Route
 
 Span = tuple[int, int]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-ByAge = dict[int, tuple[int, float]]
+ByAge = dict[int, tuple[float, float]]
 """By age of blocks, their tuples, and how many of them are within the windows."""
 Selects = Literal["pair", "hop"]
 """What an intermediate result is held against at a hop: the selectivity of the next stream with
@@ -60,6 +61,53 @@ def _within(new: int, old: int, lag: int, window: int) -> float:
 
 
 @dataclass
+class Drawn:
+    """How many tuples set out when load is shed, in the mean of all draws. Matches are as likely at
+    every age.
+    """
+
+    harvest: Harvest
+
+    def guard(self, f: Block) -> float:
+        """What the burst guard leaves of every share of a fresh block."""
+        expected = self.harvest.expected.get(f.id, 0.0)
+        return min(1.0, expected / f.rows) if expected else 1.0
+
+    def share(self, f: Block, b: Block) -> float:
+        """Of the tuples of a fresh block, the share that meets another."""
+        by_type = self.harvest.shares.get(self.item(f, b))
+        return self.guard(f) * by_type[0] if by_type is not None else 1.0
+
+    def item(self, f: Block, b: Block) -> Item:
+        """What the meeting of two blocks is counted with."""
+        return f.stream, b.stream, self.harvest.basic.get(b.id, -1)
+
+    def harvested(
+        self, journeys: Journeys, routes: Iterable[Route], sigma: np.ndarray
+    ) -> Harvested:
+        """What comes of it, at every host that does all that it is asked for."""
+        found: dict[Item, list[float]] = {}
+        estimated = 0.0
+        for route in (r for r in routes if r.fresh and r.block.id in journeys.blocks):
+            f = journeys.blocks[route.block.id]
+            met = _Met(f, journeys.blocks, journeys.windows, {})
+            ids = {b for path in route.paths for b in path[0].blocks()} & journeys.blocks.keys()
+            for b in (journeys.blocks[id] for id in sorted(ids)):
+                share, pairs = self.share(f, b), float(f.rows * b.rows)
+                matched = f.rows * met.within(b.id) * float(sigma[f.stream, b.stream])
+                sums = found.setdefault(self.item(f, b), [0.0, 0.0, 0.0])
+                sums[0] += share * pairs
+                sums[1] += share * matched
+                sums[2] += (1 - share) * pairs
+                estimated += matched
+        yields = (
+            Yield(*item, (sums[0],), (sums[1],), (sums[1],), sums[2])
+            for item, sums in sorted(found.items())
+        )
+        return Harvested(tuple(yields), (), estimated, None, estimated_utility=estimated)
+
+
+@dataclass
 class Step:
     """Hop number k of all paths of a plan, as columns: an entry for each path and each host that it
     visits there.
@@ -90,23 +138,28 @@ class Journeys:
         windows: Sequence[int | None],
         ages: Mapping[int, int],
         selects: Selects = "pair",
+        drawn: Drawn | None = None,
     ) -> None:
         """``blocks`` are those with rows, their spans known; ``sigma`` is m x m, the selectivity of
-        each pair of streams; ``windows`` are in microseconds; ``ages`` as Facts count them.
+        each pair of streams; ``windows`` are in microseconds; ``ages`` as Facts count them;
+        ``drawn`` says how many set out, when load is shed.
         """
-        self.selects = selects
+        self.selects, self.blocks, self.windows = selects, blocks, windows
         self.rows: list[int] = []
         self.met: list[tuple[int, float, ByAge]] = []
         """What is met by what: number of the visit, selectivity, tuples by age."""
         self.visits: dict[Visit, int] = {}
         """By what is joined with what, a number."""
         self._columns: list[tuple[list[float], ...]] = []
-        mets: dict[tuple[int, Span | None], _Met] = {}
+        mets: dict[tuple[int, Span | None, float, bool], _Met] = {}
         for route in routes:
             if f := blocks.get(route.block.id):
-                met = mets.get((f.stream, f.span))
+                guard = 1.0 if drawn is None else drawn.guard(f)
+                key = (f.stream, f.span, guard, route.fresh)
+                met = mets.get(key)
                 if met is None:
-                    met = mets[f.stream, f.span] = _Met(f, blocks, windows, ages)
+                    thin = drawn if route.fresh else None
+                    met = mets[key] = _Met(f, blocks, windows, ages, thin)
                 for path in route.paths:
                     self._add(f, path, met, sigma)
         self.steps = [_step(columns) for columns in self._columns]
@@ -127,7 +180,7 @@ class Journeys:
             same += [before.get(h, -1) for h in hop.probes]
             before = {h: len(hosts) + n for n, h in enumerate(hop.probes)}
             for h, ids in hop.probes.items():
-                by_age = met.of(ids)
+                by_age = met.of(ids, first=not k)
                 hosts.append(h)
                 rows.append(sum(there for there, _ in by_age.values()))
                 matching.append(sum(near for _, near in by_age.values()) * factor)
@@ -171,21 +224,31 @@ class _Met:
         blocks: Mapping[int, Block],
         windows: Sequence[int | None],
         ages: Mapping[int, int],
+        drawn: Drawn | None = None,
     ) -> None:
         self.fresh, self.blocks, self.windows, self.ages = f, blocks, windows, ages
+        self.drawn = drawn
         self.near: dict[int, float] = {}
         self.lists: dict[tuple[int, ...], ByAge] = {}
 
-    def of(self, ids: tuple[int, ...]) -> ByAge:
+    def of(self, ids: tuple[int, ...], first: bool) -> ByAge:
+        if first and self.drawn is not None:
+            return self._listed(ids, self.drawn)
         found = self.lists.get(ids)  # once: a long tuple takes long to hash
         if found is None:
-            found = self.lists[ids] = {}
-            for b in (b for b in ids if b in self.blocks):
-                rows, near = found.get(age := self.ages.get(b, 0), (0, 0.0))
-                found[age] = (rows + self.blocks[b].rows, near + self._near(b))
+            found = self.lists[ids] = self._listed(ids, None)
         return found
 
-    def _near(self, id: int) -> float:
+    def _listed(self, ids: tuple[int, ...], drawn: Drawn | None) -> ByAge:
+        found: ByAge = {}
+        for b in (b for b in ids if b in self.blocks):
+            share = 1.0 if drawn is None else drawn.share(self.fresh, self.blocks[b])
+            rows, near = found.get(age := self.ages.get(b, 0), (0.0, 0.0))
+            found[age] = (rows + share * self.blocks[b].rows, near + share * self.within(b))
+        return found
+
+    def within(self, id: int) -> float:
+        """How many tuples of a block are within the windows of one of the fresh block."""
         if id not in self.near:
             f, b = self.fresh, self.blocks[id]
             assert f.span is not None and b.span is not None
@@ -211,6 +274,7 @@ class Expected:
     stages: Floats = field(init=False)
     results: Floats = field(init=False)
     matches: AgedMatches = field(init=False)
+    harvested: Harvested | None = None
 
     def __post_init__(self) -> None:
         steps, hosts = self.journeys.steps, len(self.share)

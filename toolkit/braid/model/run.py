@@ -18,7 +18,7 @@ from braid.core.plan import Block, Plan, after
 from braid.core.report import Outcome, Size
 from braid.core.state import State
 from braid.core.step import Rules, Work
-from braid.model.expected import Expected, Journeys, Selects
+from braid.model.expected import Drawn, Expected, Journeys, Selects
 
 Floats = npt.NDArray[np.float64]
 _PASSES = 10
@@ -156,6 +156,14 @@ class ModelRun:
         busy = self._busy(received[0], expected) if self.cluster else np.zeros((1, hosts))
         outcome.matches = expected.matches
         worked = busy.sum(axis=0)
+        if (harvested := expected.harvested) is not None:
+            makespan = float(busy.max(axis=1).sum())
+            outcome.harvested = replace(
+                harvested,
+                utility=float(expected.results.sum()),
+                probing=float((busy.sum(axis=0) - self._busy_receiving(received[0])).max()),
+                seconds=makespan if self.cluster else None,
+            )
         if self.cluster:
             asked = np.vstack([received[0], np.sum(expected.stages, axis=0)])
             worked = self.queue.work(asked, worked, self.seconds, self.patience)
@@ -210,7 +218,10 @@ class ModelRun:
         """
         share = np.ones(len(received))
         windows, ages = self.rules.windows, work.ages
-        journeys = Journeys(work.plan.routes, live, self.sigma, windows, ages, self.selects)
+        if (harvest := work.plan.harvest) is not None and harvest.keep:
+            raise ValueError("tuples have no values in a simulation; none can be left out by them")
+        drawn = None if harvest is None else Drawn(harvest)
+        journeys = Journeys(work.plan.routes, live, self.sigma, windows, ages, self.selects, drawn)
         for _ in range(_PASSES):
             expected = Expected(journeys, share)
             if not self.cluster:
@@ -220,7 +231,18 @@ class ModelRun:
             if np.all((asked < 1.05) & ((asked > 0.95) | (share == 1))):
                 break
             share = np.clip(share / np.sqrt(np.maximum(asked, 1e-6)), 0.0, 1.0)
+        if drawn is not None:
+            expected.harvested = drawn.harvested(journeys, work.plan.routes, self.sigma)
         return expected
+
+    def _busy_receiving(self, received: np.ndarray) -> Any:
+        """Modelled seconds of CPU by host, but for probing."""
+        if not self.cluster:
+            return 0.0
+        none = [np.zeros_like(received)] * 4
+        counts: list[Any] = [received, *none]
+        took: Any = self.costs.busy(Usage(*counts), _REFERENCE)
+        return took * self.slowness
 
     def _busy(self, received: np.ndarray, expected: Expected) -> np.ndarray:
         """Modelled seconds of CPU by hop and host; a batch takes as long as the busiest host of

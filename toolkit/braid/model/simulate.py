@@ -20,6 +20,7 @@ from braid.core.cover import CoverError
 from braid.core.events import RunEnded, RunStarted
 from braid.core.placement import Placement
 from braid.core.query import Query, longest
+from braid.core.shedder import Shedder
 from braid.core.state import State
 from braid.core.step import Rules
 from braid.model.expected import Selects
@@ -49,6 +50,7 @@ def simulation(
     queries: Sequence[Query] = (),
     key_shares: Sequence[Sequence[float]] = (),
     selects: Selects = "pair",
+    shedder: Shedder | None = None,
 ) -> Iterator[Any]:
     """The events of a run, one after the other.
 
@@ -91,6 +93,11 @@ def simulation(
         follow from those along the path.
     queries
         The queries that a shared join serves; windows are the longest of theirs then.
+    shedder
+        What sheds load, as ``Shed(fraction=0.3)``: the pairs that it leaves out are not met, in the
+        mean of all draws. Of a batch's modelled seconds it knows with a cluster only; without one a
+        budget of seconds sheds nothing. Tuples have no values here, so that "drop" and "keys",
+        which leave them out as they come, are refused.
     key_shares
         By stream, the share of its tuples that has each routing key; by default equal shares, and
         for a shared join all tuples have the rank of the longest window, as without selections.
@@ -115,8 +122,13 @@ def simulation(
     check_cluster(cluster, placement.max_hosts)
     micros = tuple(None if w is None else round(w * 1e6) for w in spread)
     model = ModelRun(
-        Rules(placement, names, micros),
-        State.first(width, placement.start(width), tuple(queries)),
+        Rules(placement, names, micros, shedder=shedder),
+        State.first(
+            width,
+            placement.start(width),
+            tuple(queries),
+            None if shedder is None else shedder.start(width),
+        ),
         sizes,
         np.random.default_rng(seed),
         _ends(seconds, len(counts)),

@@ -1,0 +1,62 @@
+"""Load shedding's panel in JupyterLab: the slider acts on the join that goes on. The join is of
+tables, in the kernel, so that nothing waits for Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from papermill import execute_notebook
+from playwright.sync_api import expect
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "06_load_shedding.ipynb"
+CELLS = ("06-01", "06-02", "06-04")
+SMALL = dict(kappa=0.8, window=3.0, rate=40.0, seconds=9.0, fraction=0.5)
+SOON = 60_000
+OF_TABLES = """
+import tempfile
+from braid import Centralized, StreamJoin
+
+def launched(chosen, batches):
+    sets = shedding_run.by_settings(**{**chosen, "seconds": 60.0})
+    windows = dict.fromkeys("nm", f"{sets.window:g} seconds")
+    shed = shedding_run.shedder(**chosen)
+    join = StreamJoin(sets.tables(), sets.on, Centralized(), windows, "ts", shed=shed)
+    return join.start(tempfile.mkdtemp() + "/run", batches="batch", pace=0.5)
+
+shedding_run.launched = launched
+"""
+
+
+def test_the_slider_changes_the_join_that_runs(lab: Any, opened: Callable[..., Any]) -> None:
+    notebook: Any = execute_notebook(
+        NOTEBOOK, None, SMALL, prepare_only=True, kernel_name="python3"
+    )
+    notebook.cells = [
+        c
+        for c in notebook.cells
+        if c.id in CELLS or "injected-parameters" in c.metadata.get("tags", [])
+    ]
+    notebook.cells.insert(-1, nbformat.v4.new_code_cell(OF_TABLES))
+    nbformat.write(notebook, lab.folder / NOTEBOOK.name)
+    before = set(lab.processes("java"))
+    shown = opened(NOTEBOOK.name)
+    page = shown.page
+    harvest = page.locator(".js-plotly-plot:visible .gtitle", has_text="What is processed")
+    shown.run_all()
+    expect(harvest).to_contain_text("r = 0.50 of all pairs (modelled)", timeout=SOON)
+    page.get_by_role("button", name="Launch on Spark").click()
+    expect(harvest).to_contain_text("r = 0.50 of all pairs (measured)", timeout=SOON)
+    slider = page.locator(".widget-hslider", has_text="fraction r").locator(".noUi-handle")
+    slider.press("Home")
+    expect(harvest).to_contain_text("r = 0.02 of all pairs (measured)", timeout=SOON)
+    processed = re.compile(r"batch \d+: r = 0.02")
+    expect(harvest).to_have_text(processed)
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("button", name="Launch on Spark")).to_be_enabled(timeout=SOON)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert set(lab.processes("java")) <= before and shown.errors == []
