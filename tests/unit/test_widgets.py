@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from braid import Aligned, Ring, watch
+from braid import AdaptiveGrid, Aligned, Ring, watch
 from braid.core.events import BatchCommitted, RunEnded, write
 from braid.core.placement import offered
 from braid.model.simulate import simulate
@@ -98,7 +98,7 @@ def test_a_recording_opens_on_its_last_batch_and_has_a_picture_of_each(tmp_path)
 
 
 def test_a_run_that_is_over_is_html_that_needs_no_kernel():
-    for view in (watch(MIGRATION), watch(FakeRun(MIGRATION))):
+    for view in (Cockpit(MIGRATION), Cockpit(FakeRun(MIGRATION).events())):
         data, _ = view._repr_mimebundle_()
         assert set(data) == {"text/html", "text/plain"} and len(data["text/html"]) < 120_000
         assert data["text/html"].count('"matrix":') == 3
@@ -131,6 +131,35 @@ def test_the_state_of_a_run_is_said(monkeypatch):
     assert [more["state"] for more in told] == ["live", "paused"]
     assert recorded([started(clock="modelled"), *MIGRATION[1:]])["state"] == "modelled"
     assert Cockpit().page["frames"] == []
+
+
+SWINGING = [(90, 10)] * 4 + [(5, 90)] * 8
+
+
+def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
+    events = simulate(AdaptiveGrid(16), SWINGING)
+    cockpit = watch(events)
+    told = sent(cockpit, monkeypatch)
+    assert {"StaticGrid", "JoinBiclique"} <= set(cockpit.page["offers"])
+    cockpit._asked(None, {"what_if": {"placement": "StaticGrid", "hosts": 16, "since": 0}}, [])
+    cockpit._imagining.join(10)
+    (curve,) = cockpit.page["line"]["panels"][-1]
+    (ghost,) = curve["ghosts"]
+    assert ghost["name"] == "StaticGrid(16)" and "modelled" in curve["name"]
+    assert len(ghost["batch"]) > len(cockpit.page["line"]["batch"]), "it goes on"
+    assert told[-1]["frames"] == [] and told[-1]["line"] == cockpit.page["line"]
+    assert "application/vnd.jupyter.widget-view+json" in cockpit._repr_mimebundle_()[0]
+    assert '"offers":[]' in cockpit.to_html(), "on a page there is nobody to ask"
+
+
+def test_what_cannot_be_simulated_is_said(monkeypatch):
+    cockpit = watch(simulate(AdaptiveGrid(16), SWINGING))
+    told = sent(cockpit, monkeypatch)
+    cockpit._asked(None, {"what_if": {"placement": "AdaptiveGrid", "hosts": 0, "since": 0}}, [])
+    cockpit._imagining.join(10)
+    assert "hosts is 0" in told[-1]["told"] and len(cockpit.page["line"]["panels"]) == 3
+    with pytest.raises(ValueError, match="this view cannot simulate; braid.watch makes one"):
+        Cockpit(MIGRATION).what_if("StaticGrid", 4)
 
 
 def test_a_follower_leaves_when_it_is_told_to():
@@ -188,7 +217,7 @@ def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
 
 def test_headless_views_are_shown_as_html_with_plotly_once(monkeypatch):
     shown: list[Any] = []
-    monkeypatch.setattr(showing, "display", shown.append)
+    monkeypatch.setattr(showing, "display", lambda view, metadata=None: shown.append(view))
     monkeypatch.setattr(showing._Page, "has_plotly", False)
     monkeypatch.setenv("BRAID_HEADLESS", "1")
     chart = timeline.figure(MIGRATION)

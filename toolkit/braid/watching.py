@@ -31,7 +31,9 @@ def watch(run: Any) -> Any:
     no kernel and no network. Raises ModuleNotFoundError when the extra for notebooks is not
     installed, and ValueError for a path that is neither a run folder nor a recording.
     """
-    return views("watch").watch(run)
+    from braid.model.what_if import names, what_if
+
+    return views("watch").watch(run, what_if, names)
 
 
 def views(module: str) -> Any:

@@ -23,7 +23,7 @@ from braid_widgets.slices.chain import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
 from braid_widgets.theta import timeline
 from braid_widgets.theta.map import GridFrame
-from braid_widgets.theta.timeline import LineFrame
+from braid_widgets.theta.timeline import Curve, Ghost, LineFrame
 
 MEASURES = ("stored", "received", "compared", "moved", "results", "busy", "waits")
 """What the hosts' rows over time show, one at a time. ``busy`` and ``waits`` are seconds, and are
@@ -69,7 +69,8 @@ class HostRows(TypedDict):
 
 class CockpitPage(TypedDict):
     """A run as far as it is. ``state`` is one word, ``note`` says what runs and how it ended,
-    ``left`` is the time left in words.
+    ``left`` is the time left in words. ``offers`` are the placements that a what-if may take, where
+    there is somebody to ask; ``told`` is what came of the last one, if not a curve.
     """
 
     state: str
@@ -79,6 +80,8 @@ class CockpitPage(TypedDict):
     line: LineFrame
     hosts: HostRows
     flags: list[Flag]
+    offers: list[str]
+    told: str
 
 
 class Track:
@@ -92,6 +95,9 @@ class Track:
         self.frames: list[BatchFrame] = []
         self.flags: deque[Flag] = deque(maxlen=HISTORY)
         self.rows: deque[tuple[int, list[list[float]]]] = deque(maxlen=HISTORY)
+        self.ghosts: list[Ghost] = []
+        self.offers: list[str] = []
+        self.told = ""
         self._waiting: list[Any] = []
         self._harvested: BatchHarvested | None = None
 
@@ -157,9 +163,25 @@ class Track:
             "state": state,
             "note": note(self.scene),
             "left": "" if left is None else f"{left:,.0f} s left",
-            "line": timeline.data(self.scene),
+            "line": self._line(),
             "flags": list(self.flags),
+            "offers": self.offers,
+            "told": self.told,
         }
+
+    def _line(self) -> LineFrame:
+        """The time line; with ghosts also what the fullest host holds, and what it would hold."""
+        line = timeline.data(self.scene)
+        if self.ghosts:
+            names = ", ".join(ghost["name"] for ghost in self.ghosts)
+            fullest: Curve = {
+                "name": f"tuples on the fullest host · dotted, modelled: {names}",
+                "colour": "migration",
+                "values": [float(p.ilf_max) for p in self.scene.points],
+                "ghosts": self.ghosts,
+            }
+            line["panels"].append([fullest])
+        return line
 
 
 def _did(event: BatchCommitted) -> list[list[float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import anywidget
 import traitlets
 from braid.core.causes import cause
-from braid.core.events import BatchCommitted, read
+from braid.core.events import BatchCommitted, RunStarted, read
 from IPython.display import HTML, display
 
 from braid_widgets.base import colours
@@ -24,6 +25,8 @@ from braid_widgets.base.show import headless
 from braid_widgets.base.twin import Twin
 from braid_widgets.cockpit.track import BatchFrame, CockpitPage, Track, page, state_of
 
+TWIN = 60
+"""The same of a picture that is saved with a notebook."""
 FRAMES = 200
 """Batches of a run of which a page has a picture; of longer runs some are left out."""
 
@@ -105,6 +108,12 @@ def _events(source: Iterable[Any] | str | Path) -> list[Any]:
     return read(source) if isinstance(source, (str, Path)) else list(source)
 
 
+Imagine = Callable[[list[Any], str, int, int], Any]
+"""What if: events, a placement's name, hosts, and the batch (from 0; -1: none) after which it would
+have taken over, to a ``braid.model.what_if.Ghost``. Raises ValueError.
+"""
+
+
 class Cockpit(anywidget.AnyWidget):
     """Shows a recording (events, or the path of a .jsonl file), opening on its last batch.
 
@@ -118,20 +127,41 @@ class Cockpit(anywidget.AnyWidget):
     page: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
     palette = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, source: Iterable[Any] | str | Path = (), interval: float = INTERVAL) -> None:
+    def __init__(
+        self,
+        source: Iterable[Any] | str | Path = (),
+        interval: float = INTERVAL,
+        imagine: Imagine | None = None,
+        offers: Callable[[RunStarted], Iterable[str]] = lambda start: (),
+    ) -> None:
         self.events, self.interval = _events(source), interval
         self.error: BaseException | None = None
         self._follower: Follower | None = None
         self._showing: Showing | None = None
+        self._folded: Track | None = None
         self._twins: list[Twin] = []
-        shown = recorded(self.events)
-        super().__init__(page=shown, palette=colours.palette(256))
+        self._imagine, self._offers = imagine, offers
+        self._imagining: threading.Thread | None = None
+        self._gate = threading.RLock()
+        shown = self._offering(recorded(self.events))
+        super().__init__(page=dict(shown), palette=colours.palette(256))
+        self.on_msg(self._asked)
 
     def load(self, source: Iterable[Any] | str | Path) -> None:
         """Show another run from now on."""
         self.detach()
         self.events = _events(source)
-        self.page = dict(recorded(self.events))
+        self._showing = self._folded = None
+        self.page = dict(self._offering(recorded(self.events)))
+
+    def _offering(self, page: CockpitPage) -> CockpitPage:
+        """The page, with the placements that a what-if may take."""
+        start = next((e for e in self.events if isinstance(e, RunStarted)), None)
+        return {**page, "offers": [] if start is None else self.offered(start)}
+
+    def offered(self, start: RunStarted) -> list[str]:
+        """The placements that a what-if may take."""
+        return [] if self._imagine is None else [*self._offers(start)]
 
     def attach(
         self, run: Run, ended: Callable[[BaseException | None], Any] = lambda error: None
@@ -176,30 +206,92 @@ class Cockpit(anywidget.AnyWidget):
             twin.renew()
         ended(error)
 
-    def to_html(self) -> str:
-        """The run as far as it is, as HTML that needs no kernel and no network."""
-        return as_html({**self.page, "frames": thinned(self.page["frames"], FRAMES)})  # type: ignore[typeddict-item]
+    def what_if(self, placement: str, hosts: int, since: int = 0) -> None:
+        """Draw beside the run what another placement would do: from the start, or after batch
+        ``since`` (from 1). It is simulated on what the events tell. Raises ValueError for what
+        cannot be simulated, and for a cockpit that was not made by ``braid.watch``.
+        """
+        if self._imagine is None:
+            raise ValueError("this view cannot simulate; braid.watch makes one that can")
+        found = self._imagine(self._known(), placement, hosts, since - 1)
+        with self._gate:
+            track = self._track()
+            track.ghosts = [g for g in track.ghosts if g["name"] != found.name]
+            track.ghosts.append(
+                {
+                    "name": found.name,
+                    "batch": [b + 1 for b in found.batch],
+                    "values": [float(n) for n in found.fullest],
+                }
+            )
+            track.told = ""
+        self._resend()
+
+    def _known(self) -> list[Any]:
+        live = self._showing is not None and self._follower is not None
+        return self._showing.run.events() if live and self._showing else self.events
+
+    def _track(self) -> Track:
+        """The fold of what is shown; of a recording it is made when it is first asked for."""
+        if self._showing is not None:
+            return self._showing.track
+        if self._folded is None:
+            self._folded = Track()
+            self._folded.take(self.events, draw=False)
+        return self._folded
+
+    def _resend(self) -> None:
+        """Tell the browser what stands beside the run."""
+        rest = self._track().rest(self.page["state"])
+        new = {name: rest[name] for name in ("line", "told")}
+        self.page.update(new)
+        nothing = {"frames": [], "hosts": {"batch": [], "names": [], "values": []}}
+        self.send({"more": {**self.page, **nothing, **new}})
+
+    def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
+        """The browser asks what another placement would do."""
+        if not isinstance(content, dict) or (asked := content.get("what_if")) is None:
+            return
+        self._imagining = threading.Thread(
+            target=self._answer, args=(asked,), name="braid-what-if", daemon=True
+        )
+        self._imagining.start()
+
+    def _answer(self, asked: dict[str, Any]) -> None:
+        try:
+            self.what_if(str(asked["placement"]), int(asked["hosts"]), int(asked["since"]))
+        except (ValueError, KeyError, TypeError) as error:
+            self._track().told = cause(error)
+            self._resend()
+
+    @property
+    def _live(self) -> bool:
+        return self._follower is not None and self._follower.active
+
+    def to_html(self, most: int = FRAMES) -> str:
+        """The run as far as it is, as HTML that needs no kernel and no network; of at most so many
+        batches.
+        """
+        return as_html({**self.page, "frames": thinned(self.page["frames"], most), "offers": []})  # type: ignore[typeddict-item]
 
     def _ipython_display_(self) -> None:
         """A widget while a run goes on, and in a saved notebook its last picture; else HTML, which
         needs no kernel.
         """
-        if self._follower is None or not self._follower.active or headless():
+        if headless() or not (self._live or self._imagine):
             display(HTML(self.to_html()))  # type: ignore[no-untyped-call]
             return
         self.add_class("braid-live")
-        self._twins.append(Twin(_Alive(self), self.to_html))
+        self._twins.append(Twin(_Alive(self), lambda: self.to_html(TWIN)))
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """A widget while a run goes on; else HTML alone."""
-        if self._follower is None or not self._follower.active:
-            return {
-                "text/html": self.to_html(),
-                "text/plain": f"Cockpit({self.page['note']!r})",
-            }, {}
+        """A widget while there is somebody to ask; else HTML alone."""
+        plain = f"Cockpit({self.page['note']!r})"
+        if not (self._live or self._imagine):
+            return {"text/html": self.to_html(), "text/plain": plain}, {}
         shown = super()._repr_mimebundle_(**options)
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        return {**(data or {}), "text/html": self.to_html()}, metadata
+        return {**(data or {}), "text/html": self.to_html(TWIN), "text/plain": plain}, metadata
 
 
 class _Alive:
@@ -247,6 +339,8 @@ class Showing:
         return page(self.track, self.frames, state, self._left())
 
     def _send(self, state: str, since: int, told: str = "") -> None:
+        if (start := self.track.scene.start) is not None and not self.track.offers:
+            self.track.offers = self.cockpit.offered(start)
         rest = self.track.rest(state, self._left())
         rest["note"] += told
         fresh = [frame for frame in self.frames if frame["batch"] > since]

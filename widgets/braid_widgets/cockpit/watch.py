@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from braid.core.events import RunStarted
 from braid.core.tail import Tail
 
 from braid_widgets.base.live import Run
-from braid_widgets.cockpit.view import Cockpit
+from braid_widgets.cockpit.view import Cockpit, Imagine
 
 
-def watch(run: Run | Iterable[Any] | str | Path) -> Cockpit:
+def watch(
+    run: Run | Iterable[Any] | str | Path,
+    imagine: Imagine | None = None,
+    offers: Callable[[RunStarted], Iterable[str]] = lambda start: (),
+) -> Cockpit:
     """The view of a run: strip, map, hosts over time, time line, and why each decision was taken.
 
     Parameters
@@ -20,17 +25,19 @@ def watch(run: Run | Iterable[Any] | str | Path) -> Cockpit:
     run
         A run that goes on (the view follows it) or has ended, its events, or the path of a run
         folder or of a recording (.jsonl).
+    imagine, offers
+        What another placement would do, and which there are; ``braid.watch`` gives both.
 
     Returns a widget; as the last line of a cell it is shown, and stays in the saved notebook. Its
     ``to_html`` is a page that needs no kernel and no network. Raises ValueError for a path that is
     neither a run folder nor a recording.
     """
     if isinstance(run, (str, Path)):
-        return Cockpit(Tail(run).read())
+        return Cockpit(Tail(run).read(), imagine=imagine, offers=offers)
     if not isinstance(run, Run):
-        return Cockpit(run)
+        return Cockpit(run, imagine=imagine, offers=offers)
     if not run.isActive:
-        return Cockpit(run.events())
-    cockpit = Cockpit()
+        return Cockpit(run.events(), imagine=imagine, offers=offers)
+    cockpit = Cockpit(imagine=imagine, offers=offers)
     cockpit.attach(run)
     return cockpit

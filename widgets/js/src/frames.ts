@@ -366,7 +366,8 @@ export interface Flag {
 
 /**
  * A run as far as it is. `state` is one word, `note` says what runs and how it ended, `left` is the
- * time left in words.
+ * time left in words. `offers` are the placements that a what-if may take, where there is somebody
+ * to ask; `told` is what came of the last one, if not a curve.
  */
 export interface CockpitPage {
   state: string;
@@ -376,6 +377,8 @@ export interface CockpitPage {
   line: LineFrame;
   hosts: HostRows;
   flags: Flag[];
+  offers: string[];
+  told: string;
 }
 
 /**

@@ -22,6 +22,8 @@ function page(batches: number[], more: Partial<CockpitPage> = {}): CockpitPage {
     line: { title: "", axis: "batch", batch: batches, last: 1, migrations: [], panels: [] },
     hosts: { batch: batches, names: ["stored"], values: batches.map((batch) => [[batch]]) },
     flags: [],
+    offers: [],
+    told: "",
     ...more,
   };
 }

@@ -8,6 +8,7 @@ export interface Model {
   get<T>(name: string): T;
   set(name: string, value: unknown): void;
   save_changes(): void;
+  send(content: unknown): void;
   on<T>(event: string, callback: (message: T) => void): void;
   off<T>(event: string, callback: (message: T) => void): void;
 }

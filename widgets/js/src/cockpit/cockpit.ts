@@ -6,6 +6,7 @@ import type { BatchFrame, CockpitPage, Palette, Stretch } from "../frames.ts";
 import { Lines } from "./lines.ts";
 import { MapPane } from "./maps.ts";
 import { extend, type More, positionOf, scaled } from "./page.ts";
+import { type Ask, WhatIf } from "./what_if.ts";
 
 const SPEEDS = { "1 batch/s": 1000, "2.5 batches/s": 400, "6.7 batches/s": 150 };
 const STATES: Record<string, string> = { live: "● live", paused: "❚❚ paused" };
@@ -24,10 +25,12 @@ export class Cockpit {
   private readonly all: HTMLButtonElement;
   private readonly measure: HTMLSelectElement;
   private readonly why: HTMLElement;
+  private readonly what: WhatIf;
   private page: CockpitPage;
   private position: number;
 
-  constructor(root: HTMLElement, page: CockpitPage, palette: Palette) {
+  /** ``ask`` asks what another placement would do; without it nobody is offered to. */
+  constructor(root: HTMLElement, page: CockpitPage, palette: Palette, ask?: Ask) {
     this.root = root;
     this.page = scaled({ ...page });
     this.position = page.frames.length - 1;
@@ -55,6 +58,8 @@ export class Cockpit {
     this.now = button(add(root, "span"), "Back to now");
     this.all = button(add(root, "span"), "All batches");
     this.measure = add(root, "select");
+    const here = () => this.page.frames[this.position]?.batch ?? 0;
+    this.what = new WhatIf(add(panes, "div", "braid-whatif"), here, ask);
     this.film = new Film(root, page.frames, painter, options, bar);
     this.arrange(bar);
     this.refresh();
@@ -113,6 +118,7 @@ export class Cockpit {
     this.state.dataset.state = state;
     this.left.textContent = left;
     this.note.textContent = note;
+    this.what.show(this.page);
     this.measure.hidden = hosts.names.length < 2;
     if (this.measure.options.length !== hosts.names.length) {
       this.measure.replaceChildren();

@@ -4,6 +4,7 @@ import { add } from "../base/dom.ts";
 import { onPages, type View } from "../base/widget.ts";
 import { Cockpit } from "../cockpit/cockpit.ts";
 import { extend, type More } from "../cockpit/page.ts";
+import type { Asked } from "../cockpit/what_if.ts";
 import type { CockpitPage, Palette } from "../frames.ts";
 
 /** Milliseconds between two looks at the server. */
@@ -38,7 +39,8 @@ async function ask(cockpit: Cockpit, where: string, since: number): Promise<void
 function render({ model, el }: View): () => void {
   const root = add(el, "div");
   const page = () => model.get<CockpitPage>("page");
-  const cockpit = new Cockpit(root, page(), model.get<Palette>("palette"));
+  const send = (asked: Asked) => model.send({ what_if: asked });
+  const cockpit = new Cockpit(root, page(), model.get<Palette>("palette"), send);
   const loaded = () => cockpit.load(page());
   const told = (message: { more?: More }) => {
     if (!message.more) return;
