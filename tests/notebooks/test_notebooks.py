@@ -51,7 +51,7 @@ def checked(page: Path) -> str:
     """The page's text, once it is sure that a browser fetches nothing for it."""
     html = page.read_text(encoding="utf-8")
     assert external_loads(html) == []
-    assert '<div data-film="stage">' in html and '"matrix":' in html, "the run plays"
+    assert '<div data-film="cockpit">' in html and '"matrix":' in html, "the run plays"
     assert "widget-view" not in html and "Traceback" not in html
     return html
 

@@ -127,8 +127,8 @@ def data(scene: Scene) -> MatrixFrame:
     names = [*scene.streams, "R", "S"][:2] if len(scene.streams) < 2 else list(scene.streams[:2])
     return {
         "title": f"Join matrix {names[0]} × {names[1]}: who joins what",
-        "note": "colour: host that joined last · pale: pairs to come · outlined: migrating · chips: "
-        "on their way",
+        "note": "colour: host that joined last · pale: pairs to come · outlined: migrating · "
+        "chips: on their way",
         "streams": names,
         "rows": list(live[:2]),
         "most": max(live[:2]),
