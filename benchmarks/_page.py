@@ -25,6 +25,7 @@ ORDER = (
     "multiway",
     "sharing",
     "growth",
+    "soak",
     "theta",
     "peers",
     "placements",

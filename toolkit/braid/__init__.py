@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from braid.condition.sets import inner_product as inner_product
+    from braid.engine.durable import Damaged as Damaged
     from braid.hub.hub import QueryHub as QueryHub
     from braid.hub.run import HubRun as HubRun
     from braid.join import StreamJoin as StreamJoin
@@ -52,6 +53,7 @@ _HOME = {
     "JoinBiclique": "papers.baselines.biclique",
     "Centralized": "papers.baselines.centralized",
     "watch": "watching",
+    "Damaged": "engine.durable",
 }
 
 __all__ = sorted(_HOME)
