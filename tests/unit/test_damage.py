@@ -224,3 +224,21 @@ def test_a_result_that_is_damaged_under_a_run_is_not_read(run: Path) -> None:
     result.unlink()
     with pytest.raises(Damaged, match=f"^{result} is missing$"):
         again.results()
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.int64()])
+def test_a_source_of_other_types_is_refused(run: Path, kind: pa.DataType) -> None:
+    """The copy is joined, but the condition would be read for other types."""
+    rows = STREAMS["a"]
+    at = rows.column_names.index("k")
+    other = {**STREAMS, "a": rows.set_column(at, "k", rows["k"].cast(kind))}
+    before = {f: f.stat().st_mtime_ns for f in run.rglob("*")}
+    with pytest.raises(ValueError, match="another query: schemas is {'a': '.*k: int32") as said:
+        StreamJoin.resume(run, other)
+    assert f"k: {kind}" in str(said.value) and "'b'" not in str(said.value)
+    assert {f: f.stat().st_mtime_ns for f in run.rglob("*")} == before
+
+
+def test_other_cores_make_no_other_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("braid.tables.cores", lambda: 7)
+    assert resumed(run) == ""

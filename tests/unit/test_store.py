@@ -319,3 +319,21 @@ def _hold(path: Path, held: Any) -> None:
     store.acquire()
     held.set()
     signal.pause()
+
+
+@pytest.mark.parametrize("path", ["s3a://bucket/run", "hdfs://host:8020/run", "gs://b/r"])
+def test_a_folder_of_another_file_system_is_refused(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not taken for a folder of that name here, as text or as a Path."""
+    monkeypatch.chdir(tmp_path)
+    for folder in (path, Path(path)):
+        with pytest.raises(ValueError, match=r"is no folder of this machine; a run needs one"):
+            Store(folder)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_folder_may_be_a_url_of_this_machine(tmp_path: Path) -> None:
+    assert Store(f"file://{tmp_path}/a%20b").path == tmp_path / "a b"
+    assert Store(f"file:{tmp_path}/x").path == tmp_path / "x"
+    assert Store(tmp_path / "5:30/run").path == tmp_path / "5:30/run"
