@@ -267,7 +267,7 @@ class StreamJoin:
         query = self._fingerprint()
         store.create({**query, "ready": False})
         known = {**query, "batches": self.setup.replayed(store.input, batches), "ready": True}
-        store.seal_input()
+        store.copied.seal(store.force)
         store.create(known)
         return known
 
@@ -278,7 +278,7 @@ class StreamJoin:
             self.setup.check_source(store)
         except Damaged as damaged:
             raise Damaged(f"{damaged}; {advice(store)}") from None
-        store.check_input()
+        store.copied.check()
 
     @staticmethod
     def resume(

@@ -177,7 +177,7 @@ class JoinRun:
         """Raise Damaged when a file of the batch is gone: Spark takes that for one without rows."""
         if number <= self._engine.state.epoch:
             return
-        self.store.check_input(number)
+        self.store.copied.check(number)
         gone = [f for f in self.store.checkpoint.files(number) if not f.exists()]
         if gone and self.setup.spark.conf.get(_MISSING, "false") != "true":
             raise Damaged(

@@ -130,7 +130,7 @@ class TableRun(JoinRun):
         return _Turns(turn, todo, self._stopping.is_set)
 
     def _check_input(self, number: int) -> None:
-        self.store.check_input(number, deep=True)
+        self.store.copied.check(number, deep=True)
 
     def _ready(self, frame: Any) -> None:
         """There is no session to be made ready."""

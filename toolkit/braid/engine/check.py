@@ -95,7 +95,7 @@ def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
         for name, seal in state.files.items():
             yield from _tried_all(partial(durable.check, store.blocks / name, seal))
     if query.get("ready"):
-        yield from _tried_all(partial(store.check_input, deep=True))
+        yield from _tried_all(partial(store.copied.check, deep=True))
     if "on" in query and "" not in query["schemas"]:
         epoch = getattr(_tried(store.state), "epoch", -1)
         yield from _tried_all(partial(store.checkpoint.check, epoch))

@@ -25,11 +25,13 @@ class Checkpoint:
     def _folders(self) -> list[Path]:
         sources = self.folder / "sources"
         below = sorted(sources.iterdir()) if sources.exists() else []
-        logs = [self.folder, self.folder / "offsets", self.folder / "commits", *below]
+        logs = [self.folder, self.folder / "offsets", self.folder / "commits", sources, *below]
         return [folder for folder in logs if folder.is_dir()]
 
     def sync(self) -> None:
         """Force to disk what Spark has written since the last time."""
+        if not self._synced and self.folder.is_dir():
+            durable.sync(self.folder.parent)
         for folder in self._folders():
             names = {f.name for f in folder.iterdir() if not f.name.startswith(".")}
             new = names - self._synced.get(folder, set())

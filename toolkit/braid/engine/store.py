@@ -35,8 +35,6 @@ import threading
 import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -48,6 +46,7 @@ from braid.core.report import Outcome
 from braid.core.state import VERSION, Seal, State, decode, encode
 from braid.engine import durable, files
 from braid.engine.checkpoint import Checkpoint
+from braid.engine.copied import Copied
 from braid.engine.durable import Damaged, Durability
 from braid.engine.log import OLD, Driver, Kept, Log, Manifest, Named, ours
 from braid.engine.output import Output
@@ -68,7 +67,7 @@ class Store:
         self.force = checked(durability) == "power"
         self.blocks, self.results = self.path / "blocks", self.path / "results"
         self.commits, self.input = self.path / "commits", self.path / "input"
-        self.log = Log(self.commits, self.path)
+        self.log, self.copied = Log(self.commits, self.path), Copied(self.input)
         self.output = Output(self.path)
         self.checkpoint = Checkpoint(self.path / "checkpoint")
         self._lock: Any = None
@@ -327,42 +326,8 @@ class Store:
             self.log.roll(archive, self._opening, self.force)
         self._ends = {n: end for n, end in self._ends.items() if n > entry}
 
-    def seal_input(self) -> None:
-        """Note what the copy of static input has, and force it to disk."""
-        copies = sorted(self.input.glob("[A-Za-z]*/*.parquet"))
-        with ThreadPoolExecutor(8) as pool:
-            seals = [*pool.map(partial(durable.seal, force=self.force), copies)]
-        found: dict[str, list[Seal]] = {}
-        for file, seal in zip(copies, seals, strict=True):
-            found.setdefault(file.parent.name, []).append(seal)
-        if self.force:
-            for folder in {file.parent for file in copies}:
-                durable.sync(folder)
-        durable.put(
-            self.input / "files.json", durable.sealed({"v": VERSION, "files": found}), self.force
-        )
-
-    @cached_property
-    def _copied(self) -> dict[str, list[Seal]]:
-        body = durable.opened(self.input / "files.json", f"the input of {self.path}")
-        return msgspec.json.decode(body, type=_Copied).files
-
-    def check_input(self, number: int | None = None, deep: bool = False) -> None:
-        """Raise Damaged unless the copy of static input has its files, those of one micro-batch or
-        all.
-        """
-        for alias, seals in self._copied.items():
-            numbers = range(len(seals)) if number is None else range(number, number + 1)
-            for n in numbers:
-                if n < len(seals):
-                    durable.check(self.input / alias / f"{n:06d}.parquet", seals[n], deep)
-
 
 _TEMPORARY = re.compile(r"\.\d{6,}\.json\.[0-9a-f]{8}")
-
-
-class _Copied(msgspec.Struct):
-    files: dict[str, list[Seal]]
 
 
 def local(path: str | Path) -> Path:
