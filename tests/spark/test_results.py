@@ -40,7 +40,9 @@ def folder_of(run: JoinRun) -> str:
     return str(run.store.results)
 
 
-def test_asked_batch_by_batch_every_result_comes_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_asked_batch_by_batch_every_result_comes_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = upstream(spark).start(tmp_path / "run", batches="batch")
     got, batch = Ids(), 0
     while run.isActive or batch <= run.store.committed()[-1]:
@@ -51,6 +53,10 @@ def test_asked_batch_by_batch_every_result_comes_once(spark: SparkSession, tmp_p
     assert run.results_since(batch)[0].count() == 0
     assert run.results_since(batch)[1] == batch
     assert differ(got, expected(STREAMS, ON)) == ""
+    assert differ(ids(run.results().collect()), got) == ""
+    monkeypatch.setattr("braid.run._LISTED", 3)  # of many files, the log is read
+    assert len(run.results().inputFiles()) == len(run.store.result_files()) > 3
+    assert differ(ids(run.results().collect()), got) == ""
 
 
 def test_spark_reads_the_log_of_a_long_run(spark: SparkSession, tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def test_an_interrupt_while_waiting_leaves_the_run_as_it_is(tmp_path: Path) -> N
     """As Jupyter's stop button does it."""
     run = start(tmp_path, pace=30)
     for wait in (None, 30):
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
             run.awaitTermination(wait)
         assert run.isActive and not run.awaitTermination(0.01)
         assert run.status["state"] == "running"
@@ -79,8 +79,8 @@ def test_an_interrupt_while_stopping_leaves_the_run_to_be_stopped(
         real(store)
 
     monkeypatch.setattr(Store, "release", release)
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         run.stop()
     assert run.isActive
     go_on.set()

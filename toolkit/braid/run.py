@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
+_LISTED = 64
+"""Of more files, Spark reads the log of results: by their names it would list them one by one."""
 _MISSING = "spark.sql.files.ignoreMissingFiles"
 
 
@@ -376,7 +378,9 @@ class JoinRun:
         """The committed results: one struct column per alias, so that "l.l_orderkey" selects; and
         in a run that sheds load the ``weight`` of each.
         """
-        return self._read(self.store.result_files(deep=self._deep))
+        files = self.store.result_files(deep=self._deep)
+        listed = self._deep or len(files) <= _LISTED
+        return self._read(files if listed else [str(self.store.results)])
 
     def _read(self, files: list[str]) -> DataFrame:
         spark = self.setup.spark
