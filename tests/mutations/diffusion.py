@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
@@ -56,6 +57,28 @@ def traded() -> list[Claim]:
     return [claim(f) for claim in (gu.gains_check, gu.bursts_check)]
 
 
+def crowded() -> list[Claim]:
+    """Fig. 13: three streams and five, on few hosts."""
+    of = {n: Setting(n, 5.0, selectivity=0.2, hosts=12, seconds=8) for n in (3, 5)}
+    f = gu.Figures(NONE, {}, {}, {"13": figures.traded("13", of, seeds=1)}, NONE, NONE)
+    return [gu.few_streams_claim(f), gu.many_streams_claim(f)]
+
+
+def widened() -> list[Claim]:
+    """Fig. 14: a window four times as long, on few hosts."""
+    of = {w: Setting(3, float(w), hosts=12, seconds=20) for w in (4, 16)}
+    f = gu.Figures(NONE, {}, {}, {"14": figures.traded("14", of, seeds=1)}, NONE, NONE)
+    return gu.sizes_claims(f)
+
+
+def routed() -> list[Claim]:
+    """Fig. 9 and 10, of CTR and some seconds."""
+    both = {w: plans.routing_time(w, 3) for w in (60.0, 120.0)}
+    times = {w: rows[rows["placement"] == "CTR, L = 2"] for w, rows in both.items()}
+    f = gu.Figures(NONE, {}, times, {}, NONE, NONE)
+    return [gu.probe_check(f, "9", 60.0), gu.probe_check(f, "10", 120.0)]
+
+
 def tried_lengths() -> list[Claim]:
     """Fig. 4, its ends alone."""
     f = gu.Figures(figures.segment_length(30, 1, (1, 9)), {}, {}, {}, NONE, NONE)
@@ -85,6 +108,16 @@ def as_atr(kind: Any) -> Any:
     return lambda hosts, length, optimize, copies, cluster, prices, seed: study.Aligned(
         hosts, length, optimize, cluster=cluster, prices=prices
     )
+
+
+def asked_far_away(plan: Any) -> Any:
+    """A plan that waits for an answer."""
+
+    def waits(*given: Any) -> Any:
+        time.sleep(0.4)
+        return plan(*given)
+
+    return waits
 
 
 def one_second(kind: Any) -> Any:
@@ -134,6 +167,30 @@ MUTATIONS = [
         (
             "ATR gains on CTR as σ grows",
             "CTR gains on ATR as θ grows",
+        ),
+    ),
+    Mutation(
+        "CTR routes as ATR does, for more streams",
+        "braid.studies.diffusion.Coordinated",
+        as_atr,
+        crowded,
+        ("ATR ahead for 3 streams, and not behind for 2", "CTR ahead for the most streams"),
+    ),
+    Mutation(
+        "CTR routes as ATR does, in longer windows",
+        "braid.studies.diffusion.Coordinated",
+        as_atr,
+        widened,
+        ("CTR ahead for large windows",),
+    ),
+    Mutation(
+        "a plan that is made far away",
+        "braid.papers.diffusion.coordinated.Coordinated.plan",
+        asked_far_away,
+        routed,
+        (
+            "routing takes less than a join probe of 10 ms, W = 60 s",
+            "routing takes less than a join probe of 10 ms, W = 120 s",
         ),
     ),
     Mutation(

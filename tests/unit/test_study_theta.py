@@ -82,3 +82,16 @@ def test_the_tables_have_every_query_operator_and_skew():
     assert len(theta_figures.bars(tables)) == 5
     f = theta_claims.Figures(table, **tables)
     assert theta_claims.resilient_check(f).holds == theta_claims.load_claim(f).holds == "yes"
+
+
+def test_table_2_is_shown_without_what_one_seed_cannot_tell():
+    of = dict(query="EQ5", operator="SHJ", skew="Z4", overflow=0.5, printed=79.0)
+    one = pd.DataFrame(
+        [{**of, "seconds_modelled": 81.0, "least_modelled": 81.0, "most_modelled": 81.0}]
+    )
+    columns = ["query", "operator", "skew", "seconds (modelled)", "least", "most"]
+    last = ["memory full, of runs", "seconds (printed)"]
+    found = theta_figures.shown(one)
+    assert {*found.columns} == {*columns, *last} - {"least", "most"}
+    assert found["memory full, of runs"].tolist() == ["50%"]
+    assert {*theta_figures.shown(one.assign(most_modelled=90.0)).columns} == {*columns, *last}
