@@ -34,6 +34,9 @@ recordings: $(READY) java chromium ## make data/recordings anew, and the picture
 	@$(BIN)/python -m braid.studies.recordings
 	@$(BIN)/python docs/picture.py
 
+cluster: $(READY) java ## run a small Spark cluster on this machine until it is interrupted
+	@$(BIN)/braid cluster $(ARGS)
+
 bench: $(READY) java ## all benchmarks, one after the other, and docs/performance.md from them; ARGS=--quick to try
 	@rm -f runs/bench/*.json
 	@for file in $(sort $(wildcard benchmarks/[!_]*.py)); do echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
@@ -76,4 +79,4 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: recordings help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium
+.PHONY: recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium

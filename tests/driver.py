@@ -1,4 +1,5 @@
-"""A driver for a test to kill: ``python driver.py FOLDER start|resume [BATCH [EXECUTOR [FRACTION]]]``.
+"""A driver for a test to kill: ``python driver.py FOLDER start|resume [BATCH [EXECUTOR [FRACTION
+[MASTER]]]]``.
 
 It joins seeded streams, a fraction of all pairs when one is given. Given a batch, it makes the file
 FOLDER.held right before that batch's commit, and waits for ever.
@@ -35,10 +36,12 @@ def hold(folder: str, batch: int) -> None:
     Store.commit = held  # type: ignore[method-assign]
 
 
-def main(folder: str, verb: str, batch: str = "", way: str = "spark", part: str = "") -> None:
+def main(
+    folder: str, verb: str, batch: str = "", way: str = "spark", part: str = "", url: str = ""
+) -> None:
     if batch:
         hold(folder, int(batch))
-    streams = frames(session(cores=2), STREAMS)
+    streams = frames(session(cores=2, master=url or None), STREAMS)
     if verb == "start":
         windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
         shed = Shed(fraction=float(part)) if part else None

@@ -29,11 +29,15 @@ def test_they_run_this_python_with_this_package(monkeypatch: pytest.MonkeyPatch)
         assert spark.sparkContext.environment["PYTHONPATH"] == os.pathsep.join([HOME, "/mine"])
 
 
-def test_those_of_a_cluster_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_those_of_a_cluster_are_sent_this_package_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    sent: list[str] = []
     spark = session("spark://there:7077")
-    equip(spark)
-    assert vars(spark.sparkContext) == vars(session("spark://there:7077").sparkContext)
+    spark.sparkContext.applicationId, spark.sparkContext.addPyFile = "of this test", sent.append
+    for _ in range(2):
+        equip(spark)
+    assert [Path(f).name for f in sent] == ["braid.zip"]
+    assert (spark.sparkContext.pythonExec, spark.sparkContext.environment) == ("python3", {})
 
 
 @pytest.mark.parametrize(

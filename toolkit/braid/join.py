@@ -239,6 +239,7 @@ class StreamJoin:
                 "give another"
             ) from error
         try:
+            self.setup.share(store.path)
             known = self._known(store) or self._prepared(store, batches)
             self._check(store)
             store.take_over()

@@ -130,6 +130,12 @@ class Setup:
 
         equip(self.spark)
 
+    def share(self, folder: Path) -> None:
+        """Raises ValueError unless Spark's workers can read and write this folder of ours."""
+        from braid.cluster import share
+
+        share(self.spark.sparkContext, folder)
+
     def trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Spark's trigger, as Spark takes it. Raises ValueError for what is none."""
         if not given:

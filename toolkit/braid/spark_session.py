@@ -9,10 +9,13 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
+from braid.cluster import ship
 from braid.core.scratch import folder
+from braid.engine import memory
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -42,19 +45,28 @@ SETTINGS = {
 }
 
 
-def session(name: str = "braid", cores: int | None = None, **settings: str) -> SparkSession:
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+"""Hosts that are this machine and nobody else's."""
+
+
+def session(
+    name: str = "braid", cores: int | None = None, master: str | None = None, **settings: str
+) -> SparkSession:
     """Start Spark in this process, or return the session that runs.
 
-    ``cores`` worker threads (default: all); a failed task is tried four times. ``settings`` are
-    Spark's, with ``_`` for ``.``. Temporary files go to a private folder of the system's temporary
-    directory, which goes with this process. Spark's own errors go to stderr; what Braid logs, under
-    the logger ``braid``, is in ``braid.core.log``.
+    ``master`` is that of a cluster (``"spark://host:7077"``, ``"yarn"``, ``"k8s://..."``); by
+    default ``cores`` worker threads of this process (default: all), where a failed task is tried
+    four times. ``settings`` are Spark's, with ``_`` for ``.``. Temporary files go to a private
+    folder of the system's temporary directory, which goes with this process. Spark's own errors go
+    to stderr; what Braid logs, under the logger ``braid``, is in ``braid.core.log``.
     """
     # A refused condition is an exception that says so; Spark would also print it as JSON.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.appName(name).master(f"local[{cores or os.cpu_count()},4]")
+    if master is None or urlsplit(master).hostname in LOOPBACK:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark's workers must reach us
+    here = f"local[{cores or memory.cores()},4]"
+    builder = SparkSession.builder.appName(name).master(master or here)
     scratch = _scratch()
     conf = {
         "spark.local.dir": str(scratch),
@@ -74,12 +86,13 @@ def _scratch() -> Path:
 
 def equip(spark: SparkSession) -> None:
     """Let the workers on this machine find Braid, whoever made the session and wherever: they run
-    this Python, with this package on its path. Those of a cluster are as they are.
+    this Python, with this package on its path. Those of a cluster are sent the package.
 
     Raises ValueError, with one sentence, where PYSPARK_PYTHON names a Python that has no Braid.
     """
     context = spark.sparkContext
     if not str(context.master).startswith("local"):
+        ship(context)
         return
     if "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable

@@ -58,6 +58,9 @@ class TableSetup(Setup):
     def equip(self) -> None:
         """There are no workers."""
 
+    def share(self, folder: Path) -> None:
+        """There are no workers."""
+
     def trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Raises ValueError for any."""
         if given:

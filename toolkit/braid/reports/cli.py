@@ -57,9 +57,6 @@ def _parser() -> argparse.ArgumentParser:
     shown = commands.add_parser(
         "watch", help="show a run that goes on, or has ended, in a browser of this machine"
     )
-    shown.add_argument(
-        "run", metavar="RUN", type=Path, help="a run folder, or a recording (.jsonl)"
-    )
     shown.add_argument("--port", type=int, default=0, help="the port (default: any that is free)")
     shown.set_defaults(command=_watch)
     film = commands.add_parser("replay", help="write a run as one page that plays offline")
@@ -87,6 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     advice.add_argument("file", metavar="FILE", type=Path, help="SQL texts, each ended by ;")
     advice.add_argument("--time", metavar="COLUMN", default="ts", help="the event-time column")
     advice.set_defaults(command=_queries)
+    several = commands.add_parser(
+        "cluster", help="run a small Spark cluster on this machine until it is interrupted"
+    )
+    several.add_argument("--workers", type=int, default=2, help="default: 2, of one core each")
+    several.set_defaults(command=_cluster)
     for command in (asked, shown, film):
         command.add_argument(
             "run", metavar="RUN", type=Path, help="a run folder, or a recording (.jsonl)"
@@ -127,6 +129,15 @@ def _list(options: argparse.Namespace) -> int:
         for parameter in accepted.values():
             print(f"  {parameter}")
     return code
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    from braid.cluster import Cluster
+
+    with Cluster(options.workers) as cluster:
+        print(f"{options.workers} workers; session(master={cluster.url!r}), end with Ctrl-C")
+        cluster.wait()
+    return 0
 
 
 def _inspect(options: argparse.Namespace) -> int:

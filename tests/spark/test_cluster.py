@@ -1,0 +1,34 @@
+"""A real cluster: workers are killed and come while a run goes on, and the results are as ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import driver
+from braid.cluster import Cluster
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from killing import launch
+from oracle import differ, expected, found, frames, until
+from pyspark.sql import SparkSession
+
+
+def begun(store: Store) -> list[Path]:
+    return list(store.blocks.glob("000002-*"))
+
+
+def test_a_worker_is_killed_and_another_comes(spark: SparkSession, tmp_path: Path) -> None:
+    folder, store = tmp_path / "run", Store(tmp_path / "run")
+    with Cluster(workers=2) as cluster:
+        process = launch(folder, "start", "", "spark", "", cluster.url)
+        until(
+            lambda: list(store.blocks.glob("000002-*")) or process.poll(), "block of batch 2", 120
+        )
+        assert process.poll() is None, Path(f"{folder}.log").read_text()
+        cluster.kill(0)
+        cluster.add()
+        assert process.wait(240) == 0, Path(f"{folder}.log").read_text()
+    assert store.committed() == list(range(8))
+    run = StreamJoin.resume(folder, frames(spark, driver.STREAMS))
+    run.awaitTermination()
+    assert differ(found(run), expected(driver.STREAMS, driver.ON, driver.WINDOWS)) == ""
