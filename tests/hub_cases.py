@@ -5,13 +5,24 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 import sqlglot
 from braid.condition.sqltypes import SqlType
+from braid.engine.tables import prepare
+from braid.hub.batches import batch
+from braid.hub.desk import Desk
+from braid.hub.ledger import Served
 from braid.hub.query import understood
+from braid.hub.settings import Settings
+from braid.hub.table_reader import TableReader
+from braid.hub.telling import answer
+from braid.papers.reuse.network import Network
+from braid.papers.reuse.planner import Reuse
+from braid.papers.reuse.rates import Rates
 
 if TYPE_CHECKING:
     from braid.hub.run import HubRun
@@ -110,15 +121,37 @@ def expected(
     where += [f"t.at - epoch_us({a}.ts) < {query.windows[s]}" for a, s in aliases.items()]
     where += [] if since is None else [f"t.at > {since}"]
     where += ["FALSE" if until is None else f"t.at < {until}"]
+    having = "" if query.having is None else f"HAVING {query.having}"
+    if query.aggregates and not query.groups:
+        return _at_every_tick(db, query, ticks, f"SELECT {select} FROM {source}", where, having)
     groups = (
         ""
         if not query.aggregates
         else "GROUP BY t.at" + "".join(f", {g}".replace("`", '"') for g in query.groups)
     )
-    having = "" if query.having is None else f"HAVING {query.having}"
     return Counter(
         db.sql(
             f"SELECT t.at, {select} FROM {source}, {ticks} WHERE {' AND '.join(where)} {groups} {having}"
+        ).fetchall()
+    )
+
+
+def _at_every_tick(
+    db: Any, query: Any, ticks: str, text: str, where: list[str], having: str
+) -> Counter[tuple[Any, ...]]:
+    """An aggregate of all rows has one row at each tick from when all its streams have begun, as
+    SQL has it, whether anything matches or not.
+    """
+    begun = max(
+        db.sql(f"SELECT min(epoch_us(ts)) FROM {s}").fetchall()[0][0] for s in query.windows
+    )
+    bounds = [w for w in where if w.startswith("t.at >") or w.startswith("t.at < ")]
+    bounds += [] if any(w.startswith("t.at >") for w in bounds) else [f"t.at >= {begun}"]
+    inner = [w for w in where if w not in bounds]
+    return Counter(
+        db.sql(
+            f"SELECT t.at, told.* FROM {ticks}, LATERAL ({text} WHERE {' AND '.join(inner)} {having}) told "
+            f"WHERE {' AND '.join(bounds)}"
         ).fetchall()
     )
 
@@ -137,9 +170,52 @@ def frames(spark: SparkSession, data: Mapping[str, pa.Table]) -> dict[str, DataF
 def answered(run: HubRun, name: str) -> Counter[tuple[Any, ...]]:
     """What a hub told a query; a tick as microseconds."""
     rows = run.query(name).results()
-    if "tick" in rows.columns:
-        rows = rows.selectExpr("unix_micros(tick) AS tick", *(f"`{c}`" for c in rows.columns[1:]))
-    return Counter(zip(*(c.to_pylist() for c in rows.toArrow().columns), strict=True))
+    return counted(rows if isinstance(rows, pa.Table) else rows.toArrow())
+
+
+def counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:
+    """The rows of an answer; a tick as microseconds."""
+    columns = [
+        c.cast(pa.int64()) if name == "tick" else c
+        for name, c in zip(rows.column_names, rows.columns, strict=True)
+    ]
+    return Counter(zip(*(c.to_pylist() for c in columns), strict=True))
+
+
+class Driven:
+    """A hub of tables whose batches are taken one by one, in a folder that a next one may open."""
+
+    def __init__(
+        self,
+        folder: Path,
+        data: Mapping[str, pa.Table],
+        network: Network | None = None,
+        at: Mapping[str, str] | None = None,
+        reuse: Reuse = "relaxed",
+        history: int = 0,
+        rates: Rates | None = None,
+    ) -> None:
+        if not (folder / "input").exists():
+            prepare(data, folder / "input", "ts", "batch")
+        schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
+        reader = TableReader(schemas, "ts", folder / "input", BATCHES)
+        places = dict(at or dict.fromkeys(data, "here"))
+        settings = Settings("ts", 0, reuse, history, network, places, rates)
+        self.desk = Desk(folder, reader, settings)
+
+    def step(self) -> None:
+        """Take the next batch."""
+        epoch = self.desk.ledger.epoch + 1
+        batch(self.desk, epoch, epoch)
+
+    def submit(
+        self, sql: str, name: str | None = None, at: str | None = None, **more: Any
+    ) -> Served:
+        settings: dict[str, Any] = dict(windows=None, every=None, lifetime=None)
+        return self.desk.submit(self.desk.asked(sql, name, at, **{**settings, **more}))
+
+    def answered(self, name: str, ended: bool = False) -> Counter[tuple[Any, ...]]:
+        return counted(answer(self.desk, self.desk.last(name), ended))
 
 
 FC = "flights [RANGE {f} SECONDS] f, checkins [RANGE {c} SECONDS] c WHERE f.num = c.flight"
@@ -160,6 +236,13 @@ GROUPED = (
     "SELECT f.terminal, count(*) AS n, max(c.seats) AS most FROM flights [RANGE 90 SECONDS SLIDE 30 SECONDS] f, "
     "checkins [RANGE 60 SECONDS] c WHERE f.num = c.flight GROUP BY f.terminal HAVING count(*) > 2"
 )
+
+
+COUNTED = (
+    "SELECT count(*) AS n, sum(c.seats) AS seats FROM flights [RANGE 20 SECONDS SLIDE 5 SECONDS] f, "
+    "checkins [RANGE 20 SECONDS] c WHERE f.num = c.flight AND f.terminal = 'A' AND c.status = 'B'"
+)
+ENOUGH = COUNTED + " HAVING count(*) < 1"
 
 
 def random_query(rng: random.Random) -> str:
@@ -183,7 +266,6 @@ def launch_hub(folder: Any) -> Any:
     import os
     import subprocess
     import sys
-    from pathlib import Path
 
     root = Path(__file__).parent.parent
     paths = os.pathsep.join(map(str, (root / "tests", root, root / "toolkit", root / "widgets")))
@@ -199,7 +281,6 @@ def launch_hub(folder: Any) -> Any:
 def main(folder: str) -> None:
     """Submit after the second batch, and hold right before the ledger has it."""
     import threading
-    from pathlib import Path
 
     from braid.hub.hub import HubRun, QueryHub
     from braid.hub.ledger import Ledger
@@ -207,11 +288,11 @@ def main(folder: str) -> None:
 
     write, joined = Ledger.write, HubRun._joined
 
-    def held(self: Ledger, path: Path) -> None:
+    def held(self: Ledger, path: Path, happened: Any = ()) -> None:
         if any(q.name == "cut off" for q in self.queries):
             Path(f"{folder}.held").touch()
             threading.Event().wait()
-        write(self, path)
+        write(self, path, happened)
 
     def scripted(run: HubRun, frame: Any, epoch: int) -> None:
         if epoch == 0:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.hub.hub import HubRun, QueryHub
-from braid.hub.operators import Running
+from braid.hub.instance import Instance
 from hub_cases import (
     BATCHES,
     CROSS,
@@ -152,15 +152,15 @@ def test_a_hub_goes_on_where_it_was_when_it_failed(
         run.submit(WIDE, "wide")
         run.submit(THREE, "three")
 
-    ran = Running.run
+    ran = Instance.run
 
-    def dying(self: Running, arrived: Any, epoch: int, own: str) -> None:
-        ran(self, arrived, epoch, own)
+    def dying(self: Instance, came: Any, epoch: int, latest: Any) -> None:
+        ran(self, came, epoch, latest)
         if epoch in once:  # the first operator has committed, the second has not
             once.remove(epoch)
             raise OSError("cut off")
 
-    monkeypatch.setattr(Running, "run", dying)
+    monkeypatch.setattr(Instance, "run", dying)
     with pytest.raises(Exception, match="cut off"):
         play(spark, data, tmp_path / "hub", {-1: start}, monkeypatch)
     monkeypatch.undo()

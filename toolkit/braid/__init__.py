@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from braid.papers.diffusion.coordinated import Coordinated as Coordinated
     from braid.papers.diffusion.unaware import SemanticsUnaware as SemanticsUnaware
     from braid.papers.psp.ring import Ring as Ring
+    from braid.papers.reuse.network import Network as Network
+    from braid.papers.reuse.topologies import figure1 as figure1
+    from braid.papers.reuse.topologies import transit_stub as transit_stub
     from braid.papers.shedding.shed import Shed as Shed
     from braid.papers.slices.chain import Chain as Chain
     from braid.papers.theta.grid import AdaptiveGrid as AdaptiveGrid
@@ -49,6 +52,9 @@ _HOME = {
     "Shed": "papers.shedding.shed",
     "inner_product": "condition.sets",
     "Chain": "papers.slices.chain",
+    "Network": "papers.reuse.network",
+    "figure1": "papers.reuse.topologies",
+    "transit_stub": "papers.reuse.topologies",
     "HashPartition": "papers.baselines.hashing",
     "JoinBiclique": "papers.baselines.biclique",
     "Centralized": "papers.baselines.centralized",

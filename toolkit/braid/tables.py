@@ -130,7 +130,7 @@ class TableRun(JoinRun):
             tuples: Any = partial(feed.tuples, folder, number)
             self._turn_batch(tuples, number)
 
-        return _Turns(turn, todo, self._stopping.is_set)
+        return Turns(turn, todo, self._stopping.is_set)
 
     def _check_input(self, number: int) -> None:
         self.store.copied.check(number, deep=True)
@@ -170,13 +170,14 @@ class TableRun(JoinRun):
         )
 
 
-class _Turns:
-    """A thread that gives batch after batch, with what a JoinRun asks of Spark's query."""
+class Turns:
+    """A thread that gives batch after batch, with what a run asks of Spark's query."""
 
     def __init__(
-        self, turn: Callable[[int], None], todo: range, stopped: Callable[[], bool]
+        self, turn: Callable[[int], None], todo: range, stopped: Callable[[], bool] | None = None
     ) -> None:
-        self._turn, self._todo, self._stopped = turn, todo, stopped
+        self._turn, self._todo = turn, todo
+        self._stopped = stopped or (lambda: False)
         self._error: Exception | None = None
         self._ended = threading.Event()
         threading.Thread(target=self._work, name="braid-tables", daemon=True).start()
@@ -193,12 +194,15 @@ class _Turns:
             self._ended.set()
 
     def awaitTermination(self) -> None:
+        """Wait for the end; raises what went wrong."""
         self._ended.wait()
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
+        """Wait for the turn that is on its way."""
         self._ended.wait()
 
     def exception(self) -> Exception | None:
+        """What went wrong; None: nothing."""
         return self._error

@@ -147,8 +147,9 @@ def commit(
     epoch: int | None = None,
     seen: Sequence[int | None] = (),
 ) -> Step:
-    """What the batch leaves when its work has come out so. ``seen`` has, by stream, the latest
-    event time of all tuples that came, where more came than were stored.
+    """What the batch leaves when its work has come out so. ``seen`` has, by stream, how far event
+    time is, where the tuples that were stored do not say it: more came, or they are results of
+    other joins, which may run ahead of one of their streams.
 
     Raises RuntimeError when a host that is to have a replica has none.
     """
@@ -305,7 +306,7 @@ def _latest(
     old: Sequence[int | None], seen: Sequence[int | None], new: Iterable[Block]
 ) -> tuple[int | None, ...]:
     times = [[t for t in both if t is not None] for both in zip(old, seen or old, strict=True)]
-    for b in new:
+    for b in () if seen else new:
         if b.span is not None:
             times[b.stream].append(b.span[1])
     return tuple(max(known, default=None) for known in times)

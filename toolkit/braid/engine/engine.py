@@ -85,9 +85,9 @@ class Engine:
         """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has
         been committed before. Raises RuntimeError when the one before it has not.
 
-        ``seen`` tells afterwards, by stream, the latest event time (microseconds) of all tuples
-        that came, if more came than ``frame`` has: event time goes on with those too that no query
-        selects.
+        ``seen`` tells afterwards, by stream, how far event time is (microseconds), if ``frame``
+        does not say it: event time goes on with tuples too that no query selects, and it is not
+        ahead of the streams that a stream of results is made of.
         """
         if epoch > self.state.epoch + 1:
             raise RuntimeError(

@@ -11,8 +11,9 @@ import sqlglot
 from sqlglot import exp
 
 from braid.condition.sqltypes import SqlType
+from braid.hub.conditions import Schemas
 from braid.hub.dialect import CQL, QueryError, read
-from braid.hub.query import Schemas, understood
+from braid.hub.query import understood
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import Asked, Deployment
 from braid.papers.reuse.network import ONE_SITE

@@ -1,10 +1,10 @@
-"""From an operator's results to a query's answer: selections, ages, ticks, groups, by Spark when
-somebody reads it.
-"""
+"""From matches to a query's answer by Spark, when somebody reads it: ticks, groups, columns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
@@ -12,75 +12,81 @@ from pyspark.sql import functions as F
 
 from braid.hub.dialect import QueryError
 from braid.hub.query import StreamQuery
+from braid.hub.reader import Ticks
 
 TICK = "tick"
 """The column of a ticked answer that says at which time it held."""
 
 
-def answer(
-    matches: DataFrame, query: StreamQuery, time: str, since: int | None, until: int | None
-) -> DataFrame:
-    """The rows of a query. ``matches`` has a struct column for each stream.
+def answer(matches: DataFrame, query: StreamQuery, time: str, ticks: Ticks) -> DataFrame:
+    """The rows of a query. ``matches`` has a struct column for each alias.
 
-    Without a SLIDE: one for each match (S2). With one: at each tick after ``since`` and before
-    ``until`` (microseconds), what holds then (S3), grouped if the query groups (S4).
+    Without a SLIDE: one for each match (S2). With one: at each tick what holds then (S3), grouped
+    if the query groups (S4). An aggregate without GROUP BY has a row at every tick, as SQL has it
+    of no rows; one with GROUP BY has none where nothing matches.
     """
-    named = matches.select(*(F.col(f"`{s}`").alias(a) for a, s in query.aliases.items()))
-    if query.where is not None:
-        named = named.where(F.expr(query.where))
-    instants = {a: _micros(a, time) for a in query.aliases}
-    latest = _of(F.greatest, list(instants.values()))
-    for alias, stream in query.aliases.items():
-        named = named.where(latest - instants[alias] < F.lit(query.windows[stream]))
     if query.every is None:
-        return named.selectExpr(*query.select)
-    ends = [instants[a] + F.lit(query.windows[s]) for a, s in query.aliases.items()]
-    return _told(named, query, latest, _of(F.least, ends), since, until)
-
-
-def _told(
-    named: DataFrame,
-    query: StreamQuery,
-    start: Column,
-    end: Column,
-    since: int | None,
-    until: int | None,
-) -> DataFrame:
-    every = query.every
-    assert every is not None
-    first, last = F.ceil(start / every), F.ceil(end / every) - 1
-    if since is not None:
-        first = F.greatest(first, F.lit(since // every + 1))
-    last = F.least(last, F.lit(-1 if until is None else -(-until // every) - 1))
-    held = named.withColumn("__first", first.cast("long")).withColumn("__last", last.cast("long"))
-    held = held.where("__first <= __last").withColumn(
-        "__tick", F.explode(F.sequence("__first", "__last"))
-    )
-    tick = F.timestamp_micros(F.col("__tick") * F.lit(every)).alias(TICK)
+        return matches.selectExpr(*query.select)
+    held = _held(matches, query, time, ticks)
+    tick = F.timestamp_micros(F.col("__tick") * F.lit(query.every)).alias(TICK)
     select = [F.expr(s) for s in query.select]
     if not query.groups and not query.aggregates:
         return held.select(tick, *select)
-    grouped = held.groupBy(F.col("__tick"), *(F.expr(g) for g in query.groups))
-    having = [] if query.having is None else [F.expr(query.having).alias("__having")]
-    told = grouped.agg(*(c.alias(f"__v{i}") for i, c in enumerate(select)), *having)
-    if having:
-        told = told.where("__having")
+    grouped = held.groupBy("__tick", *(F.expr(g) for g in query.groups))
+    told = _aggregated(grouped.agg, query, "__tick")
+    if not query.groups:
+        told = told.unionByName(_empty(held, query, ticks))
+    told = told.where("__having").select(tick, *(f"__v{i}" for i in range(len(select))))
     names = grouped.agg(*select).columns[1 + len(query.groups) :]
-    return told.select(tick, *(F.col(f"__v{i}").alias(n) for i, n in enumerate(names)))
+    return told.toDF(TICK, *names)
 
 
-def _micros(alias: str, time: str) -> Column:
-    return F.unix_micros(F.col(f"`{alias}`.`{time}`").cast("timestamp"))
+def _held(matches: DataFrame, query: StreamQuery, time: str, ticks: Ticks) -> DataFrame:
+    """Every match at every tick at which it holds."""
+    every, windows = query.every, query.windows
+    assert every is not None
+    instants = {a: F.unix_micros(F.col(f"`{a}`.`{time}`").cast("timestamp")) for a in query.aliases}
+    ends = [instants[a] + F.lit(windows[s]) for a, s in query.aliases.items()]
+    first = F.ceil(_of(F.greatest, list(instants.values())) / every)
+    last = F.ceil(_of(F.least, ends) / every) - 1
+    if ticks.since is not None:
+        first = F.greatest(first, F.lit(ticks.since // every + 1))
+    last = F.least(last, F.lit(-1 if ticks.until is None else -(-ticks.until // every) - 1))
+    held = matches.withColumn("__first", first.cast("long")).withColumn("__last", last.cast("long"))
+    return held.where("__first <= __last").withColumn(
+        "__tick", F.explode(F.sequence("__first", "__last"))
+    )
 
 
-def _of(pick: object, columns: list[Column]) -> Column:
-    return reduce(lambda a, b: pick(a, b), columns)  # type: ignore[operator]
+def _aggregated(agg: Callable[..., DataFrame], query: StreamQuery, *keys: str) -> DataFrame:
+    """What is selected of groups, by number, and whether it is told."""
+    having = F.lit(True) if query.having is None else F.coalesce(F.expr(query.having), F.lit(False))
+    select = [F.expr(s).alias(f"__v{i}") for i, s in enumerate(query.select)]
+    found = agg(*select, having.alias("__having"))
+    return found.select(*keys, *(f"__v{i}" for i in range(len(select))), "__having")
+
+
+def _empty(held: DataFrame, query: StreamQuery, ticks: Ticks) -> DataFrame:
+    """What an aggregate says of nothing, at the ticks at which nothing holds."""
+    numbers = ticks.numbers(query.every or 1)
+    spark = held.sparkSession
+    silent = spark.range(numbers.start, max(numbers.start, numbers.stop)).withColumnRenamed(
+        "id", "__tick"
+    )
+    silent = silent.join(held.select("__tick").distinct(), "__tick", "left_anti")
+    return silent.crossJoin(_aggregated(held.where(F.lit(False)).agg, query))
+
+
+def _of(pick: Any, columns: list[Column]) -> Column:
+    return reduce(pick, columns)
 
 
 def judged(matches: DataFrame, query: StreamQuery, time: str) -> None:
     """Raises QueryError if Spark does not take the query; ``matches`` is empty."""
     try:
-        found = answer(matches, query, time, None, None)
+        if query.where is not None:
+            matches = matches.where(F.expr(query.where))
+        found = answer(matches, query, time, Ticks(None, None, None))
         analysed = found._jdf.queryExecution().analyzed()
     except (AnalysisException, ParseException) as error:
         raise QueryError(f"Spark refuses the query: {str(error).splitlines()[0]}") from None

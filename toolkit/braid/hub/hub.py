@@ -6,13 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from braid.core.spans import Span, micros, written
-from braid.engine import static
+from braid.engine import tables
 from braid.engine.store import Store
-from braid.hub.run import HubQuery, HubRun, Settings
+from braid.hub.handle import HubQuery
+from braid.hub.reader import Reader
+from braid.hub.run import HubRun
+from braid.hub.settings import Settings
+from braid.hub.table_reader import TableReader
+from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
+from braid.papers.reuse.rates import Rates
 from braid.setup import condition
 
 
@@ -23,50 +31,97 @@ class QueryHub:
     Parameters
     ----------
     streams
-        Spark DataFrames by name, streaming or static; all have the event-time column ``time``.
+        Spark DataFrames by name, streaming or static; all have the event-time column ``time``. Or
+        pandas or Polars frames or Arrow tables: then all runs in this process without Spark, and
+        answers are Arrow tables. Queries are Spark SQL there too, but only of what is known to mean
+        the same without Spark.
     lateness
         How far a tuple may lie behind others of its stream.
     reuse
         What may be reused: "relaxed" (what can be changed to hold a query), "contained" (what
         holds it), "exact" (what is the same), "separate" (nothing).
+    network
+        Sites, on which operators are placed; left out: there is one. Latencies are those of the
+        network given; what flows is counted.
+    at
+        The node that each stream comes from; left out: the node of the stream's name.
+    history
+        How long tuples are kept at least, in event time, for queries that come later. They are kept
+        for as long as the longest window of a query that is answered.
+    rates
+        What the planner is to take streams for; left out: what was counted, and a sample.
 
     Raises ValueError, with one sentence, for whatever cannot work.
     """
 
     def __init__(
         self,
-        streams: Mapping[str, DataFrame],
+        streams: Mapping[str, Any],
         time: str,
         lateness: Span = "0 seconds",
         reuse: Reuse = "relaxed",
+        network: Network | None = None,
+        at: Mapping[str, str] | None = None,
+        history: Span = "0 seconds",
+        rates: Rates | None = None,
     ) -> None:
         if reuse not in REUSES:
             raise ValueError(f"reuse is {reuse!r}; it must be one of {', '.join(REUSES)}")
-        condition(streams, "1 = 1", {}, time)
-        self.streams, self.time, self.reuse = dict(streams), time, reuse
+        given = {s: tables.table(s, f) for s, f in streams.items()}
+        self.tables = {s: t for s, t in given.items() if t is not None}
+        if self.tables and len(self.tables) < len(streams):
+            other = next(s for s in streams if s not in self.tables)
+            raise ValueError(
+                f"stream {other} is a {type(streams[other]).__name__} and others are tables; give "
+                "all as tables or all as Spark DataFrames"
+            )
+        self.streams = dict(self.tables or streams)
+        condition(self.streams, "1 = 1", {}, time)
+        self.time, self.reuse, self.network = time, reuse, network
         self.lateness = written(lateness, "lateness", zero=True)
+        self.history = written(history, "history", zero=True)
+        self.at, self.rates = dict(self._places(at)), rates
+
+    def _places(self, at: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
+        given = dict(at or {})
+        if unknown := sorted(set(given) - set(self.streams)):
+            raise ValueError(f"at= has {unknown[0]!r}; the streams are {', '.join(self.streams)}")
+        if self.network is None:
+            if given:
+                raise ValueError("at= says where streams come from; that needs network=")
+            yield from dict.fromkeys(self.streams, "here").items()
+            return
+        names = {n.name.lower(): n for n in self.network.nodes}
+        for stream in self.streams:
+            node = names.get(given.get(stream, stream).lower())
+            if node is None or node.kind not in ("source", "site"):
+                sources = [n.name for n in self.network.nodes if n.kind in ("source", "site")]
+                raise ValueError(
+                    f"stream {stream} comes from no node that is known; say in at= which of "
+                    f"{', '.join(sources)} it is"
+                )
+            yield stream, node.name
 
     def start(
         self,
         path: str | Path,
         batches: int | str = 20,
-        queries: Mapping[str, str] | Sequence[str] = (),
+        queries: Mapping[str, str | Mapping[str, Any]] | Sequence[str] = (),
         **trigger: Any,
     ) -> HubRun:
         """Start a hub in the folder ``path``, or go on with the one that is there.
 
         ``queries`` are answered from the first batch on, by name or in order, in a folder that is
-        new; for others, and for windows that are not in the text, see ``HubRun.submit``. Static
-        streams are replayed in ``batches`` micro-batches, or by the column of that name, and
-        the hub ends with them if all are static. ``trigger`` is Spark's.
+        new: texts, or the arguments of ``HubRun.submit``. Static streams are replayed in
+        ``batches`` micro-batches, or by the column of that name, and the hub ends with them if all
+        are static. ``trigger`` is Spark's.
 
         Raises ValueError when the folder holds something else, and for a query that is not taken.
         """
         store = Store(path)
-        known = store.query()
+        known, mine = store.query(), self._fingerprint()
         if known is not None and "hub" not in known:
             raise ValueError(f"{path} holds a run that is no hub; use a new folder")
-        mine = {"hub": sorted(self.streams), "time": self.time, "lateness": self.lateness}
         if known is not None and (differ := [k for k in mine if known[k] != mine[k]]):
             raise ValueError(
                 f"{path} holds another hub: {differ[0]} is {known[differ[0]]!r} there and "
@@ -78,31 +133,57 @@ class QueryHub:
                 store.create({**mine, "ready": False})
                 known = {**mine, "batches": self._replayed(store, batches), "ready": True}
                 store.create(known)
-            slack = micros(self.lateness, "lateness", zero=True)
-            settings = Settings(
-                self._frames(store), self.time, self.lateness, slack, self.reuse, known["batches"]
-            )
             named = queries if isinstance(queries, Mapping) else dict(_numbered(queries))
-            return HubRun(settings, store, trigger, named)
+            reader = self._reader(store, known["batches"])
+            return HubRun(self._settings(), store, reader, trigger, named)
         except BaseException:
             store.release()
             raise
 
-    def _static(self) -> dict[str, DataFrame]:
-        return {s: f for s, f in self.streams.items() if not f.isStreaming}
+    def _fingerprint(self) -> dict[str, Any]:
+        network = None if self.network is None else self.network.to_dict()
+        mine = {"hub": sorted(self.streams), "time": self.time, "lateness": self.lateness}
+        return mine | {"network": network, "at": self.at, "tables": self._hashing()}
+
+    def _hashing(self) -> str:
+        """Tables are hashed by DuckDB, whose versions may differ in that."""
+        return f"DuckDB {duckdb.__version__}" if self.tables else ""
+
+    def _settings(self) -> Settings:
+        slack = micros(self.lateness, "lateness", zero=True)
+        kept = micros(self.history, "history", zero=True)
+        return Settings(self.time, slack, self.reuse, kept, self.network, self.at, self.rates)
+
+    def _static(self) -> dict[str, Any]:
+        return {s: f for s, f in self.streams.items() if s in self.tables or not f.isStreaming}
 
     def _replayed(self, store: Store, batches: int | str) -> int | None:
         copied = self._static()
+        if isinstance(batches, int) and batches < 1:
+            raise ValueError(f"batches is {batches}; it must be 1 or more, or the name of a column")
+        if not copied:
+            return None
+        kind: Any = tables
+        if not self.tables:
+            from braid.engine import static as kind
         if isinstance(batches, str):
             for name, frame in copied.items():
-                static.check(name, frame, batches)
-        elif batches < 1:
-            raise ValueError(f"batches is {batches}; it must be 1 or more, or the name of a column")
+                kind.check(name, frame, batches)
         times = dict.fromkeys(copied, self.time)
-        count = static.prepare(copied, store.input, times, batches) if copied else None
+        count: int = kind.prepare(copied, store.input, times, batches)
         return count if len(copied) == len(self.streams) else None
 
-    def _frames(self, store: Store) -> dict[str, DataFrame]:
+    def _reader(self, store: Store, batches: int | None) -> Reader:
+        if self.tables:
+            assert batches is not None
+            schemas = {s: pq.read_schema(store.input / s / "000000.parquet") for s in self.streams}
+            plain = {s: pa.schema(list(schema)) for s, schema in schemas.items()}
+            return TableReader(plain, self.time, store.input, batches)
+        from braid.hub.spark_reader import SparkReader
+
+        return SparkReader(self._frames(store), self.time, batches is not None)
+
+    def _frames(self, store: Store) -> dict[str, Any]:
         found = dict(self.streams)
         for name, frame in self._static().items():
             folder, spark = store.input / name, frame.sparkSession

@@ -1,5 +1,5 @@
-"""What a hub remembers, in one file that is replaced whole: its operators, its queries, how far it
-is. The file is the truth: what it does not name does not exist.
+"""What a hub remembers, in one file that is replaced whole: what is deployed, its queries, how far
+it is. The file is the truth: what it does not name does not exist.
 """
 
 from __future__ import annotations
@@ -7,83 +7,146 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from braid.core import events
+from braid.core.codec import typed
 from braid.core.state import check_version
+from braid.papers.reuse.deployment import Deployment
+from braid.papers.reuse.stored import from_plain, to_plain
 
-VERSION = 1
+VERSION = 2
+
+
+@dataclass
+class Span:
+    """By which demand of which operator a query is answered: in the batches of Spark from ``first``
+    up to, not with, ``end``; None: still. ``where`` is the compensation: Spark SQL over a plain
+    table of results (flat.py).
+    """
+
+    operator: int
+    version: int
+    bit: int
+    first: int
+    end: int | None = None
+    where: str | None = None
 
 
 @dataclass
 class Served:
-    """A query that is or was served. Of the operator's batches its own are those from ``first`` up
-    to, not with, ``end``; those that its ticks may look back at begin with ``back``.
-
-    ``bit`` is the demand's in the hub, ``mark`` the same demand's in the engine. ``since`` and
-    ``until`` are event times (microseconds) between which its ticks are. ``complete`` says by
-    stream from which event time on all tuples that it can use were held; None: all.
+    """A query that is or was served; ``number`` is its own. ``since`` and ``until`` are event times
+    (microseconds) between which its ticks are; ``lifetime`` in microseconds of event time.
+    ``complete`` says by stream from which event time on all tuples that it can use were held; None:
+    all. ``end`` is the batch from which on it is answered no longer, and ``reason`` says why.
     """
 
+    number: int
     name: str
     sql: str
     windows: Any
-    every: Any
-    operator: int
-    bit: int
-    mark: int
-    first: int
-    back: int
-    complete: dict[str, int | None]
+    every: str | None
+    sink: str
     match: str
+    spans: list[Span]
+    complete: dict[str, int | None]
+    lifetime: int | None = None
     since: int | None = None
     until: int | None = None
     end: int | None = None
-
-
-@dataclass
-class Kept:
-    """An operator: what it joins, the bits of its demands, and its next bit."""
-
-    id: int
-    streams: list[str]
-    on: str
-    demands: list[int]
-    next_bit: int = 1
+    reason: str = ""
 
 
 @dataclass
 class Ledger:
-    """All that a hub remembers. ``epoch`` is the last batch of Spark that all operators have."""
+    """All that a hub remembers. ``epoch`` is the last batch that all operators have. By stream:
+    ``latest`` and ``first`` event times, ``counted`` tuples and bytes, the batches that ``history``
+    has with their latest event times, and ``floor``, the event time from which on history has all;
+    None: it has all. ``down`` are the nodes that have failed. ``told`` are the events of the last
+    commit, of ``lines`` in all.
+    """
 
     epoch: int = -1
     latest: dict[str, int | None] = field(default_factory=dict)
-    next_id: int = 0
-    operators: list[Kept] = field(default_factory=list)
+    first: dict[str, int | None] = field(default_factory=dict)
+    counted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    history: dict[str, list[tuple[int, int | None]]] = field(default_factory=dict)
+    floor: dict[str, int | None] = field(default_factory=dict)
     queries: list[Served] = field(default_factory=list)
+    down: list[str] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
+    lines: int = 0
+    deployment: Deployment = field(default_factory=lambda: Deployment({}))
 
     @classmethod
-    def read(cls, path: Path) -> Ledger:
-        """From its file; a new one if there is none. Raises ValueError for another version's."""
+    def read(cls, path: Path) -> Ledger | None:
+        """From its file; None if there is none. Raises ValueError for another version's."""
         if not path.exists():
-            return cls()
+            return None
         found = json.loads(path.read_text())
         if found.pop("v", None) != VERSION:
             check_version(None, f"the hub in {path.parent}")
-        found["operators"] = [Kept(**o) for o in found["operators"]]
-        found["queries"] = [Served(**q) for q in found["queries"]]
-        return cls(**found)
+        deployment = from_plain(found.pop("deployment"))
+        ledger = typed({**found, "deployment": {"at": {}}}, cls, f"the hub in {path.parent}")
+        ledger.deployment = deployment
+        return ledger
 
-    def write(self, path: Path) -> None:
-        """Replace the file: that is the commit of whatever changed."""
+    def write(self, path: Path, happened: Sequence[events.Event] = ()) -> None:
+        """Replace the file: that is the commit of whatever changed, and of what happened."""
+        self.told = [events.to_dict(e) for e in happened]
+        self.lines += len(self.told)
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
         with open(temporary, "w") as file:
-            file.write(json.dumps({"v": VERSION, **asdict(self)}))
+            file.write(json.dumps({"v": VERSION, **self._plain()}))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
 
+    def _plain(self) -> dict[str, Any]:
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain["queries"] = [asdict(q) for q in self.queries]
+        return {**plain, "deployment": to_plain(self.deployment)}
+
+    def copy(self) -> Ledger:
+        """One that can be changed by itself; what is deployed is shared, as it never changes."""
+        return replace(
+            self,
+            latest=dict(self.latest),
+            first=dict(self.first),
+            counted=dict(self.counted),
+            history={stream: list(kept) for stream, kept in self.history.items()},
+            floor=dict(self.floor),
+            queries=[replace(q, spans=list(map(replace, q.spans))) for q in self.queries],
+            down=list(self.down),
+        )
+
     def serving(self, name: str) -> Served | None:
         """The query of that name that is served now."""
         return next((q for q in self.queries if q.name == name and q.end is None), None)
+
+    @property
+    def served(self) -> list[Served]:
+        """The queries that are served now."""
+        return [q for q in self.queries if q.end is None]
+
+    def progress(self, streams: Sequence[str], slack: int) -> int | None:
+        """The event time up to which all of these streams have come; None: some has not begun."""
+        came = [self.latest.get(s) for s in streams]
+        if None in came:
+            return None
+        return min(t for t in came if t is not None) - slack
+
+
+def catch_up(path: Path, ledger: Ledger) -> None:
+    """Have the file of events say what the ledger says: a crash may come between the two."""
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    whole = [line for line in lines if line.endswith(b"\n")][: ledger.lines]
+    missing = ledger.lines - len(whole)
+    told = (
+        [events.from_dict(d) for d in ledger.told[len(ledger.told) - missing :]] if missing else []
+    )
+    path.write_bytes(b"".join(whole))
+    events.write(path, told, append=True)

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 from sqlglot import exp
 
 from braid.condition.names import resolved
 from braid.condition.predicate import PredicateError
-from braid.condition.sqltypes import INTEGRAL, SqlType
 from braid.condition.terms import conjuncts
-from braid.core.spans import Span, micros
-from braid.hub.dialect import QueryError, read, window
-from braid.hub.selecting import selecting
-from braid.papers.reuse.definition import Column, Definition, Join
-from braid.papers.reuse.selections import EVERYTHING, Selection, both
-
-Schemas = Mapping[str, Mapping[str, SqlType]]
-"""Types of columns by stream and name."""
+from braid.core.spans import Span
+from braid.hub.conditions import Conditions, Schemas, sql_of
+from braid.hub.dialect import QueryError, read
+from braid.hub.windows import intervals, windows_of
+from braid.papers.reuse.definition import Definition
 
 _TAKEN = {"expressions", "from_", "joins", "where", "group", "having", "kind", "hint"}
 _AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)
 _CHANGING = ("RAND", "RANDN", "RANDOM", "UUID", "NOW", "SHUFFLE", "MONOTONICALLY_INCREASING_ID")
-_FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.GT: exp.LT,
-    exp.GTE: exp.LTE,
-    exp.LT: exp.GT,
-    exp.LTE: exp.GTE,
-}
 
 
 @dataclass(frozen=True)
@@ -58,6 +47,11 @@ class StreamQuery:
     def every(self) -> int | None:
         """How often it is answered, in microseconds; None: every match when it happens."""
         return min(self.definition.slides, default=None)
+
+    def read(self, time: str) -> dict[str, frozenset[str]]:
+        """By stream, the columns that an answer is made of, event time included."""
+        columns = zip(self.definition.streams, self.definition.columns, strict=True)
+        return {s: c | {time} for s, c in columns}
 
     @property
     def windows(self) -> dict[str, int]:
@@ -94,9 +88,10 @@ class _Reader:
         self, sql: str, windows: Mapping[str, Span] | Span | None, every: Span | None
     ) -> StreamQuery:
         """The query, read."""
-        parts = [self._named(c) for c in self._conditions()]
-        ranges, slides = self._windows(windows, every)
-        parts = self._timed(parts, ranges)
+        parts = [self._named(c) for c in self._conjuncts()]
+        ranges, slides = windows_of(self.tables, windows, every)
+        if not ranges and len(self.streams) == 2:
+            ranges, parts = intervals(parts, self.time)
         if bare := [a for a in self.streams if a not in ranges]:
             raise QueryError(
                 f"stream {bare[0]!r} has no window; write one after its name, as in {bare[0]} "
@@ -104,11 +99,12 @@ class _Reader:
             )
         select, groups, having = self._select(), self._groups(), self._having()
         told = [*select, *groups, *([having] if having else [])]
+        conditions = Conditions(parts, self.streams, self.schemas)
         definition = Definition.of(
             {self.streams[a]: w for a, w in ranges.items()},
-            _closed(self._joins(parts), self.schemas),
-            self._selections(parts),
-            self._read(told),
+            conditions.joins,
+            conditions.selections,
+            self._read(conditions, told),
             slides,
         )
         self._linked(definition)
@@ -117,13 +113,13 @@ class _Reader:
             sql,
             definition,
             self.streams,
-            tuple(map(_sql, select)),
-            " AND ".join(f"({_sql(p)})" for p in parts) or None,
-            " AND ".join(f"({self._of_streams(p)})" for p in parts if len(_aliases(p)) > 1),
-            self._filters(parts),
-            tuple(map(_sql, groups)),
-            None if having is None else _sql(having),
-            any(True for tree in select for _ in tree.find_all(exp.AggFunc)),
+            tuple(map(sql_of, select)),
+            conditions.where,
+            conditions.on,
+            conditions.filters,
+            tuple(map(sql_of, groups)),
+            None if having is None else sql_of(having),
+            any(True for tree in told for _ in tree.find_all(exp.AggFunc)),
         )
 
     def _tables(self) -> Iterator[tuple[str, exp.Table]]:
@@ -186,7 +182,7 @@ class _Reader:
             said = str(error).replace("in the join condition", "in the query")
             raise QueryError(said) from None
 
-    def _conditions(self) -> Iterator[exp.Expr]:
+    def _conjuncts(self) -> Iterator[exp.Expr]:
         for join in self.tree.args.get("joins") or []:
             if (on := join.args.get("on")) is not None:
                 yield from conjuncts(on)
@@ -201,82 +197,6 @@ class _Reader:
             (a for a in before if name.lower() in map(str.lower, self.columns[a])), before[0]
         )
         yield exp.EQ(this=exp.column(name, table=owner), expression=exp.column(name, table=alias))
-
-    def _windows(
-        self, given: Mapping[str, Span] | Span | None, every: Span | None
-    ) -> tuple[dict[str, int], set[int]]:
-        ranges: dict[str, int] = {}
-        slides: set[int] = set()
-        for alias, table in self.tables.items():
-            size, slide = window(table)
-            ranges |= {} if size is None else {alias: size}
-            slides |= set() if slide is None else {slide}
-        if given is not None:
-            spans = (
-                dict(given) if isinstance(given, Mapping) else dict.fromkeys(self.streams, given)
-            )
-            if wrong := [a for a in spans if a not in self.streams]:
-                raise QueryError(
-                    f"windows are given for {wrong[0]!r}; the query's streams are called "
-                    + ", ".join(self.streams)
-                )
-            if twice := [a for a in spans if a in ranges]:
-                raise QueryError(f"stream {twice[0]!r} has a window in the text and in windows=")
-            ranges |= {a: micros(s, f"window of {a}") for a, s in spans.items()}
-        if every is not None:
-            if slides:
-                raise QueryError("SLIDE is given in the text and in every=")
-            slides = {micros(every, "every")}
-        if len(slides) > 1:
-            raise QueryError("the streams have different SLIDEs; a query has one")
-        return ranges, slides
-
-    def _timed(self, parts: list[exp.Expr], ranges: dict[str, int]) -> list[exp.Expr]:
-        """Without the interval conditions on event times that are windows, which go to
-        ``ranges``.
-        """
-        if ranges or len(self.streams) != 2:
-            return parts
-        found: dict[str, int] = {}
-        rest = []
-        for part in parts:
-            bound = self._interval(part)
-            if bound is None or bound[0] in found or bound[1] <= 0:
-                rest.append(part)
-            else:
-                found[bound[0]] = bound[1]
-        if len(found) < 2:
-            return parts
-        ranges |= found
-        return rest
-
-    def _interval(self, part: exp.Expr) -> tuple[str, int] | None:
-        """For ``later.ts <= older.ts + INTERVAL w``: the older stream's alias, and its window."""
-        if not isinstance(part, (exp.LT, exp.LTE, exp.GT, exp.GTE)):
-            return None
-        less, more = part.this, part.expression
-        if isinstance(part, (exp.GT, exp.GTE)):
-            less, more = more, less
-        a, b = self._shifted(less), self._shifted(more)
-        if a is None or b is None or a[0] == b[0]:
-            return None
-        strict = isinstance(part, (exp.LT, exp.GT))
-        return b[0], b[1] - a[1] + (0 if strict else 1)
-
-    def _shifted(self, tree: exp.Expr) -> tuple[str, int] | None:
-        """An event time plus or minus an interval: the alias, and the microseconds."""
-        tree = tree.unnest()
-        if isinstance(tree, exp.Column):
-            return (tree.table, 0) if tree.name == self.time else None
-        if not isinstance(tree, (exp.Add, exp.Sub)) or not isinstance(
-            tree.expression, exp.Interval
-        ):
-            return None
-        inner = self._shifted(tree.this)
-        size = _length(tree.expression)
-        if inner is None or size is None:
-            return None
-        return inner[0], inner[1] + (size if isinstance(tree, exp.Add) else -size)
 
     def _select(self) -> list[exp.Expr]:
         found: list[exp.Expr] = []
@@ -306,7 +226,7 @@ class _Reader:
                 "GROUP BY takes columns; ROLLUP, CUBE and sets of groups are not taken"
             )
         if other := [e for e in group.expressions if not isinstance(e, exp.Column)]:
-            raise QueryError(f"GROUP BY takes columns; it has {_sql(other[0])}")
+            raise QueryError(f"GROUP BY takes columns; it has {sql_of(other[0])}")
         return [self._named(e.copy()) for e in group.expressions]
 
     def _having(self) -> exp.Expr | None:
@@ -326,7 +246,7 @@ class _Reader:
             raise QueryError("HAVING needs GROUP BY")
         if other := [c for c in calls if not isinstance(c, _AGGREGATES)]:
             raise QueryError(
-                f"the aggregate {_sql(other[0])} is not taken; count, sum, min, max and avg are"
+                f"the aggregate {sql_of(other[0])} is not taken; count, sum, min, max and avg are"
             )
         if (groups or calls) and not slides:
             raise QueryError(
@@ -334,70 +254,12 @@ class _Reader:
                 "SLIDE 1 MINUTE]"
             )
 
-    def _joins(self, parts: Sequence[exp.Expr]) -> list[Join]:
-        return [
-            Join(self._of_streams(p), frozenset(self._columns(p)))
-            for p in parts
-            if len(_aliases(p)) > 1
-        ]
-
-    def _columns(self, tree: exp.Expr) -> Iterator[Column]:
-        for column in tree.find_all(exp.Column):
-            stream = self.streams[column.table]
-            if isinstance(column.this, exp.Star):
-                yield from ((stream, name) for name in self.schemas[stream])
-            else:
-                yield stream, column.name
-
-    def _read(self, trees: Sequence[exp.Expr]) -> dict[str, set[str]]:
+    def _read(self, conditions: Conditions, trees: Sequence[exp.Expr]) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
         for tree in trees:
-            for stream, column in self._columns(tree):
+            for stream, column in conditions.columns(tree):
                 found.setdefault(stream, set()).add(column)
         return found
-
-    def _of_streams(self, part: exp.Expr) -> str:
-        """The canonical text of a condition: streams by name, sides in order."""
-        tree = part.copy().unnest()
-        for column in tree.find_all(exp.Column):
-            column.set("table", exp.to_identifier(self.streams[column.table]))
-            column.set("this", exp.to_identifier(column.name))
-        if isinstance(tree, exp.EQ) or type(tree) in _FLIPPED:
-            left, right = _sql(tree.this), _sql(tree.expression)
-            if right < left:
-                kind = _FLIPPED.get(type(tree), type(tree))
-                tree = kind(this=tree.expression, expression=tree.this)
-        return _sql(tree)
-
-    def _alone(self, parts: Sequence[exp.Expr]) -> Iterator[tuple[str, exp.Expr]]:
-        first = next(iter(self.streams))
-        for part in parts:
-            aliases = _aliases(part)
-            if len(aliases) < 2:
-                yield min(aliases, default=first), part
-
-    def _selections(self, parts: Sequence[exp.Expr]) -> dict[str, Selection]:
-        found: dict[str, Selection] = {}
-        for alias, part in self._alone(parts):
-            stream = self.streams[alias]
-            tree = part.copy()
-            for column in tree.find_all(exp.Column):
-                column.set("table", None)
-            one = selecting(tree, self.schemas[stream])
-            whole = both(found.get(stream, EVERYTHING), one)
-            if whole is None:
-                raise QueryError(
-                    f"the condition on {alias!r} has too many alternatives to be told apart; write "
-                    "it shorter"
-                )
-            found[stream] = whole
-        return found
-
-    def _filters(self, parts: Sequence[exp.Expr]) -> dict[str, str]:
-        found: dict[str, list[str]] = {}
-        for alias, part in self._alone(parts):
-            found.setdefault(self.streams[alias], []).append(f"({self._of_streams(part)})")
-        return {stream: " AND ".join(texts) for stream, texts in found.items()}
 
     def _linked(self, definition: Definition) -> None:
         if not definition.connected:
@@ -412,49 +274,3 @@ _ACCEPTED = (
     "a query is SELECT ... FROM streams [RANGE ...] JOIN or WHERE ..., and GROUP BY and HAVING "
     "with a SLIDE"
 )
-
-
-def _sql(tree: exp.Expr) -> str:
-    return tree.sql(dialect="spark", normalize_functions=False)
-
-
-def _aliases(tree: exp.Expr) -> set[str]:
-    return {c.table for c in tree.find_all(exp.Column)}
-
-
-def _length(interval: exp.Interval) -> int | None:
-    amount = interval.this.name if interval.this is not None else ""
-    unit = interval.args.get("unit")
-    try:
-        return micros(f"{amount} {unit.name.lower() if unit is not None else ''}", "interval", True)
-    except ValueError:
-        return None
-
-
-def _closed(joins: Sequence[Join], schemas: Mapping[str, Mapping[str, SqlType]]) -> frozenset[Join]:
-    """With the equalities of columns that follow from others. Between types that differ nothing
-    follows: Spark may round or parse one to compare it with the other.
-    """
-    pairs = [j for j in joins if _is_equality(j)]
-    classes: list[set[Column]] = []
-    for join in pairs:
-        touched = [c for c in classes if c & join.columns]
-        classes = [c for c in classes if c not in touched] + [set(join.columns).union(*touched)]
-    stated = {j.text for j in joins}
-    found = set(joins)
-    for same in classes:
-        types = {schemas[stream][name] for stream, name in same}
-        if len(types) > 1 and any(t.name not in INTEGRAL for t in types):
-            continue
-        for a, b in combinations(sorted(same), 2):
-            text = f"{a[0]}.{a[1]} = {b[0]}.{b[1]}"
-            if a[0] != b[0] and text not in stated:
-                found.add(Join(text, frozenset((a, b)), implied=True))
-    return frozenset(found)
-
-
-def _is_equality(join: Join) -> bool:
-    if len(join.columns) != 2:
-        return False
-    a, b = sorted(join.columns)
-    return join.text == f"{a[0]}.{a[1]} = {b[0]}.{b[1]}"

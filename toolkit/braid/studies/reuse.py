@@ -15,7 +15,8 @@ from typing import Any
 import pandas as pd
 
 from braid.condition.sqltypes import SqlType
-from braid.hub.query import Schemas, understood
+from braid.hub.conditions import Schemas
+from braid.hub.query import understood
 from braid.papers.reuse.cost import CostModel, over_time
 from braid.papers.reuse.definition import Definition, Join
 from braid.papers.reuse.deployment import Asked, Deployment

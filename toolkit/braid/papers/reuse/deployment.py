@@ -36,8 +36,9 @@ class Demand:
 
 @dataclass(frozen=True)
 class Operator:
-    """A deployed operator. Its definition is the union of its demands, but for columns and bits of
-    former ones: they stay until it is built anew. ``until`` is when its last query ends.
+    """A deployed operator. Its definition is the union of its demands, but for columns of former
+    ones: they stay until it is built anew. ``until`` is when its last query ends. Whenever it gets
+    a demand it is built anew, which is the next ``version``; so a bit names a demand in a version.
     """
 
     id: int
@@ -46,13 +47,17 @@ class Operator:
     definition: Definition
     demands: tuple[Demand, ...]
     version: int = 0
-    next_bit: int = 1
     until: Lifetime = None
 
     @property
     def full(self) -> bool:
         """Whether no demand can be added any more."""
-        return self.next_bit >= MOST
+        return len(self.demands) >= MOST
+
+    @property
+    def free(self) -> int:
+        """The lowest bit that no demand has."""
+        return min(set(range(MOST)) - {d.bit for d in self.demands})
 
     def demand(self, bit: int) -> Demand:
         """The demand with this bit."""
@@ -228,13 +233,12 @@ class _Changes:
             else self.reuse(i, cascaded(definition, wanted, self.operators[i]), until)
             for i in operator.inputs
         )
-        new = Demand(operator.next_bit, wanted, uses)
+        new = Demand(operator.free, wanted, uses)
         self.operators[id] = replace(
             operator,
             definition=definition,
             demands=(*operator.demands, new),
             version=operator.version + 1,
-            next_bit=operator.next_bit + 1,
         )
         return new.bit
 

@@ -1,0 +1,415 @@
+"""A hub of tables, without Spark: whatever comes, goes, moves and fails, and wherever it crashes,
+every query's answer is DuckDB's for that query alone.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from braid.hub import moving
+from braid.hub.desk import Desk
+from braid.hub.dialect import QueryError
+from braid.hub.hub import QueryHub
+from braid.hub.instance import Instance
+from braid.hub.ledger import Ledger
+from braid.hub.works import Works
+from braid.papers.reuse.example import Q1, Q2, example
+from braid.papers.reuse.network import Network, Node
+from braid.papers.reuse.stored import from_plain, to_plain
+from braid.workloads import airport
+from hub_cases import (
+    BATCHES,
+    COUNTED,
+    CROSS,
+    ENOUGH,
+    FC,
+    GROUPED,
+    LONG,
+    NARROW,
+    SECOND,
+    THREE,
+    TICKED,
+    WIDE,
+    Driven,
+    answered,
+    expected,
+    random_query,
+    tables,
+)
+
+pytestmark = pytest.mark.unit
+
+NODES = ("F", "C", "B", "N1", "N2", "N3", "N4", "S1", "S2")
+NETWORK = Network(
+    tuple(Node(n, "source" if n in "FCB" else "sink" if n[0] == "S" else "node") for n in NODES),
+    (
+        ("F", "N1", 2.0), ("C", "N1", 1.0), ("C", "N2", 2.0), ("F", "N2", 2.0), ("B", "N3", 1.0),
+        ("N1", "N2", 3.0), ("N2", "N3", 4.0), ("N3", "N4", 2.0), ("N4", "N1", 6.0), ("B", "N4", 5.0),
+        ("N3", "S1", 1.0), ("N4", "S1", 3.0), ("N2", "S2", 1.0), ("N1", "S2", 4.0), ("F", "N4", 7.0),
+        ("C", "N4", 7.0),
+    ),
+)  # fmt: skip
+AT = {"flights": "F", "checkins": "C", "baggage": "B"}
+
+
+def end_of(data: dict[str, pa.Table], *streams: str) -> int:
+    """Right after the last event time of all."""
+    return 1 + max(
+        int(data[s]["ts"].cast(pa.int64()).to_numpy().max()) for s in streams or tuple(data)
+    )
+
+
+def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: Path) -> None:
+    data = tables(1)
+    asked = {
+        "wide": WIDE, "narrow": NARROW, "cross": CROSS, "long": LONG, "three": THREE,
+        "ticked": TICKED, "grouped": GROUPED, "counted": COUNTED, "enough": ENOUGH,
+    }  # fmt: skip
+    run = QueryHub(data, "ts").start(tmp_path / "hub", "batch", asked)
+    run.awaitTermination()
+    matches = {q.name: q.match for q in run.queries.values()}
+    assert matches == dict.fromkeys(asked, "holds") | {
+        "wide": "new", "long": "relaxed", "three": "new"
+    }  # fmt: skip
+    end = end_of(data, "flights", "checkins")
+    for name, sql in asked.items():
+        truth = expected(data, sql, until=end)
+        assert truth and answered(run, name) == truth, name
+    assert any(row[1:] == (0, None) for row in expected(data, COUNTED, until=end)), "of no rows"
+
+
+@contextmanager
+def crash(monkeypatch: Any, owner: Any, name: str, nth: int, before: bool) -> Iterator[None]:
+    """Be cut off right before or after the nth call of a method."""
+    real, calls = getattr(owner, name), [0]
+
+    def cut(*args: Any, **kwargs: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == nth and before:
+            raise KeyboardInterrupt
+        found = real(*args, **kwargs)
+        if calls[0] == nth:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(owner, name, cut)
+    yield
+    monkeypatch.setattr(owner, name, real)
+
+
+POINTS: list[tuple[Any, str]] = [
+    (Instance, "run"),
+    (Ledger, "write"),
+    (Works, "adopt"),
+    (Works, "arrivals"),
+    (Works, "build"),
+]
+
+
+class Script:
+    """A random script against a hub, which is opened anew whenever it is cut off."""
+
+    def __init__(
+        self, seed: int, folder: Path, monkeypatch: Any, network: bool, reuse: Any = "relaxed"
+    ) -> None:
+        self.rng, self.data = random.Random(seed), tables(seed)
+        self.folder, self.monkeypatch = folder, monkeypatch
+        self.settings: dict[str, Any] = dict(reuse=reuse)
+        self.settings |= dict(network=NETWORK, at=AT) if network else {}
+        self.network, self.crashes = network, 0
+        self.hub = self.opened()
+        self.asked: dict[str, tuple[str, int]] = {}
+
+    def opened(self) -> Driven:
+        return Driven(self.folder, self.data, **self.settings)
+
+    @property
+    def desk(self) -> Desk:
+        return self.hub.desk
+
+    def safely(self, act: Callable[..., Any], *arguments: Any) -> None:
+        """Do something, cut off now and then in the middle; then the hub is what its folder says."""
+        if self.rng.random() > 0.35:
+            act(self.hub, *arguments)
+            return
+        owner, name = self.rng.choice(POINTS)
+        before, nth = self.rng.random() < 0.5, self.rng.randint(1, 2)
+        with crash(self.monkeypatch, owner, name, nth, before):
+            try:
+                act(self.hub, *arguments)
+            except KeyboardInterrupt:
+                self.crashes += 1
+            else:
+                return
+        before_it = self.desk.deployment
+        self.hub = self.opened()
+        assert from_plain(to_plain(self.desk.deployment)) == self.desk.deployment
+        assert before_it is not None and len(self.desk.happened()) == self.desk.ledger.lines
+
+    def play(self) -> None:
+        for epoch in range(BATCHES):
+            self.changes()
+            while self.desk.ledger.epoch < epoch:
+                self.safely(Driven.step)
+
+    def changes(self) -> None:
+        rng = self.rng
+        for name in [q.name for q in self.desk.ledger.served if rng.random() < 0.2]:
+            self.safely(lambda hub, name: hub.desk.withdraw(name), name)
+        for _ in range(rng.randint(0, 2)):
+            sql = rng.choice([random_query(rng)] * 4 + [TICKED, GROUPED, COUNTED])
+            name, first = f"q{len(self.asked)}", self.desk.ledger.epoch + 1
+            self.safely(
+                Driven.submit, sql, name, rng.choice(["S1", "S2"]) if self.network else None
+            )
+            if any(q.name == name for q in self.desk.ledger.queries):
+                self.asked[name] = sql, first
+        if self.network:
+            self.shake()
+
+    def shake(self) -> None:
+        """Move something, have a node fail or come back, plan all anew."""
+        rng = self.rng
+        if rng.random() < 0.4 and self.desk.deployment.operators:
+            operator = rng.choice(list(self.desk.deployment.operators))
+            up = [n for n in ("N1", "N2", "N3", "N4") if n not in self.desk.ledger.down]
+            self.safely(lambda hub, *a: moving.move(hub.desk, *a), operator, rng.choice(up))
+        if self.desk.ledger.down:
+            self.safely(lambda hub: moving.restore(hub.desk, hub.desk.ledger.down[0]))
+        elif rng.random() < 0.4:
+            self.safely(lambda hub, node: moving.fail(hub.desk, node), rng.choice(["N1", "N4"]))
+        if rng.random() < 0.3:
+            self.safely(lambda hub: moving.replan(hub.desk))
+
+    def check(self) -> int:
+        """Every answer is DuckDB's, and all of it where it is said to be complete; how many rows
+        there were.
+        """
+        rows = 0
+        for name, (sql, first) in self.asked.items():
+            served, query = self.desk.last(name), self.desk.asking.of(self.desk.last(name))
+            ticked = query.every is not None
+            end = BATCHES if ticked or served.end is None else served.end
+            until = self.desk.progress(query.definition.streams)
+            until = until if served.end is None else served.until
+            found = self.hub.answered(name)
+            truth = partial(expected, self.data, sql, first, end, since=served.since, until=until)
+            rows += sum(found.values())
+            if not any(served.complete.values()):
+                assert found == truth(), (name, sql)
+            elif not query.aggregates:
+                assert not found - truth(), f"{sql} was told what is not so"
+                assert not truth(complete=served.complete) - found, f"{sql} lacks what is complete"
+        return rows
+
+
+@pytest.mark.parametrize("network", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_any_script_gives_every_query_what_duckdb_finds(
+    seed: int, network: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Script(seed, tmp_path / "hub", monkeypatch, network)
+    script.play()
+    assert script.check() > 100
+
+
+@pytest.mark.parametrize("reuse", ["exact", "contained", "separate"])
+def test_whatever_may_be_reused_the_answers_are_the_same(
+    reuse: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Script(1, tmp_path / "hub", monkeypatch, True, reuse)
+    script.play()
+    assert script.check() > 100
+
+
+def test_what_is_asked_between_a_crash_and_the_batch_that_it_hit_misses_no_tick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tables(3)
+    hub = Driven(tmp_path / "hub", data)
+    hub.submit(WIDE, "wide")
+    hub.submit(THREE, "three")
+    hub.step()
+    with (
+        crash(monkeypatch, Instance, "run", 1, before=False),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        hub.step()  # one operator has the batch, the other has not
+    hub = Driven(tmp_path / "hub", data)
+    assert hub.submit(NARROW, "narrow").match == "holds"
+    ticked = hub.submit(TICKED, "ticked")
+    hub.desk.withdraw("wide")
+    while hub.desk.ledger.epoch < BATCHES - 1:
+        hub.step()
+    assert hub.answered("wide") == expected(data, WIDE, 0, 1)
+    assert hub.answered("narrow") == expected(data, NARROW, 1)
+    end = end_of(data, "flights", "checkins")
+    truth = expected(data, TICKED, since=ticked.since, until=end)
+    assert hub.answered("ticked", ended=True) == truth
+
+
+ARRIVES = WIDE + " AND unix_micros(f.ts) * 50000000000 > 5"
+"""It fails on a flight of the fourth batch: a product is too large."""
+MEETS = WIDE + " AND (f.num + c.seats) * 500000000 > c.seats"
+"""It fails on pairs."""
+
+
+@pytest.mark.parametrize("reuse", ["relaxed", "separate"])
+def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
+    reuse: Any, tmp_path: Path
+) -> None:
+    data = tables(6)
+    hub = Driven(tmp_path / "hub", data, NETWORK, AT, reuse)
+    for name, sql in (("wide", WIDE), ("arrives", ARRIVES), ("meets", MEETS), ("three", THREE)):
+        hub.submit(sql, name, "S1")
+    while hub.desk.ledger.epoch < BATCHES - 1:
+        hub.step()
+    assert hub.answered("wide") == expected(data, WIDE)
+    assert hub.answered("three") == expected(data, THREE)
+    arrives, meets = hub.desk.last("arrives"), hub.desk.last("meets")
+    assert arrives.end == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", arrives.reason)
+    assert meets.end == 0 and meets.reason.startswith("it failed in batch 0: ")
+    assert [q.name for q in hub.desk.ledger.served] == ["wide", "three"]
+    early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
+    assert hub.answered("arrives") == expected(early, ARRIVES, 0, 3)
+    with pytest.raises(QueryError, match="the query fails on tuples that have come: .*verflow"):
+        hub.submit(WIDE + " AND unix_micros(c.ts) * 40000000000 > 5", "again", "S2")
+    assert not (tmp_path / "hub" / "operators" / "0004-000").exists()
+
+
+def test_a_fault_that_is_no_querys_stops_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = Driven(tmp_path / "hub", tables(6))
+    hub.submit(WIDE, "wide")
+
+    def broken(*_: Any) -> Any:
+        raise duckdb.IOException("the stream is gone")
+
+    monkeypatch.setattr(hub.desk.reader, "batch", broken)
+    with pytest.raises(duckdb.IOException, match="the stream is gone"):
+        hub.step()
+    assert [q.name for q in hub.desk.ledger.served] == ["wide"]
+
+
+def test_a_lifetime_ends_a_query_and_history_answers_late_ones(tmp_path: Path) -> None:
+    data = tables(7)
+    hub = Driven(tmp_path / "hub", data, history=300 * SECOND)
+    hub.submit(WIDE, "short", lifetime="2 minutes")
+    for _ in range(4):
+        hub.step()
+    late = hub.submit(LONG, "late")
+    assert late.complete == {"checkins": None, "flights": None}, "history has all of 200 seconds"
+    longer = hub.submit(LONG.replace("200", "900"), "longer")
+    while hub.desk.ledger.epoch < BATCHES - 1:
+        hub.step()
+    assert hub.answered("late") == expected(data, LONG, 4)
+    found, sql = hub.answered("longer"), LONG.replace("200", "900")
+    assert not found - expected(data, sql, 4)
+    assert not expected(data, sql, 4, complete=longer.complete) - found
+    short = hub.desk.last("short")
+    assert short.reason == "its lifetime of 2 min is over" and short.end is not None
+    assert hub.answered("short") == expected(data, WIDE, 0, short.end)
+    assert 2 < short.end < 4
+
+
+def test_history_is_let_go_when_no_query_needs_it(tmp_path: Path) -> None:
+    hub = Driven(tmp_path / "hub", tables(8))
+    hub.submit(WIDE, "wide")
+    for _ in range(BATCHES):
+        hub.step()
+    kept = {s: [e for e, _ in files] for s, files in hub.desk.ledger.history.items()}
+    files = {f.parent.name: 0 for f in (tmp_path / "hub" / "history").rglob("*.parquet")}
+    for f in (tmp_path / "hub" / "history").rglob("*.parquet"):
+        files[f.parent.name] += 1
+    assert files == {s: len(epochs) for s, epochs in kept.items() if epochs}
+    assert kept["flights"] == [4, 5] and kept["baggage"] == [5]
+    late = hub.submit(LONG, "late")
+    assert late.complete["flights"] and late.complete["checkins"], "200 seconds were not kept"
+
+
+def test_flows_are_counted_where_they_go_and_modelled_beside(tmp_path: Path) -> None:
+    data = tables(9)
+    run = QueryHub(data, "ts", network=NETWORK, at=AT).start(
+        tmp_path / "hub",
+        "batch",
+        {"wide": dict(sql=WIDE, at="S1"), "three": dict(sql=THREE, at="S2")},
+    )
+    run.awaitTermination()
+    assert answered(run, "wide") == expected(data, WIDE)
+    assert answered(run, "three") == expected(data, THREE)
+    flows, told = run.flows(), run.metrics()
+    for name, sql in (("wide", WIDE), ("three", THREE)):
+        assert flows[flows["to"] == name]["rows"].sum() == expected(data, sql).total(), name
+    received = told[told["batch"] > 0].groupby("operator")["received"].sum()
+    for operator, tuples in received.items():
+        came = flows[(flows["to"] == str(operator)) & (flows["batch"] >= 0)]
+        assert came["rows"].sum() == tuples
+    costs = run.costs()
+    assert (costs["byte_seconds_counted"] > 0).all() and (costs["usage_modelled"] > 0).all()
+    links = run.links()
+    assert set(links.columns) == {"batch", "a", "b", "bytes_counted"}
+    apart = flows[flows["source"] != flows["target"]]
+    assert links["bytes_counted"].sum() >= apart["bytes"].sum() > 0, "a flow is on a link or more"
+
+
+def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) -> None:
+    network, rates, at = example()
+    data = airport.day(flights=40, batches=BATCHES)
+    hub = Driven(tmp_path / "hub", data, network, at, rates=rates)
+    hub.submit(Q1, "Q1", "SINK3")
+    nodes = {o.definition.streams: o.node for o in hub.desk.deployment.operators.values()}
+    assert nodes["checkins", "flights"] == "N1" and nodes[tuple(sorted(at))] == "N3"
+    hub.step()
+    hub.step()
+    assert hub.submit(Q2, "Q2 there", "SINK1").match == "new"
+    hub.desk.withdraw("Q2 there")
+    assert hub.submit(Q2, "Q2", "SINK4").match == "relaxed"
+    with pytest.raises(ValueError, match="N1 cannot be spared: there is no path from CHECKINS"):
+        moving.fail(hub.desk, "N1")  # SINK4 has no other neighbour
+    hub.desk.withdraw("Q2")
+    moving.fail(hub.desk, "N1")
+    assert "N1" not in {o.node for o in hub.desk.deployment.operators.values()}
+
+
+def test_what_cannot_be_asked_of_a_network_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    hub = Driven(tmp_path / "hub", tables(4), NETWORK, AT)
+    hub.submit(WIDE, "wide", "S1")
+    before = hub.desk.ledger
+    desk, here = hub.desk, next(iter(hub.desk.deployment.operators))
+    bad: list[tuple[Callable[[], Any], str]] = [
+        (lambda: hub.submit(WIDE, "other"), "the query is not said where; at= must be one of S1, S2"),
+        (lambda: hub.submit(WIDE, "other", "N1"), "asked at 'N1'; at= must be one of S1, S2"),
+        (lambda: hub.submit(WIDE, "wide", "S1"), "a query named 'wide' is being answered"),
+        (lambda: hub.submit(WIDE, "o", "S1", lifetime="soon"), "the lifetime of 'o' is 'soon'"),
+        (lambda: moving.move(desk, 77, "N1"), "no operator is 77; there are: 0"),
+        (lambda: moving.move(desk, here, "F"), "F is a source; operators are at nodes"),
+        (lambda: moving.move(desk, here, "X"), "no node is named 'X'"),
+        (lambda: moving.fail(desk, "S1"), "S1 is a sink; operators are at nodes"),
+        (lambda: moving.restore(desk, "N1"), "N1 is not down; down are none"),
+        (lambda: desk.withdraw("nobody"), "no query is named 'nobody'; there are: wide"),
+        (lambda: hub.submit("SELECT f.ts + f.id FROM " + FC.format(f=1, c=1), "x", "S1"), "not known to"),
+    ]  # fmt: skip
+    for act, said in bad:
+        with pytest.raises(ValueError, match=said):
+            act()
+    assert desk.ledger == before and not moving.replan(desk, dry=True).adopted
+    alone = Driven(tmp_path / "alone", tables(4))
+    with pytest.raises(ValueError, match="this hub has one site, no network"):
+        alone.submit(WIDE, "wide", "S1")
+    with pytest.raises(ValueError, match="this hub has one site; nodes are those of"):
+        moving.fail(alone.desk, "N1")
+    with pytest.raises(ValueError, match="stream flights comes from no node that is known"):
+        QueryHub(tables(4), "ts", network=NETWORK)
+    with pytest.raises(ValueError, match="that needs network="):
+        QueryHub(tables(4), "ts", at=AT)

@@ -1,0 +1,85 @@
+"""Queries as they are asked of a hub: read, judged, and kept as they were understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from braid.core.spans import Span, micros, written
+from braid.hub.blueprints import selections_of
+from braid.hub.flat import Texts
+from braid.hub.ledger import Served
+from braid.hub.query import StreamQuery, understood
+from braid.hub.reader import Reader
+from braid.papers.reuse.definition import Definition
+from braid.papers.reuse.deployment import Asked
+
+
+@dataclass(frozen=True)
+class New:
+    """A query that was read, as planners take it, and as it is written down."""
+
+    query: StreamQuery
+    asked: Asked
+    windows: Any
+    every: str | None
+    lifetime: int | None
+
+
+class Asking:
+    """Reads queries over a reader's streams. ``whole``: operators carry all columns of their
+    streams, as on one site, where nothing is sent; so they hold more queries.
+    """
+
+    def __init__(self, reader: Reader, whole: bool) -> None:
+        self.reader, self.whole = reader, whole
+        self._known: dict[tuple[str, str, str], StreamQuery] = {}
+
+    def new(
+        self,
+        sql: str,
+        name: str,
+        windows: Mapping[str, Span] | Span | None,
+        every: Span | None,
+        sink: str,
+        lifetime: Span | None,
+    ) -> New:
+        """Raises QueryError for a query that is not taken."""
+        spans = _written(windows)
+        slide = None if every is None else written(every, "every")
+        lives = None if lifetime is None else micros(lifetime, f"lifetime of {name!r}")
+        query = understood(sql, self.reader.schemas, self.reader.time, spans, slide)
+        self.reader.judge(query)
+        asked = Asked(name, self.planned(query), sink, sql=sql)
+        return New(query, asked, spans, slide, lives)
+
+    def planned(self, query: StreamQuery) -> Definition:
+        """The definition as operators are asked for it: they make every match, and ticks are told
+        of those.
+        """
+        columns = query.definition.columns
+        if self.whole:
+            columns = tuple(frozenset(self.reader.schemas[s]) for s in query.definition.streams)
+        return replace(query.definition, columns=columns, slides=frozenset())
+
+    def of(self, served: Served) -> StreamQuery:
+        """A query that was taken before."""
+        key = served.sql, repr(served.windows), repr(served.every)
+        if key not in self._known:
+            schemas, time = self.reader.schemas, self.reader.time
+            self._known[key] = understood(served.sql, schemas, time, served.windows, served.every)
+        return self._known[key]
+
+    def texts(self, queries: Iterable[Served], *more: StreamQuery) -> Texts:
+        """The SQL of all selections that these queries have."""
+        known = [*(self.of(q) for q in queries), *more]
+        return selections_of((q.definition, q.filters) for q in known)
+
+
+def _written(windows: Mapping[str, Span] | Span | None) -> Any:
+    if windows is None:
+        return None
+    if isinstance(windows, Mapping):
+        return {a: written(w, f"window of {a}") for a, w in windows.items()}
+    return written(windows, "window")

@@ -1,0 +1,125 @@
+"""A batch of a hub: through all operators, and committed."""
+
+from __future__ import annotations
+
+import time as clock
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.core.columns import TIME
+from braid.core.spans import text
+from braid.hub.desk import Desk, said
+from braid.hub.flows import counted
+from braid.hub.history import trim
+from braid.hub.ledger import Ledger
+from braid.hub.works import Fault
+from braid.papers.reuse import changes as pure
+from braid.papers.reuse.definition import UNBOUNDED
+from braid.papers.reuse.deployment import withdrawn
+from braid.papers.reuse.events import HubCommitted, QueryEnded
+
+
+def batch(desk: Desk, source: Any, epoch: int) -> None:
+    """Have a batch go through all operators, unless it has. A query whose expressions fail on
+    it ends, and the others go on.
+    """
+    while epoch > desk.ledger.epoch:
+        try:
+            _batch(desk, source, epoch)
+        except Fault as fault:
+            _failed(desk, fault, epoch)
+    _expire(desk)
+
+
+def _failed(desk: Desk, fault: Fault, epoch: int) -> None:
+    if fault.query:
+        names = [fault.query]
+    elif fault.bit is None:
+        names = pure.reading(desk.deployment, [fault.operator])
+    else:
+        names = pure.using(desk.deployment, fault.operator, fault.bit)
+    reason = f"it failed in batch {epoch}: {said(fault.error)}"
+    after = desk.deployment
+    for name in names:
+        after = withdrawn(after, name)
+    ended = [QueryEnded(desk.ledger.epoch, name, reason) for name in names]
+    desk.switch(after, [*ended], reasons=dict.fromkeys(names, reason))
+
+
+def _batch(desk: Desk, source: Any, epoch: int) -> None:
+    began = clock.perf_counter()
+    after, deployment = desk.ledger.copy(), desk.deployment
+    tables, names = desk.works.arrivals(source, epoch, deployment)
+    for stream, rows in tables.items():
+        _received(after, stream, epoch, rows, list(desk.reader.schemas[stream]))
+    came = desk.works.join(tables, names, epoch, after.latest, deployment)
+    texts = desk.asking.texts(after.served)
+    several = desk.settings.network is not None
+    flows = counted(desk.works, deployment, came, epoch, texts) if several else ()
+    after.epoch = epoch
+    _trim(desk, after)
+    told = HubCommitted(
+        epoch,
+        {s: t.num_rows for s, t in tables.items()},
+        after.latest,
+        tuple(desk.works.instances[id].did() for id in deployment.operators),
+        tuple(flows),
+        _usage(desk),
+        clock.perf_counter() - began,
+    )
+    desk.commit(after, [told])
+    desk.works.history.tidy(after)
+
+
+def _usage(desk: Desk) -> float:
+    if desk.settings.network is None:
+        return 0.0
+    return desk.model().network_usage(desk.deployment)
+
+
+def _trim(desk: Desk, ledger: Ledger) -> None:
+    """Have history reach back as long as it should, and as long as some query needs."""
+    longest = dict.fromkeys(desk.reader.schemas, desk.settings.history)
+    for q in desk.deployment.queries.values():
+        for s, w in zip(q.definition.streams, q.definition.windows, strict=True):
+            longest[s] = max(longest[s], w)
+    progress = ledger.progress(list(desk.reader.schemas), desk.settings.slack)
+    trim(
+        ledger,
+        {
+            s: None if progress is None or w >= UNBOUNDED else progress - w
+            for s, w in longest.items()
+        },
+    )
+
+
+def _expire(desk: Desk) -> None:
+    """End the queries whose lifetimes are over; one that came before its streams lives from
+    their beginning on.
+    """
+    for q in desk.ledger.served:
+        streams = desk.asking.of(q).definition.streams
+        progress = desk.progress(streams)
+        if q.lifetime is None or progress is None:
+            continue
+        since = q.since
+        if since is None:
+            began = [desk.ledger.first.get(s) for s in streams]
+            since = max(t for t in began if t is not None)
+        if progress >= since + q.lifetime:
+            desk.withdraw(q.name, f"its lifetime of {text(q.lifetime)} is over")
+
+
+def _received(ledger: Ledger, stream: str, epoch: int, rows: pa.Table, columns: list[str]) -> None:
+    """Note what came of a stream."""
+    ends = pc.min_max(rows[TIME]).as_py()
+    came = [t for t in (ledger.latest.get(stream), ends["max"]) if t is not None]
+    ledger.latest[stream] = max(came, default=None)
+    if ledger.first.get(stream) is None:
+        ledger.first[stream] = ends["min"]
+    tuples, size = ledger.counted.get(stream, (0, 0))
+    more = int(rows.select(columns).nbytes)
+    ledger.counted[stream] = tuples + rows.num_rows, size + more
+    ledger.history.setdefault(stream, []).append((epoch, ends["max"]))

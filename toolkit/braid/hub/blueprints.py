@@ -1,0 +1,145 @@
+"""From a deployed operator to what its instance is made of.
+
+Source: Seshadri 2008, section 3.1, step 5: what is embedded in inputs is asked of those who make
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import sqlglot
+from sqlglot import exp
+
+from braid.core.query import Query
+from braid.hub.conditions import Schemas
+from braid.hub.flat import Texts, compensating, flat, renamed
+from braid.hub.instance import Blueprint, Input
+from braid.papers.reuse.definition import Column, Definition
+from braid.papers.reuse.deployment import Demand, Deployment, Operator, cascaded
+from braid.papers.reuse.selections import EVERYTHING
+
+Joined = frozenset[str]
+"""Streams that come together, under one alias."""
+
+
+class Drawing:
+    """Draws the blueprints of a deployment's operators. ``texts`` are the selections' SQL."""
+
+    def __init__(self, deployment: Deployment, schemas: Schemas, texts: Texts, time: str) -> None:
+        self.deployment, self.schemas = deployment, schemas
+        self.texts, self.time = texts, time
+
+    def of(self, operator: Operator, epoch: int) -> Blueprint:
+        """The blueprint of an operator that runs after batch ``epoch``."""
+        inputs = {self._alias(read): self._input(operator, read) for read in operator.inputs}
+        return Blueprint(
+            operator.id,
+            operator.version,
+            self._on(operator, inputs),
+            inputs,
+            tuple(self._demand(operator, inputs, d) for d in operator.demands),
+            epoch,
+        )
+
+    def _alias(self, read: str | int) -> str:
+        if isinstance(read, str):
+            return read
+        alias = f"o{read}"
+        while alias.lower() in {s.lower() for s in self.schemas}:
+            alias += "_"
+        return alias
+
+    def _columns(self, stream: str, columns: frozenset[str]) -> list[str]:
+        return [c for c in self.schemas[stream] if c in columns or c == self.time]
+
+    def _input(self, operator: Operator, read: str | int) -> Input:
+        own = dict(zip(operator.definition.streams, operator.definition.columns, strict=True))
+        if isinstance(read, str):
+            arriving = {c: (read, c) for c in self.schemas[read]}
+            return Input(read, (read,), arriving, self._stored(read, own[read]))
+        upstream = self.deployment.operators[read].definition
+        coming: dict[str, Column] = {}
+        stored: dict[str, Column] = {}
+        for stream, columns in zip(upstream.streams, upstream.columns, strict=True):
+            coming |= {flat(stream, c): (stream, c) for c in self._columns(stream, columns)}
+            stored |= {flat(stream, c): (stream, c) for c in self._columns(stream, own[stream])}
+        return Input(read, upstream.streams, coming, stored)
+
+    def _stored(self, stream: str, columns: frozenset[str]) -> dict[str, Column]:
+        return {c: (stream, c) for c in self._columns(stream, columns)}
+
+    def _on(self, operator: Operator, inputs: Mapping[str, Input]) -> str:
+        """The conjuncts over several inputs: those that were stated, if they link all."""
+        groups = [frozenset(i.streams) for i in inputs.values()]
+        across = [j for j in operator.definition.joins if not any(j.streams <= g for g in groups)]
+        stated = [j for j in across if not j.implied]
+        linked = _linked(groups, [j.streams for j in stated])
+        owner = {s: alias for alias, i in inputs.items() for s in i.streams}
+        texts = sorted(j.text for j in (stated if linked else across))
+        return " AND ".join(f"({_over(t, owner, inputs)})" for t in texts)
+
+    def _demand(self, operator: Operator, inputs: Mapping[str, Input], demand: Demand) -> Query:
+        windows, where = [], []
+        for i, use in zip(inputs.values(), demand.uses, strict=True):
+            own = demand.definition.part(i.streams)
+            windows.append(min(own.windows))
+            where.append(self._where(operator, demand, i, use))
+        return Query(
+            f"d{demand.bit}",
+            tuple(windows),
+            tuple(where),
+            demand.bit,
+            (None,) * len(windows),
+        )
+
+    def _where(self, operator: Operator, demand: Demand, i: Input, use: int | None) -> str | None:
+        if isinstance(i.read, str):
+            where = demand.definition.where[demand.definition.place(i.read)]
+            if where == EVERYTHING:
+                return None
+            return renamed(self.texts[i.read, where], lambda stream, column: column)
+        upstream = self.deployment.operators[i.read]
+        assert use is not None, "an operator that is read has a demand for it"
+        existing = offered(upstream, use)
+        wanted = cascaded(operator.definition, demand.definition, upstream)
+        aged = any(isinstance(r, int) for r in upstream.inputs)
+        return compensating(existing, wanted, self.texts, self.time, aged)
+
+
+def offered(operator: Operator, bit: int) -> Definition:
+    """What of an operator's results is sure to be there for a demand."""
+    definition = operator.demand(bit).definition
+    return replace(definition, joins=operator.definition.joins, columns=operator.definition.columns)
+
+
+def _over(text: str, owner: Mapping[str, str], inputs: Mapping[str, Input]) -> str:
+    """A join condition over ``alias.column`` of inputs."""
+    tree = sqlglot.parse_one(text, dialect="spark")
+    for column in list(tree.find_all(exp.Column)):
+        alias, stream = owner[column.table], column.table
+        name = column.name if isinstance(inputs[alias].read, str) else flat(stream, column.name)
+        column.replace(exp.column(name, table=alias, quoted=True))
+    return tree.sql(dialect="spark", normalize_functions=False)
+
+
+def _linked(groups: list[Joined], joins: list[Joined]) -> bool:
+    """Whether conditions over these streams link all groups."""
+    reached, before = set(groups[0]), 0
+    while len(reached) > before:
+        before = len(reached)
+        for group in groups:
+            if any(j & reached and j & group for j in joins):
+                reached |= group
+    return len(reached) == sum(map(len, groups))
+
+
+def selections_of(definitions: Iterator[tuple[Definition, Mapping[str, str]]]) -> Texts:
+    """The SQL of selections, from queries' definitions and what they ask of each stream."""
+    found = {}
+    for definition, filters in definitions:
+        for stream, where in zip(definition.streams, definition.where, strict=True):
+            if stream in filters:
+                found[stream, where] = filters[stream]
+    return found

@@ -1,0 +1,101 @@
+"""An operator's results as a plain table, a column for each column of each stream, and the SQL that
+compensates on it.
+
+Source: Seshadri 2008, section 3.1, compensation operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import sqlglot
+from sqlglot import exp
+
+from braid.core.columns import QUERIES
+from braid.papers.reuse.definition import UNBOUNDED, Column, Definition, compensation
+from braid.papers.reuse.selections import EVERYTHING, Selection
+
+Shape = Mapping[str, Mapping[str, Column]]
+"""Of an operator's results: by input, the names of its columns and which streams' they are."""
+Texts = Mapping[tuple[str, Selection], str]
+"""By stream and selection, its Spark SQL over ``stream.column``, as some query has it."""
+
+
+def flat(stream: str, column: str) -> str:
+    """The name of a stream's column in a plain table of results."""
+    return f"{stream}__{column}"
+
+
+def renamed(sql: str, name: Callable[[str, str], str]) -> str:
+    """Spark SQL over ``stream.column`` with other names of columns."""
+    tree = sqlglot.parse_one(sql, dialect="spark")
+    for column in list(tree.find_all(exp.Column)):
+        column.replace(exp.column(name(column.table, column.name), quoted=True))
+    return tree.sql(dialect="spark", normalize_functions=False)
+
+
+def micros_of(column: str) -> str:
+    """Spark SQL of an event time in microseconds."""
+    return f"unix_micros(cast(`{column}` as timestamp))"
+
+
+def latest_of(streams: Sequence[str], time: str) -> str:
+    """Spark SQL of the latest event time of a result's members, in microseconds."""
+    times = [micros_of(flat(s, time)) for s in streams]
+    return times[0] if len(times) == 1 else f"greatest({', '.join(times)})"
+
+
+def columns_of(shape: Shape) -> dict[str, Column]:
+    """The columns of the plain table, and which streams' they are."""
+    return {flat(*column): column for fields in shape.values() for column in fields.values()}
+
+
+def flattened(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.Table | None:
+    """The results in these files as a plain table, those of one demand if a ``bit`` is given; None
+    if there is none.
+    """
+    tables = [pq.read_table(f) for f in files]
+    if not tables:
+        return None
+    whole = pa.concat_tables(tables)
+    if bit is not None:
+        serves = whole[QUERIES].to_numpy() >> np.int64(bit) & 1
+        whole = whole.filter(pa.array(serves != 0))
+    if not whole.num_rows:
+        return None
+    columns = {
+        flat(*column): pc.struct_field(whole[alias], field)
+        for alias, fields in shape.items()
+        for field, column in fields.items()
+    }
+    return pa.table(columns)
+
+
+def compensating(
+    existing: Definition, wanted: Definition, texts: Texts, time: str, aged: bool
+) -> str | None:
+    """Spark SQL over a plain table of existing results that makes the wanted ones of them; None if
+    all are wanted. ``aged``: the ages of members must be looked at, whatever the existing windows.
+    """
+    parts = list(_parts(existing, wanted, texts, time, aged))
+    return " AND ".join(f"({p})" for p in parts) or None
+
+
+def _parts(
+    existing: Definition, wanted: Definition, texts: Texts, time: str, aged: bool
+) -> Iterator[str]:
+    own = compensation(existing, wanted)
+    for stream, where in zip(wanted.streams, own.where, strict=True):
+        if where is not None and where != EVERYTHING:
+            yield renamed(texts[stream, where], flat)
+    for join in sorted(own.joins):
+        if not join.implied:
+            yield renamed(join.text, flat)
+    latest = latest_of(wanted.streams, time)
+    for stream, window, other in zip(wanted.streams, wanted.windows, own.windows, strict=True):
+        if window < UNBOUNDED and (aged or other is not None):
+            yield f"{latest} - {micros_of(flat(stream, time))} < {window}"

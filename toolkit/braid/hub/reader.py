@@ -1,0 +1,117 @@
+"""What a hub reads its streams with and computes by: Spark, or DuckDB where they are tables."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from braid.condition.compiler import Compiler
+from braid.condition.typed import Unknown
+from braid.hub.conditions import Schemas
+from braid.hub.flat import Shape
+from braid.hub.query import StreamQuery
+from braid.papers.reuse.definition import Column
+
+Turn = Callable[[Any, int], None]
+"""What is done with a batch: what it is read from, and its number."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of the answer to a query, what one operator told: result files, their shape, the demand's
+    bit, and Spark SQL over the plain table that compensates.
+    """
+
+    files: Sequence[str]
+    shape: Shape
+    bit: int
+    where: str | None
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Event times (microseconds) between which a query's ticks are told: after ``since``, before
+    ``until``; None: there is none yet. ``start`` is when all its streams had begun.
+    """
+
+    since: int | None
+    until: int | None
+    start: int | None
+
+    def numbers(self, every: int) -> range:
+        """The ticks at which there is an answer, whether anything matches or not."""
+        first = self.since if self.since is not None else self.start
+        if first is None or self.until is None:
+            return range(0)
+        begin = first // every + 1 if self.since is not None else -(-first // every)
+        return range(begin, -(-self.until // every))
+
+
+class Reader(ABC):
+    """Reads batches, computes Spark SQL of tuples, and reads answers. ``faults`` are the errors
+    that expressions of queries may end in.
+    """
+
+    faults: tuple[type[Exception], ...]
+    ours = True
+    """Whether DuckDB may hash: nothing else does, then."""
+
+    def __init__(self, schemas: Schemas, time: str) -> None:
+        self.schemas, self.time = schemas, time
+        self._db = duckdb.connect(config={"threads": 1})
+        self._db.execute("SET TimeZone = 'UTC'")
+
+    def asked(self, sql: str, name: str, rows: pa.Table) -> pa.Table:
+        """What DuckDB says of a table, by its name in the SQL."""
+        self._db.register(name, rows)
+        try:
+            return self._db.sql(sql).to_arrow_table()
+        finally:
+            self._db.unregister(name)
+
+    @abstractmethod
+    def frame(self, columns: Mapping[str, Column]) -> Any:
+        """What has the types of these columns: conditions are judged by it."""
+
+    @abstractmethod
+    def batch(self, source: Any, stream: str, wanted: Mapping[str, str]) -> pa.Table:
+        """The tuples of a stream in a batch, with what is computed of them: Spark SQL by name."""
+
+    @abstractmethod
+    def judge(self, query: StreamQuery) -> None:
+        """Raises QueryError for a query that is not taken."""
+
+    @abstractmethod
+    def answer(self, query: StreamQuery, parts: Sequence[Part], ticks: Ticks) -> Any:
+        """The rows of a query: without a SLIDE one for each match; with one, what holds at each
+        tick, grouped if the query groups.
+        """
+
+    @abstractmethod
+    def start(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Any:
+        """Give batch after batch, those after ``done``; what ends and waits as Spark's queries."""
+
+    @abstractmethod
+    def elsewhere(
+        self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
+    ) -> pa.Table:
+        """What ``computed`` does, for what is not known to mean the same in DuckDB."""
+
+    def computed(
+        self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
+    ) -> pa.Table:
+        """What Spark SQL says of each tuple, by name. ``columns`` are those of ``rows``."""
+        types = {("", n): self.schemas[s][c] for n, (s, c) in columns.items()}
+        compiler = Compiler(types, ours=self.ours)
+        try:
+            chosen = {name: compiler.text(sql)[0] for name, sql in wanted.items()}
+        except Unknown:
+            return self.elsewhere(rows, columns, wanted)
+        select = ", ".join(f'{sql} AS "{name}"' for name, sql in chosen.items())
+        return self.asked(f"SELECT {select} FROM tuples", "tuples", rows)

@@ -1,0 +1,173 @@
+"""From matches to a query's answer by DuckDB, for streams that are tables; see answers.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from braid.condition.compiler import Compiler
+from braid.condition.sqltypes import BIGINT, BOOLEAN, DOUBLE, INTEGRAL, REAL, SqlType
+from braid.condition.typed import Typed, Unknown
+from braid.hub.conditions import Schemas
+from braid.hub.dialect import QueryError
+from braid.hub.query import StreamQuery
+from braid.hub.reader import Ticks
+
+TICK = "tick"
+
+
+class TableAnswer:
+    """The answer to a query over matches in a table ``matches``, which has a struct column for each
+    alias.
+
+    Raises QueryError for what is not known to mean the same without Spark.
+    """
+
+    def __init__(self, query: StreamQuery, schemas: Schemas, time: str) -> None:
+        self.query, self.schemas, self.time = query, schemas, time
+        self.types = {
+            (a, c): kind for a, s in query.aliases.items() for c, kind in schemas[s].items()
+        }
+        self.select = dict(self._select())
+        self.groups = [self._compiled(g, self.types)[0] for g in query.groups]
+        self.having = None if query.having is None else self._told(query.having)
+        if query.where is not None and self._compiled(query.where, self.types)[1] != BOOLEAN:
+            raise QueryError(f"the condition {query.where!r} is not boolean")
+
+    def _select(self) -> list[tuple[str, str]]:
+        found = []
+        for sql in self.query.select:
+            tree = sqlglot.parse_one(sql, dialect="spark")
+            if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
+                stream = self.query.aliases[tree.table]
+                found += [
+                    (c, self._told(exp.column(c, table=tree.table).sql("spark")))
+                    for c in self.schemas[stream]
+                ]
+            else:
+                found.append((tree.alias_or_name or sql, self._told(tree.unalias().sql("spark"))))
+        return found
+
+    def _compiled(self, sql: str, types: Mapping[tuple[str, str], SqlType]) -> Typed:
+        try:
+            return Compiler(types).text(sql)
+        except Unknown as found:
+            raise QueryError(
+                f"{found.text!r} in the query{found.why and found.why + ' and'} is not known to "
+                "mean the same without Spark; give the streams as Spark DataFrames, or write what "
+                "it says into a column"
+            ) from None
+
+    def _told(self, sql: str) -> str:
+        """DuckDB SQL of what is selected, aggregates included."""
+        tree = sqlglot.parse_one(sql, dialect="spark")
+        calls = _Calls(self)
+        told = self._compiled(calls.without(tree).sql("spark"), self.types | calls.types)[0]
+        for name, call in calls.found.items():
+            told = told.replace(f'"{name}"', call)
+        return told
+
+    def sql(self, ticks: Ticks) -> str:
+        """DuckDB SQL of what is told."""
+        chosen = ", ".join(f'{sql} AS "{name}"' for name, sql in self.select.items())
+        if self.query.every is None:
+            return f"SELECT {chosen} FROM matches"
+        held = f"WITH held AS ({self._held(ticks)}) "
+        at = f"make_timestamptz(__tick * {self.query.every}) AS {TICK}"
+        if not self.query.groups and not self.query.aggregates:
+            return f"{held} SELECT {at}, {chosen} FROM held"
+        having = "" if self.having is None else f" HAVING {self.having}"
+        by = ", ".join(["__tick", *self.groups])
+        told = f"SELECT {at}, {chosen} FROM held GROUP BY {by}{having}"
+        if self.query.groups:
+            return held + told
+        numbers = ticks.numbers(self.query.every)
+        end = max(numbers.start, numbers.stop)
+        silent = (
+            f"SELECT range AS __tick FROM range({numbers.start}, {end}) "
+            "WHERE range NOT IN (SELECT __tick FROM held)"
+        )
+        nothing = f"SELECT {chosen} FROM held WHERE false{having}"
+        names = ", ".join(f'nothing."{name}"' for name in self.select)
+        return f"{held}{told} UNION ALL SELECT {at}, {names} FROM ({silent}), ({nothing}) nothing"
+
+    def _held(self, ticks: Ticks) -> str:
+        every = self.query.every
+        assert every is not None
+        times = {
+            a: f'epoch_us(CAST("{a}"."{self.time}" AS TIMESTAMPTZ))' for a in self.query.aliases
+        }
+        ends = [f"{times[a]} + {self.query.windows[s]}" for a, s in self.query.aliases.items()]
+        first = _ceiling(f"greatest({', '.join(times.values())})", every)
+        if ticks.since is not None:
+            first = f"greatest({first}, {ticks.since // every + 1})"
+        last = _ceiling(f"least({', '.join(ends)})", every) + " - 1"
+        last = f"least({last}, {-1 if ticks.until is None else -(-ticks.until // every) - 1})"
+        return (
+            f"SELECT *, unnest(generate_series({first}, {last})) AS __tick FROM matches "
+            f"WHERE {first} <= {last}"
+        )
+
+
+def _ceiling(value: str, every: int) -> str:
+    """The number of the first tick at or after a time."""
+    over = f"((({value}) % {every} + {every}) % {every})"
+    return f"((({value}) - {over}) // {every} + CAST({over} > 0 AS BIGINT))"
+
+
+@dataclass
+class _Calls:
+    """The aggregates of an expression, as columns of their own."""
+
+    answer: TableAnswer
+    found: dict[str, str] = field(default_factory=dict)
+    types: dict[tuple[str, str], SqlType] = field(default_factory=dict)
+
+    def without(self, tree: exp.Expr) -> exp.Expr:
+        """The expression with columns in the place of its aggregates."""
+        return tree.transform(lambda n: self._column(n) if isinstance(n, exp.AggFunc) else n)
+
+    def _column(self, call: exp.AggFunc) -> exp.Expr:
+        name = f"__a{len(self.found)}"
+        self.found[name], self.types["", name] = self._sql(call)
+        return exp.column(name, quoted=True)
+
+    def _sql(self, call: exp.AggFunc) -> Typed:
+        inner, once = call.this, ""
+        if isinstance(inner, exp.Distinct):
+            (inner, *more), once = inner.expressions, "DISTINCT "
+            if more:
+                raise QueryError("count(DISTINCT ...) takes one expression without Spark")
+        if isinstance(call, exp.Count):
+            star = inner is None or isinstance(inner, (exp.Star, exp.Literal))
+            what = "*" if star else once + self._inner(inner)[0]
+            return f"count({what})", BIGINT
+        sql, kind = self._inner(inner)
+        if isinstance(call, (exp.Min, exp.Max)):
+            return f"{type(call).__name__.lower()}({sql})", kind
+        if kind.name not in (*INTEGRAL, *REAL):
+            raise QueryError(f"{call.sql('spark')} is of type {kind}, which takes Spark")
+        if isinstance(call, exp.Avg) or kind.name in REAL:
+            return f"{type(call).__name__.lower()}({once}CAST({sql} AS DOUBLE))", DOUBLE
+        return f"CAST(sum({once}{sql}) AS BIGINT)", BIGINT
+
+    def _inner(self, tree: exp.Expr) -> Typed:
+        return self.answer._compiled(tree.sql("spark"), self.answer.types)
+
+
+def named(query: StreamQuery, plain: Sequence[pa.Table], schemas: Schemas, time: str) -> pa.Table:
+    """Matches with a struct column for each alias, from plain tables of results (see flat.py)."""
+    columns = query.read(time)
+    tables = []
+    for rows in plain:
+        structs = {}
+        for alias, stream in query.aliases.items():
+            names = [c for c in schemas[stream] if c in columns[stream]]
+            parts = [rows[f"{stream}__{c}"].combine_chunks() for c in names]
+            structs[alias] = pa.StructArray.from_arrays(parts, names)
+        tables.append(pa.table(structs))
+    return pa.concat_tables(tables)

@@ -1,0 +1,71 @@
+"""A hub's streams as tables, without Spark: batches are files, answers are Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.condition.sqltypes import type_of
+from braid.hub.flat import columns_of, flattened
+from braid.hub.query import StreamQuery
+from braid.hub.reader import Part, Reader, Ticks, Turn
+from braid.hub.table_answers import TableAnswer, named
+from braid.papers.reuse.definition import Column
+from braid.tables import Turns
+
+
+class TableReader(Reader):
+    """Reads tables that were cut into ``batches`` files each, in ``folder``/STREAM."""
+
+    faults = (duckdb.Error,)
+
+    def __init__(
+        self, fields: Mapping[str, pa.Schema], time: str, folder: Path, batches: int
+    ) -> None:
+        types = {s: {f.name: type_of(f.type) for f in schema} for s, schema in fields.items()}
+        super().__init__(types, time)
+        self.fields, self.folder, self.batches = fields, folder, batches
+
+    def frame(self, columns: Mapping[str, Column]) -> pa.Schema:
+        return pa.schema(
+            [pa.field(n, self.fields[s].field(c).type) for n, (s, c) in columns.items()]
+        )
+
+    def batch(self, source: Any, stream: str, wanted: Mapping[str, str]) -> pa.Table:
+        rows = pq.read_table(self.folder / stream / f"{source:06d}.parquet")
+        made = self.computed(rows, {c: (stream, c) for c in rows.column_names}, wanted)
+        for name in made.column_names:
+            rows = rows.append_column(name, made[name])
+        return rows
+
+    def elsewhere(
+        self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
+    ) -> NoReturn:
+        raise AssertionError(f"queries were judged, and yet {wanted} is not known to DuckDB")
+
+    def judge(self, query: StreamQuery) -> None:
+        TableAnswer(query, self.schemas, self.time)
+
+    def answer(self, query: StreamQuery, parts: Sequence[Part], ticks: Ticks) -> pa.Table:
+        matches = named(query, [self._plain(p) for p in parts], self.schemas, self.time)
+        sql = TableAnswer(query, self.schemas, self.time).sql(ticks)
+        return self.asked(sql, "matches", matches)
+
+    def _plain(self, part: Part) -> pa.Table:
+        columns = columns_of(part.shape)
+        rows = flattened(part.files, part.shape, part.bit)
+        if rows is None:
+            return self.frame(columns).empty_table()
+        if part.where is not None:
+            rows = rows.filter(self.computed(rows, columns, {"passes": part.where})["passes"])
+        return rows
+
+    def start(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Turns:
+        if trigger:
+            raise ValueError(f"a hub of tables has no trigger; got {', '.join(trigger)}")
+        return Turns(lambda number: turn(number, number), range(done + 1, self.batches))

@@ -1,0 +1,288 @@
+"""The operators of a hub at work: they are built from history, and batches go through them."""
+
+from __future__ import annotations
+
+import shutil
+import time as clock
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.core.columns import MARK, TIME
+from braid.engine.executor import executor
+from braid.engine.files import close_all
+from braid.hub.blueprints import Drawing
+from braid.hub.flat import Texts, columns_of, flattened, latest_of, micros_of
+from braid.hub.history import History
+from braid.hub.instance import (
+    Input,
+    Instance,
+    Rows,
+    blueprint_of,
+    folder_of,
+    names_of,
+)
+from braid.hub.ledger import Ledger
+from braid.hub.reader import Reader
+from braid.papers.reuse.definition import UNBOUNDED
+from braid.papers.reuse.deployment import Deployment, Operator
+
+
+@dataclass
+class Fault(Exception):
+    """An expression of queries failed on tuples: of a ``query``; or of those that one demand of an
+    operator serves, or, if ``bit`` is None, all of its demands.
+    """
+
+    error: Exception
+    operator: int = -1
+    bit: int | None = None
+    query: str = ""
+
+
+@dataclass(frozen=True)
+class Built:
+    """An instance that was made: of so many tuples and bytes, in so many seconds."""
+
+    instance: Instance
+    rows: int
+    bytes: int
+    seconds: float
+
+
+class Works:
+    """The instances of the operators that run, by operator, in the hub's folder ``path``."""
+
+    def __init__(self, path: Path, reader: Reader, slack: int) -> None:
+        self.path, self.reader, self.slack = path, reader, slack
+        self.history = History(path / "history")
+        self.executor = executor("process")
+        self.instances: dict[int, Instance] = {}
+
+    def open(self, ledger: Ledger) -> None:
+        """Have what is deployed run, and remove what a crash left half done."""
+        versions = {(o.id, o.version) for o in ledger.deployment.operators.values()}
+        told = {(s.operator, s.version) for q in ledger.queries for s in q.spans}
+        named = {folder_of(self.path, *each) for each in versions | told}
+        folders = self.path / "operators"
+        for folder in folders.iterdir() if folders.exists() else ():
+            if folder not in named:
+                shutil.rmtree(folder)
+        self.history.tidy(ledger)
+        for key in told - versions:
+            self._forget(*key)
+        for id, version in versions:
+            folder = folder_of(self.path, id, version)
+            self.instances[id] = self._instance(folder, blueprint_of(folder))
+
+    def _instance(self, folder: Path, made: Any) -> Instance:
+        return Instance(folder, made, self.reader, self.slack, self.executor)
+
+    def build(
+        self, operators: Iterable[Operator], new: Deployment, ledger: Ledger, texts: Texts
+    ) -> list[Built]:
+        """Make instances of operators, each after those that it reads, with the state that they
+        would have if they had always run. Nothing is left of any if one fails.
+        """
+        made: dict[int, Built] = {}
+        drawing = Drawing(new, self.reader.schemas, texts, self.reader.time)
+        try:
+            for operator in operators:
+                made[operator.id] = self._built(operator, drawing, ledger, made)
+        except BaseException:
+            for operator in operators:
+                shutil.rmtree(
+                    folder_of(self.path, operator.id, operator.version), ignore_errors=True
+                )
+            raise
+        return list(made.values())
+
+    def _built(
+        self, operator: Operator, drawing: Drawing, ledger: Ledger, made: Mapping[int, Built]
+    ) -> Built:
+        began = clock.perf_counter()
+        folder = folder_of(self.path, operator.id, operator.version)
+        shutil.rmtree(folder, ignore_errors=True)
+        instance = self._instance(folder, drawing.of(operator, ledger.epoch))
+        bits = {d.bit for d in operator.demands}
+        came: dict[str, Rows] = {}
+        if ledger.epoch >= 0:
+            for alias, read in instance.made.inputs.items():
+                if (found := self._past(operator, read, ledger, made)) is not None:
+                    came[alias] = self._rows(instance, alias, found, bits)
+            instance.run(came, ledger.epoch, ledger.latest)
+        rows = sum(r.table.num_rows for r in came.values())
+        size = sum(_size(r.table, instance.made.inputs[a].stored) for a, r in came.items())
+        return Built(instance, rows, size, clock.perf_counter() - began)
+
+    def _past(
+        self, operator: Operator, read: Input, ledger: Ledger, made: Mapping[int, Built]
+    ) -> pa.Table | None:
+        """What came of an input that may still be of use."""
+        if not isinstance(read.read, str):
+            upstream = made[read.read].instance if read.read in made else self.instances[read.read]
+            return flattened(upstream.files(), upstream.made.shape)
+        place = operator.definition.place(read.read)
+        longest = max(d.definition.windows[place] for d in operator.demands)
+        progress = ledger.progress(operator.definition.streams, self.slack)
+        bounded = progress is not None and longest < UNBOUNDED
+        after = progress - longest if bounded and progress is not None else None
+        return self.history.rows(ledger, read.read, after)
+
+    def _rows(self, instance: Instance, alias: str, table: pa.Table, bits: set[int]) -> Rows:
+        """What came under an alias with what is computed of it. Raises Fault."""
+        read = instance.made.inputs[alias]
+        wanted = instance.wanted(alias, bits)
+        names = names_of([wanted])
+        told = {name: sql for sql, name in names.items()} | {
+            MARK: wanted[MARK],
+            TIME: self._time(read),
+        }
+        try:
+            made = self.reader.computed(table, read.arriving, told)
+        except self.reader.faults as error:
+            for bit in (None, *sorted(bits)):
+                self._blame(
+                    instance,
+                    alias,
+                    bit,
+                    error,
+                    lambda w: self.reader.computed(table, read.arriving, w),
+                )
+            raise
+        for name in made.column_names:
+            table = table.append_column(name, made[name])
+        return Rows(table, names, MARK)
+
+    def _time(self, read: Input) -> str:
+        if isinstance(read.read, str):
+            return micros_of(self.reader.time)
+        return latest_of(read.streams, self.reader.time)
+
+    def _blame(
+        self, instance: Instance, alias: str, bit: int | None, error: Exception, compute: Any
+    ) -> None:
+        """Raises Fault if what an instance needs of an input fails by itself: for a demand, or,
+        None, for all of them.
+        """
+        wanted = instance.wanted(alias, () if bit is None else (bit,))
+        try:
+            compute(wanted if bit is None else {MARK: wanted[MARK]})
+        except self.reader.faults:
+            raise Fault(error, instance.made.operator, bit) from error
+
+    def adopt(self, built: Iterable[Built], dropped: Iterable[tuple[int, int]]) -> None:
+        """Have new instances run, and old ones no longer: what they told stays."""
+        for id, version in dropped:
+            self.instances.pop(id)
+            self._forget(id, version)
+        for each in built:
+            self.instances[each.instance.made.operator] = each.instance
+
+    def _forget(self, operator: int, version: int) -> None:
+        """Remove the state of an instance that runs no longer."""
+        blocks = folder_of(self.path, operator, version) / "blocks"
+        close_all(blocks)
+        shutil.rmtree(blocks, ignore_errors=True)
+
+    def arrivals(
+        self, source: Any, epoch: int, deployment: Deployment
+    ) -> tuple[dict[str, pa.Table], dict[str, dict[str, str]]]:
+        """The tuples of a batch by stream, with all that operators need of them, and by stream
+        which Spark SQL is in which column; they are history from now on. Raises Fault.
+        """
+        tables, names = {}, {}
+        for stream in self.reader.schemas:
+            reading = {
+                id: i.wanted(stream, _bits(deployment, id))
+                for id, i in self.instances.items()
+                if stream in i.made.inputs and i.made.inputs[stream].read == stream
+            }
+            names[stream] = names_of(list(reading.values()))
+            told = {name: sql for sql, name in names[stream].items()}
+            told |= {marks_of(id): wanted[MARK] for id, wanted in reading.items()}
+            told[TIME] = micros_of(self.reader.time)
+            try:
+                tables[stream] = self.reader.batch(source, stream, told)
+            except self.reader.faults as error:
+                self._find(source, stream, reading, deployment, error)
+                raise
+            raw = [*self.reader.schemas[stream], TIME]
+            self.history.keep(stream, epoch, tables[stream].select(raw))
+        return tables, names
+
+    def _find(
+        self,
+        source: Any,
+        stream: str,
+        reading: Mapping[int, Mapping[str, str]],
+        deployment: Deployment,
+        error: Exception,
+    ) -> None:
+        """Raises Fault for the operator or demand whose SQL fails on a batch; if none does, or the
+        stream itself cannot be read, the error is not theirs.
+        """
+        self.reader.batch(source, stream, {TIME: micros_of(self.reader.time)})
+        for id in reading:
+            for bit in (None, *sorted(_bits(deployment, id))):
+                compute = partial(self.reader.batch, source, stream)
+                self._blame(self.instances[id], stream, bit, error, compute)
+
+    def join(
+        self,
+        tables: Mapping[str, pa.Table],
+        names: Mapping[str, Mapping[str, str]],
+        epoch: int,
+        latest: Mapping[str, int | None],
+        deployment: Deployment,
+    ) -> dict[int, dict[str, Rows]]:
+        """Have a batch go through all operators, each after those that it reads; what came to each,
+        by alias. Raises Fault.
+        """
+        came: dict[int, dict[str, Rows]] = {}
+        for operator in deployment.upstream():
+            instance = self.instances[operator.id]
+            came[operator.id] = {}
+            for alias, read in instance.made.inputs.items():
+                if isinstance(read.read, str):
+                    rows = Rows(tables[alias], names[alias], marks_of(operator.id))
+                    came[operator.id][alias] = rows
+                elif (found := self.results(read.read, epoch)) is not None:
+                    bits = _bits(deployment, operator.id)
+                    came[operator.id][alias] = self._rows(instance, alias, found, bits)
+            try:
+                instance.run(came[operator.id], epoch, latest)
+            except self.reader.faults as error:
+                raise Fault(error, operator.id) from error
+        return came
+
+    def results(self, operator: int, epoch: int, bit: int | None = None) -> pa.Table | None:
+        """What an operator found in a batch, as a plain table; None: nothing."""
+        instance = self.instances[operator]
+        return flattened(instance.files(epoch, epoch + 1), instance.made.shape, bit)
+
+    def passing(self, operator: int, rows: pa.Table, where: str | None) -> pa.Table:
+        """The results of an operator that pass a compensation."""
+        if where is None:
+            return rows
+        columns = columns_of(self.instances[operator].made.shape)
+        told = self.reader.computed(rows, columns, {"passes": where})["passes"]
+        return rows.filter(pc.fill_null(told, False))
+
+
+def _bits(deployment: Deployment, operator: int) -> set[int]:
+    return {d.bit for d in deployment.operators[operator].demands}
+
+
+def marks_of(operator: int) -> str:
+    """The column of an operator's marks."""
+    return f"__m{operator}"
+
+
+def _size(table: pa.Table, columns: Iterable[str]) -> int:
+    return int(table.select(list(columns)).nbytes)

@@ -1,0 +1,189 @@
+"""From one deployment to the next: what must be built, moved and dropped; and deployments in which
+some or all queries are planned anew.
+
+Source: Seshadri 2008, section 2.2, takes modification at run time for given, and says nothing of
+failures or of planning anew; this is ours.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from braid.papers.reuse.cost import CostModel
+from braid.papers.reuse.deployment import Asked, Demand, Deployment, Input, Operator, withdrawn
+from braid.papers.reuse.planner import Planner, Service
+
+HORIZON = 3600.0
+"""Seconds for which a plan is taken to last when it is weighed against the work of changing."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What must be done: operators to build, each after those that it reads; (operator, from, to)
+    to move; (operator, version) to drop.
+    """
+
+    build: tuple[Operator, ...]
+    move: tuple[tuple[int, str, str], ...]
+    drop: tuple[tuple[int, int], ...]
+
+
+def changes(old: Deployment, new: Deployment) -> Changes:
+    """What leads from one deployment to another."""
+    before = {(o.id, o.version): o for o in old.operators.values()}
+    after = {(o.id, o.version): o for o in new.operators.values()}
+    return Changes(
+        tuple(o for o in new.upstream() if (o.id, o.version) not in before),
+        tuple(
+            (key[0], before[key].node, o.node)
+            for key, o in after.items()
+            if key in before and before[key].node != o.node
+        ),
+        tuple(sorted(before.keys() - after.keys())),
+    )
+
+
+def reading(deployment: Deployment, operators: Collection[int]) -> list[str]:
+    """The queries whose answers come, at some remove, from one of these operators."""
+    touched = set(operators)
+    for operator in deployment.upstream():
+        if touched.intersection(i for i in operator.inputs if isinstance(i, int)):
+            touched.add(operator.id)
+    return [name for name, q in deployment.queries.items() if q.operator in touched]
+
+
+def using(deployment: Deployment, operator: int, bit: int) -> list[str]:
+    """The queries whose answers come, at some remove, from one demand of an operator."""
+    touched = {(operator, bit)}
+    for other in deployment.upstream():
+        for demand in other.demands:
+            used = zip(other.inputs, demand.uses, strict=True)
+            if touched.intersection(used):
+                touched.add((other.id, demand.bit))
+    return [n for n, q in deployment.queries.items() if (q.operator, q.bit) in touched]
+
+
+def planned(
+    planner: Planner, deployment: Deployment, names: Iterable[str], now: int = 0
+) -> Deployment:
+    """The deployment with these queries planned anew, in this order. Raises PlanError if one has no
+    plan.
+    """
+    asked = [deployment.queries[name] for name in names]
+    rest = deployment
+    for query in asked:
+        rest = withdrawn(rest, query.name)
+    service = Service(planner, rest)
+    for query in asked:
+        service.submit(replace(query, operator=-1, bit=0), now)
+    order = {name: service.deployment.queries[name] for name in deployment.queries}
+    return replace(service.deployment, queries=order)
+
+
+def failed(
+    planner: Planner, deployment: Deployment, nodes: Collection[str], now: int = 0
+) -> Deployment:
+    """The deployment without the operators at these nodes: the queries that they answer, and those
+    whose ways are cut, are planned anew by a planner that knows the network without the nodes.
+    """
+    model = planner.model
+    gone = [o.id for o in deployment.operators.values() if o.node in nodes]
+    cut = [f for f in deployment.flows() if model.latency(f.source, f.target) == math.inf]
+    gone += [f.to for f in cut if isinstance(f.to, int)]
+    names = dict.fromkeys(reading(deployment, gone))
+    names |= dict.fromkeys(f.to for f in cut if isinstance(f.to, str))
+    return kept(deployment, planned(planner, deployment, names, now))
+
+
+def replanned(planner: Planner, deployment: Deployment, now: int = 0, seed: int = 0) -> Deployment:
+    """The cheapest of three: all queries planned anew as they came, those of most bytes first, and
+    in a random order. Operators that come out as they are stay.
+    """
+    model = planner.model
+    tried = [
+        kept(deployment, planned(planner, deployment, order, now))
+        for order in _orders(model, list(deployment.queries.values()), seed)
+    ]
+    return min([deployment, *tried], key=model.total)
+
+
+def _orders(model: CostModel, asked: Sequence[Asked], seed: int) -> Iterator[list[str]]:
+    names = [q.name for q in asked]
+    yield names
+    yield [q.name for q in sorted(asked, key=lambda q: -model.rates.bytes(q.definition))]
+    yield random.Random(seed).sample(names, len(names))
+
+
+def worth(model: CostModel, old: Deployment, new: Deployment) -> bool:
+    """Whether what a deployment saves in an hour is more than what the change sends: the windows of
+    all that is built.
+    """
+    saving = model.total(old) - model.total(new)
+    sent = 0.0
+    for operator in changes(old, new).build:
+        longest = max(operator.definition.windows) / 1e6
+        for flow in new.inflows(operator, operator.definition):
+            rate = model.rates.bytes(flow.definition)
+            sent += rate * min(longest, model.rates.most) * model.latency(flow.source, flow.target)
+    return saving * HORIZON > sent + 1e-9
+
+
+def kept(old: Deployment, new: Deployment) -> Deployment:
+    """The new deployment with the names of operators that were there: at the same node, of the same
+    inputs and demands.
+    """
+    renamed: dict[int, tuple[Operator, dict[int, int]]] = {}
+    operators: dict[int, Operator] = {}
+    for operator in new.upstream():
+        mine = _renamed(operator, renamed)
+        there = next((o for o in old.operators.values() if _same(o, mine)), None)
+        bits = {d.bit: d.bit for d in mine.demands}
+        if there is not None and there.id not in operators:
+            bits = {d.bit: _bit(there, d) for d in mine.demands}
+            demands = tuple(replace(d, bit=bits[d.bit]) for d in mine.demands)
+            mine = replace(there, demands=demands, until=operator.until)
+        renamed[operator.id] = mine, bits
+        operators[mine.id] = mine
+    queries = {
+        name: replace(q, operator=renamed[q.operator][0].id, bit=renamed[q.operator][1][q.bit])
+        for name, q in new.queries.items()
+    }
+    return replace(new, operators=operators, queries=queries)
+
+
+def _renamed(operator: Operator, renamed: dict[int, tuple[Operator, dict[int, int]]]) -> Operator:
+    """The operator with the new names of what it reads."""
+    inputs: tuple[Input, ...] = tuple(
+        renamed[i][0].id if isinstance(i, int) else i for i in operator.inputs
+    )
+    demands = tuple(
+        replace(
+            d,
+            uses=tuple(
+                renamed[i][1][u] if isinstance(i, int) and u is not None else None
+                for i, u in zip(operator.inputs, d.uses, strict=True)
+            ),
+        )
+        for d in operator.demands
+    )
+    return replace(operator, inputs=inputs, demands=demands)
+
+
+def _same(there: Operator, mine: Operator) -> bool:
+    place = there.node == mine.node and there.inputs == mine.inputs
+    return (
+        place
+        and there.definition.joins == mine.definition.joins
+        and there.definition.columns == mine.definition.columns
+        and {(d.definition, d.uses) for d in there.demands}
+        == {(d.definition, d.uses) for d in mine.demands}
+    )
+
+
+def _bit(there: Operator, demand: Demand) -> int:
+    return next(
+        d.bit for d in there.demands if d.definition == demand.definition and d.uses == demand.uses
+    )
