@@ -196,7 +196,7 @@ class Driven:
         rates: Rates | None = None,
     ) -> None:
         if not (folder / "input").exists():
-            prepare(data, folder / "input", "ts", "batch")
+            prepare(data, folder / "input", dict.fromkeys(data, "ts"), "batch")
         schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
         reader = TableReader(schemas, "ts", folder / "input", BATCHES)
         places = dict(at or dict.fromkeys(data, "here"))
@@ -255,7 +255,7 @@ def random_query(rng: random.Random) -> str:
     sql = (
         f"FROM flights [RANGE {size()} SECONDS] f JOIN checkins [RANGE {size()} SECONDS] c ON {on}"
     )
-    if rng.random() < 0.3:
+    if rng.random() < 0.5:
         third = f" JOIN baggage [RANGE {size()} SECONDS] b ON b.flight = f.num"
         return f"SELECT f.id, c.id AS c, b.id AS b {sql}{third} WHERE b.area < {rng.randint(1, 4)}{more}"
     return f"SELECT f.id, c.id AS c {sql} WHERE c.seats >= {rng.randrange(2)}{more}"

@@ -365,9 +365,10 @@ def test_flows_are_counted_where_they_go_and_modelled_beside(tmp_path: Path) -> 
 
 def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) -> None:
     network, rates, at = example()
-    data = airport.day(flights=40, batches=BATCHES)
+    data = airport.day(flights=150, batches=BATCHES)
     hub = Driven(tmp_path / "hub", data, network, at, rates=rates)
-    hub.submit(Q1, "Q1", "SINK3")
+    q1 = Q1.replace("'DL'", "'B6'")
+    hub.submit(q1, "Q1", "SINK3")
     nodes = {o.definition.streams: o.node for o in hub.desk.deployment.operators.values()}
     assert nodes["checkins", "flights"] == "N1" and nodes[tuple(sorted(at))] == "N3"
     hub.step()
@@ -377,9 +378,18 @@ def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) ->
     assert hub.submit(Q2, "Q2", "SINK4").match == "relaxed"
     with pytest.raises(ValueError, match="N1 cannot be spared: there is no path from CHECKINS"):
         moving.fail(hub.desk, "N1")  # SINK4 has no other neighbour
+    hub.step()
     hub.desk.withdraw("Q2")
     moving.fail(hub.desk, "N1")
     assert "N1" not in {o.node for o in hub.desk.deployment.operators.values()}
+    while hub.desk.ledger.epoch < BATCHES - 1:
+        hub.step()
+    alone = Driven(tmp_path / "alone", data)
+    alone.submit(q1, "Q1")
+    while alone.desk.ledger.epoch < BATCHES - 1:
+        alone.step()
+    told = hub.answered("Q1")
+    assert told == alone.answered("Q1") and told, "nothing of what Q2 asked for is among it"
 
 
 def test_what_cannot_be_asked_of_a_network_is_refused_and_changes_nothing(tmp_path: Path) -> None:

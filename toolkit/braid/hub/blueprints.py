@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from braid.core.query import Query
 from braid.hub.conditions import Schemas
-from braid.hub.flat import Texts, compensating, flat, renamed
+from braid.hub.flat import Texts, compensating, flat, renamed, serves
 from braid.hub.instance import Blueprint, Input
 from braid.papers.reuse.definition import Column, Definition
 from braid.papers.reuse.deployment import Demand, Deployment, Operator, cascaded
@@ -105,7 +105,8 @@ class Drawing:
         existing = offered(upstream, use)
         wanted = cascaded(operator.definition, demand.definition, upstream)
         aged = any(isinstance(r, int) for r in upstream.inputs)
-        return compensating(existing, wanted, self.texts, self.time, aged)
+        where = compensating(existing, wanted, self.texts, self.time, aged)
+        return serves(use) if where is None else f"{serves(use)} AND {where}"
 
 
 def offered(operator: Operator, bit: int) -> Definition:

@@ -55,8 +55,8 @@ def columns_of(shape: Shape) -> dict[str, Column]:
 
 
 def flattened(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.Table | None:
-    """The results in these files as a plain table, those of one demand if a ``bit`` is given; None
-    if there is none.
+    """The results in these files as a plain table, with the demands that each serves in the column
+    ``QUERIES``; those of one demand if a ``bit`` is given. None if there is none.
     """
     tables = [pq.read_table(f) for f in files]
     if not tables:
@@ -72,7 +72,12 @@ def flattened(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.
         for alias, fields in shape.items()
         for field, column in fields.items()
     }
-    return pa.table(columns)
+    return pa.table({**columns, QUERIES: whole[QUERIES]})
+
+
+def serves(bit: int) -> str:
+    """Spark SQL over a plain table: whether a result is one of a demand."""
+    return f"(`{QUERIES}` & cast({1 << bit} as bigint)) <> 0"
 
 
 def compensating(

@@ -107,6 +107,7 @@ class QueryHub:
         path: str | Path,
         batches: int | str = 20,
         queries: Mapping[str, str | Mapping[str, Any]] | Sequence[str] = (),
+        pace: float = 0.0,
         **trigger: Any,
     ) -> HubRun:
         """Start a hub in the folder ``path``, or go on with the one that is there.
@@ -114,7 +115,8 @@ class QueryHub:
         ``queries`` are answered from the first batch on, by name or in order, in a folder that is
         new: texts, or the arguments of ``HubRun.submit``. Static streams are replayed in
         ``batches`` micro-batches, or by the column of that name, and the hub ends with them if all
-        are static. ``trigger`` is Spark's.
+        are static. A batch begins ``pace`` seconds after the one before it at the soonest.
+        ``trigger`` is Spark's.
 
         Raises ValueError when the folder holds something else, and for a query that is not taken.
         """
@@ -135,7 +137,7 @@ class QueryHub:
                 store.create(known)
             named = queries if isinstance(queries, Mapping) else dict(_numbered(queries))
             reader = self._reader(store, known["batches"])
-            return HubRun(self._settings(), store, reader, trigger, named)
+            return HubRun(self._settings(), store, reader, trigger, named, pace)
         except BaseException:
             store.release()
             raise

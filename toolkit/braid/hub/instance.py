@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +110,8 @@ class Instance:
             spec, Chain("memory", (), 1), self.store, slack, False, self._happened, executor
         )
         if not self.engine.state.queries:
-            state = self.engine.state
+            state = replace(self.engine.state, epoch=max(made.epoch - 1, -1))
+            self.engine.state = state
             self.engine.amend(made.demands, state.policy, None, [], clock.perf_counter())
 
     def _happened(self, events: list[Any]) -> None:

@@ -12,7 +12,9 @@ import duckdb
 import pyarrow as pa
 
 from braid.condition.compiler import Compiler
+from braid.condition.sqltypes import BIGINT
 from braid.condition.typed import Unknown
+from braid.core.columns import QUERIES
 from braid.hub.conditions import Schemas
 from braid.hub.flat import Shape
 from braid.hub.query import StreamQuery
@@ -106,8 +108,11 @@ class Reader(ABC):
     def computed(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
     ) -> pa.Table:
-        """What Spark SQL says of each tuple, by name. ``columns`` are those of ``rows``."""
+        """What Spark SQL says of each tuple, by name. ``columns`` are those of ``rows``; results
+        have ``QUERIES`` besides.
+        """
         types = {("", n): self.schemas[s][c] for n, (s, c) in columns.items()}
+        types |= {("", QUERIES): BIGINT} if QUERIES in rows.column_names else {}
         compiler = Compiler(types, ours=self.ours)
         try:
             chosen = {name: compiler.text(sql)[0] for name, sql in wanted.items()}

@@ -40,8 +40,10 @@ class HubRun:
         reader: Reader,
         trigger: Mapping[str, Any],
         queries: Mapping[str, str | Mapping[str, Any]],
+        pace: float = 0.0,
     ) -> None:
         self.settings, self.store = settings, store
+        self._pace, self._next_turn = pace, 0.0
         self._turn, self._gate = threading.RLock(), threading.Event()
         self._stopping = threading.Event()
         self._gate.set()
@@ -85,6 +87,8 @@ class HubRun:
     def _batch(self, source: Any, epoch: int) -> None:
         """This is called for every micro-batch. An exception must reach the caller."""
         self._gate.wait()
+        self._stopping.wait(max(0.0, self._next_turn - clock.monotonic()))
+        self._next_turn = clock.monotonic() + self._pace
         with self._turn:
             if self._stopping.is_set():
                 raise RuntimeError("the hub was stopped before this batch")
@@ -231,10 +235,9 @@ class HubRun:
 
     # What happened.
 
-    def events(self) -> list[Any]:
-        """All that happened, in order."""
-        with self._turn:
-            return self._desk.happened()
+    def events(self, since: int = 0) -> list[Any]:
+        """What happened, in order, from event number ``since`` on."""
+        return self._desk.happened()[since:]
 
     def metrics(self) -> pd.DataFrame:
         """One row per operator and batch of it: tuples received, pairs compared, results, tuples

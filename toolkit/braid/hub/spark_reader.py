@@ -57,7 +57,10 @@ class SparkReader(Reader):
     def elsewhere(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
     ) -> pa.Table:
-        known = self.spark.createDataFrame(rows.select(list(columns)), self._schema(columns))
+        schema, names = self._schema(columns), list(columns)
+        if QUERIES in rows.column_names:
+            schema, names = schema.add(QUERIES, T.LongType()), [*names, QUERIES]
+        known = self.spark.createDataFrame(rows.select(names), schema)
         return known.select(*(F.expr(sql).alias(n) for n, sql in wanted.items())).toArrow()
 
     def judge(self, query: StreamQuery) -> None:
@@ -100,7 +103,11 @@ class SparkReader(Reader):
         )
 
     def start(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Any:
-        writer = _union(self.frames).writeStream.foreachBatch(turn)
+        def taken(frame: DataFrame, number: int) -> None:
+            frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
+            turn(frame, number)
+
+        writer = _union(self.frames).writeStream.foreachBatch(taken)
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
         how = dict(trigger) or ({"availableNow": True} if self.finite else {})
         return (writer.trigger(**how) if how else writer).start()

@@ -18,14 +18,14 @@ from braid_widgets.base.charts import GREY, TEMPLATE, Chart
 
 Link = tuple[str, str]
 
-_LOOK = {
+LOOK = {
     "source": ("square", "#2b8a3e"),
     "node": ("circle", "#868e96"),
     "sink": ("diamond", "#862e9c"),
     "site": ("circle", "#868e96"),
 }
 """Symbol and colour by kind of node."""
-_FLOW, _WIDEST = "#2f6fde", 12.0
+FLOW, WIDEST = "#2f6fde", 12.0
 
 
 def on_links(model: CostModel, deployment: Deployment) -> dict[Link, float]:
@@ -75,8 +75,8 @@ def _links(model: CostModel, load: Mapping[Link, float], most: float) -> Iterato
             y=[y for _, y in ends],
             mode="lines",
             line=dict(
-                color=_FLOW if rate else GREY,
-                width=1 + _WIDEST * rate / most,
+                color=FLOW if rate else GREY,
+                width=1 + WIDEST * rate / most,
                 dash="solid" if rate else "dot",
             ),
             text=f"{a} - {b}: {ms:g} ms, {rate:,.0f} bytes/s",
@@ -86,7 +86,7 @@ def _links(model: CostModel, load: Mapping[Link, float], most: float) -> Iterato
 
 
 def _nodes(model: CostModel, deployment: Deployment, legend: bool) -> Iterator[go.Scatter]:
-    for kind, (symbol, colour) in _LOOK.items():
+    for kind, (symbol, colour) in LOOK.items():
         nodes = [n for n in model.network.nodes if n.kind == kind]
         if nodes:
             said = [_badges(deployment, n.name) for n in nodes]

@@ -1,0 +1,191 @@
+"""A console for a hub that runs: explain and submit queries, withdraw them, have nodes fail and
+come back, move operators, plan anew; the map follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any, Protocol
+
+import ipywidgets as W
+
+from braid_widgets.base.listing import Listing
+from braid_widgets.base.live import problem
+from braid_widgets.reuse.hub_map import hub_map
+from braid_widgets.reuse.network_svg import network_svg
+from braid_widgets.reuse.plan_tree import plan_tree
+from braid_widgets.reuse.scenes import Step, network_of, steps
+
+_SHOWN = 20
+"""Rows of an answer that are shown."""
+
+
+class Hub(Protocol):
+    """What the console needs of a running hub; HubRun has it."""
+
+    @property
+    def queries(self) -> Mapping[str, Any]:
+        """The queries that are answered now, by name."""
+
+    @property
+    def deployment(self) -> Any:
+        """What is deployed."""
+
+    def events(self, since: int = 0) -> list[Any]:
+        """What happened."""
+
+    def explain(self, sql: str, **more: Any) -> str:
+        """What would be done for a query."""
+
+    def submit(self, sql: str, **more: Any) -> Any:
+        """Answer a query."""
+
+    def withdraw(self, name: str) -> None:
+        """Answer a query no longer."""
+
+    def move(self, operator: int, node: str) -> None:
+        """Move an operator."""
+
+    def fail(self, node: str) -> None:
+        """Take a node for down."""
+
+    def restore(self, node: str) -> None:
+        """Take a node for up."""
+
+    def replan(self, dry: bool = False) -> Any:
+        """Plan all anew."""
+
+    def pause(self) -> None:
+        """Hold the hub."""
+
+    def unpause(self) -> None:
+        """Let it go on."""
+
+
+class Console(W.VBox):
+    """Drives a hub; what cannot be done is said in one sentence under the buttons, and all stays as
+    it was. ``examples`` are queries by name.
+    """
+
+    def __init__(self, run: Hub, examples: Mapping[str, str]) -> None:
+        self.run, self.examples = run, dict(examples)
+        self.network = network = network_of(run.events())
+        self.alone = len(network.nodes) == 1
+        sinks = [n.name for n in network.nodes if n.kind in ("sink", "site")]
+        nodes = [n.name for n in network.nodes if n.works]
+        self.example = W.Dropdown(options=list(self.examples), description="example")
+        self.text = W.Textarea(next(iter(self.examples.values()), ""), layout=_wide("7em"))
+        self.sink = W.Dropdown(options=sinks, description="asked at")
+        self.query = W.Dropdown(description="query")
+        self.node = W.Dropdown(options=nodes, description="node")
+        self.operator = W.Dropdown(description="operator")
+        self.said, self.fault = W.HTML(), W.HTML()
+        self.map, self.answer = W.HTML(), W.HTML()
+        self.buttons = {name: self._button(name, act) for name, act in self._acts().items()}
+        self.example.observe(lambda _: self._chosen(), "value")
+        super().__init__(self._rows())
+        self.refresh()
+
+    def _acts(self) -> dict[str, Callable[[], Any]]:
+        return {
+            "Explain": self._explain,
+            "Submit": self._submit,
+            "Withdraw": lambda: self.run.withdraw(self.query.value),
+            "Answer": self._answered,
+            "Plan": self._planned,
+            "Move": lambda: self.run.move(self.operator.value, self.node.value),
+            "Fail": lambda: self.run.fail(self.node.value),
+            "Restore": lambda: self.run.restore(self.node.value),
+            "Replan": self._replan,
+            "Pause": self.run.pause,
+            "Go on": self.run.unpause,
+            "Refresh": lambda: None,
+        }
+
+    def _rows(self) -> list[Any]:
+        pick = self.buttons
+        rows = [
+            W.HBox([self.example, self.sink, pick["Explain"], pick["Submit"]]),
+            self.text,
+            W.HBox([self.query, pick["Withdraw"], pick["Answer"], pick["Plan"]]),
+        ]
+        if not self.alone:
+            changes = [pick[n] for n in ("Move", "Fail", "Restore", "Replan")]
+            rows.append(W.HBox([self.operator, self.node, *changes]))
+        rows.append(W.HBox([pick[n] for n in ("Pause", "Go on", "Refresh")]))
+        return [*rows, self.fault, self.said, self.map, self.answer]
+
+    def _button(self, name: str, act: Callable[[], Any]) -> W.Button:
+        button = W.Button(description=name, layout=W.Layout(width="auto"))
+        button.on_click(lambda _: self.do(act))
+        return button
+
+    def do(self, act: Callable[[], Any]) -> None:
+        """Do what a button stands for, and show how the hub is then."""
+        self.fault.value = ""
+        try:
+            act()
+        except (ValueError, RuntimeError) as error:
+            self.fault.value = problem(error)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show how the hub is now."""
+        _options(self.query, list(self.run.queries))
+        operators = self.run.deployment.operators.values()
+        _options(self.operator, [(f"σ{o.id} at {o.node}", o.id) for o in operators])
+        moments = steps(self.run.events())
+        now = moments[-1] if moments else Step("nothing has happened yet")
+        self.map.value = network_svg(self.network, now)
+
+    def _chosen(self) -> None:
+        self.text.value = self.examples[self.example.value]
+
+    def _asked(self) -> dict[str, Any]:
+        return {} if self.alone else {"at": self.sink.value}
+
+    def _explain(self) -> None:
+        told = self.run.explain(self.text.value, **self._asked())
+        self.said.value = f"<pre>{escape(told)}</pre>"
+
+    def _submit(self) -> None:
+        before = self.run.deployment
+        query = self.run.submit(self.text.value, **self._asked())
+        self.said.value = f"<pre>{escape(repr(query))}</pre>"
+        self._draw(before, query.name)
+
+    def _planned(self) -> None:
+        self._draw(self.run.deployment, self.query.value)
+
+    def _draw(self, before: Any, name: str) -> None:
+        plan = plan_tree(before, self.run.deployment, name)
+        self.answer.value = Listing(plan.data, caption=plan.name).to_html()
+
+    def _answered(self) -> None:
+        rows = self.run.queries[self.query.value].table().tail(_SHOWN)
+        self.answer.value = rows.to_html(index=False, border=0)
+
+    def _replan(self) -> None:
+        plan = self.run.replan()
+        done = "adopted" if plan.adopted else "left as it is"
+        self.said.value = (
+            f"<pre>all planned anew: {plan.before:.4g} to {plan.after:.4g} (modelled), {done}</pre>"
+        )
+
+    def twins(self) -> Sequence[Any]:
+        """What a report shows instead."""
+        return [hub_map(self.run.events())]
+
+
+def _wide(height: str) -> W.Layout:
+    return W.Layout(width="100%", height=height)
+
+
+def _options(box: W.Dropdown, options: list[Any]) -> None:
+    """Other options, with the same choice if it is among them."""
+    chosen = box.value
+    box.options = options
+    known = [o[1] if isinstance(o, tuple) else o for o in options]
+    if chosen in known:
+        box.value = chosen

@@ -1,0 +1,138 @@
+"""A hub on its network, batch by batch and change by change: what was counted on each link,
+operators where they are, the way that state takes when one moves.
+
+After Seshadri 2008, figure 1. Latencies are given; bytes are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+from braid.papers.reuse.network import Network
+
+from braid_widgets.base.charts import GREY, TEMPLATE, Chart
+from braid_widgets.base.colours import BOUND, MIGRATION
+from braid_widgets.reuse.network_map import FLOW, LOOK, WIDEST
+from braid_widgets.reuse.scenes import Step, network_of, steps
+
+
+def hub_map(
+    events: Sequence[Any], title: str = "What flows: links as wide as their bytes a batch (counted)"
+) -> Chart:
+    """The map of a hub's events, with a slider; links have one scale in all moments."""
+    network, moments = network_of(events), steps(events)
+    most = max((size for m in moments for size in m.links.values()), default=1)
+    shown = moments or [Step("nothing has happened yet")]
+    frames = [
+        go.Frame(data=list(_traces(network, m, most)), name=str(i)) for i, m in enumerate(shown)
+    ]
+    last = len(shown) - 1
+    plot = go.Figure(data=frames[last].data, frames=frames)
+    plot.update_layout(
+        template=TEMPLATE,
+        title=title,
+        height=560,
+        margin=dict(t=70, b=20, l=20, r=20),
+        legend=dict(orientation="h", y=1.02, x=0),
+        sliders=[_slider(shown, last)],
+        updatemenus=[_play()],
+    )
+    plot.update_xaxes(visible=False)
+    plot.update_yaxes(visible=False)
+    rows = [
+        {"moment": i, "title": m.title, "link": f"{a} - {b}", "bytes (counted)": size}
+        for i, m in enumerate(shown)
+        for (a, b), size in sorted(m.links.items())
+    ]
+    return Chart("Hub", plot, pd.DataFrame(rows))
+
+
+def _slider(moments: Sequence[Step], active: int) -> dict[str, Any]:
+    how = dict(mode="immediate", frame=dict(duration=0, redraw=True), transition=dict(duration=0))
+    marks = [
+        dict(method="animate", args=[[str(i)], how], label=m.title) for i, m in enumerate(moments)
+    ]
+    return dict(
+        active=active,
+        steps=marks,
+        currentvalue=dict(prefix="", font=dict(size=15)),
+        pad=dict(t=10, l=90),
+        ticklen=0,
+        font=dict(color="rgba(0,0,0,0)"),
+        tickcolor="rgba(0,0,0,0)",
+    )
+
+
+def _play() -> dict[str, Any]:
+    how = dict(frame=dict(duration=700, redraw=True), fromcurrent=True, transition=dict(duration=0))
+    stop = dict(frame=dict(duration=0), mode="immediate")
+    buttons = [
+        dict(label="Play", method="animate", args=[None, how]),
+        dict(label="Stop", method="animate", args=[[None], stop]),
+    ]
+    return dict(type="buttons", direction="right", x=0, y=-0.06, xanchor="left", buttons=buttons)
+
+
+def _traces(network: Network, moment: Step, most: int) -> Iterator[go.Scatter]:
+    for a, b, ms in network.links:
+        size = moment.links.get((a, b) if a < b else (b, a), 0)
+        cut = bool({a, b} & moment.down)
+        yield _line(
+            network,
+            (a, b),
+            f"{a} - {b}: {ms:g} ms, {size:,} bytes",
+            color=FLOW if size else GREY,
+            width=1 + WIDEST * size / most,
+            dash="solid" if size and not cut else "dot",
+        )
+    yield _line(network, moment.way, "state on its way", color=MIGRATION, width=4, dash="dash")
+    for kind, (symbol, colour) in LOOK.items():
+        nodes = [n for n in network.nodes if n.kind == kind]
+        if nodes:
+            said = [_badges(moment, n.name) for n in nodes]
+            yield go.Scatter(
+                x=[n.at[0] for n in nodes],
+                y=[n.at[1] for n in nodes],
+                mode="markers+text",
+                name=kind,
+                marker=dict(
+                    symbol=symbol,
+                    size=[20 if s else 12 for s in said],
+                    color=[_colour(moment, n.name, colour) for n in nodes],
+                ),
+                text=[
+                    "<br>".join([f"<b>{n.name}</b>", *s]) for n, s in zip(nodes, said, strict=True)
+                ],
+                textposition="top center",
+                hoverinfo="text",
+            )
+
+
+def _line(network: Network, nodes: Sequence[str], text: str, **line: Any) -> go.Scatter:
+    ends = [network.nodes[network.index[n]].at for n in nodes]
+    return go.Scatter(
+        x=[x for x, _ in ends],
+        y=[y for _, y in ends],
+        mode="lines",
+        line=line,
+        text=text,
+        hoverinfo="text",
+        showlegend=False,
+    )
+
+
+def _colour(moment: Step, node: str, own: str) -> str:
+    if node in moment.down:
+        return BOUND
+    moving = any(b.node == node and b.id in moment.touched for b in moment.operators.values())
+    return MIGRATION if moving else own
+
+
+def _badges(moment: Step, node: str) -> list[str]:
+    """What is at a node: that it is down, its operators, the queries that are asked there."""
+    down = ["down"] if node in moment.down else []
+    operators = [b.text for b in moment.operators.values() if b.node == node]
+    return [*down, *operators, *(q for q, sink in moment.queries.items() if sink == node)]

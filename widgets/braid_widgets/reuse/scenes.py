@@ -1,0 +1,140 @@
+"""What a hub looks like after each batch and each change, from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from braid.papers.reuse.events import (
+    Flowed,
+    HubCommitted,
+    HubStarted,
+    NodeFailed,
+    NodeRestored,
+    OperatorBuilt,
+    OperatorDropped,
+    OperatorMoved,
+    QueryEnded,
+    QuerySubmitted,
+)
+from braid.papers.reuse.network import Network
+
+Link = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Badge:
+    """An operator as it is drawn."""
+
+    id: int
+    version: int
+    node: str
+    streams: tuple[str, ...]
+    demands: int
+    live_bytes: int = 0
+
+    @property
+    def text(self) -> str:
+        """What it says of itself."""
+        name = f"σ{self.id}" + (f" v{self.version}" if self.version else "")
+        return f"{name}: {' ⋈ '.join(self.streams)}, {self.demands} demands"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A moment of a hub: what is where, and what went over each link in the last batch, counted.
+    ``way`` is a path on which state goes just now, ``touched`` the operators that change.
+    """
+
+    title: str
+    operators: dict[int, Badge] = field(default_factory=dict)
+    queries: dict[str, str] = field(default_factory=dict)
+    down: frozenset[str] = frozenset()
+    links: dict[Link, int] = field(default_factory=dict)
+    way: tuple[str, ...] = ()
+    touched: frozenset[int] = frozenset()
+
+
+def network_of(events: Iterable[Any]) -> Network:
+    """The network that a hub started on. Raises ValueError for events of no hub."""
+    for e in events:
+        if isinstance(e, HubStarted):
+            return Network.from_dict(e.network)
+    raise ValueError("the events are of no hub: there is no HubStarted among them")
+
+
+def steps(events: Sequence[Any]) -> list[Step]:
+    """The moments, in order: one for each batch, and two for each change, while it happens and
+    after it.
+    """
+    network = network_of(events)
+    found, now = [], Step("before the first batch")
+    for e in events:
+        found += list(_after(now, e, network))
+        now = replace(found[-1], way=(), touched=frozenset()) if found else now
+    return found
+
+
+def _after(now: Step, e: Any, network: Network) -> Iterator[Step]:
+    if isinstance(e, HubCommitted):
+        yield _batch(now, e, network)
+    elif isinstance(e, QuerySubmitted):
+        title = f"{e.name} is asked at {e.sink}: {e.match}, operator {e.operator}"
+        yield replace(now, title=title, queries={**now.queries, e.name: e.sink})
+    elif isinstance(e, QueryEnded):
+        rest = {n: sink for n, sink in now.queries.items() if n != e.name}
+        yield replace(now, title=f"{e.name} ends: {e.reason}", queries=rest)
+    elif isinstance(e, OperatorBuilt):
+        badge = Badge(e.operator, e.version, e.node, e.streams, e.demands)
+        whole = {**now.operators, e.operator: badge}
+        title = f"operator {e.operator} is built at {e.node}, of {e.read[0]:,} tuples of history"
+        touched = frozenset([e.operator])
+        yield replace(now, title=title, operators=whole, touched=touched)
+    elif isinstance(e, OperatorDropped):
+        yield from _dropped(now, e)
+    elif isinstance(e, OperatorMoved):
+        yield from _moved(now, e, network)
+    elif isinstance(e, NodeFailed):
+        yield replace(now, title=f"{e.node} fails", down=now.down | {e.node})
+    elif isinstance(e, NodeRestored):
+        yield replace(now, title=f"{e.node} is up again", down=now.down - {e.node})
+
+
+def _batch(now: Step, e: HubCommitted, network: Network) -> Step:
+    up = network.without(*now.down) if now.down else network
+    held = {d.operator: d.live_bytes for d in e.operators}
+    badges = {
+        id: replace(b, live_bytes=held.get(id, b.live_bytes)) for id, b in now.operators.items()
+    }
+    return replace(now, title=f"batch {e.epoch}", operators=badges, links=on_links(e.flows, up))
+
+
+def _dropped(now: Step, e: OperatorDropped) -> Iterator[Step]:
+    there = now.operators.get(e.operator)
+    if there is not None and there.version == e.version:
+        rest = {id: b for id, b in now.operators.items() if id != e.operator}
+        yield replace(now, title=f"operator {e.operator} goes", operators=rest)
+
+
+def _moved(now: Step, e: OperatorMoved, network: Network) -> Iterator[Step]:
+    up = network.without(*now.down) if now.down else network
+    touched, way = frozenset([e.operator]), up.path(e.source, e.target)
+    title = f"operator {e.operator} moves from {e.source} to {e.target}: {e.bytes:,} bytes of state"
+    yield replace(now, title=title, way=way, touched=touched)
+    there = replace(now.operators[e.operator], node=e.target)
+    whole = {**now.operators, e.operator: there}
+    yield replace(
+        now, title=f"operator {e.operator} is at {e.target}", operators=whole, touched=touched
+    )
+
+
+def on_links(flows: Iterable[Flowed], network: Network) -> dict[Link, int]:
+    """Bytes on each link, counted: every flow on its shortest path."""
+    found: dict[Link, int] = {}
+    for flow in flows:
+        for a, b in pairwise(network.path(flow.source, flow.target)):
+            link = (a, b) if a < b else (b, a)
+            found[link] = found.get(link, 0) + flow.bytes
+    return found
