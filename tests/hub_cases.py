@@ -20,7 +20,7 @@ from braid.hub.query import understood
 from braid.hub.settings import Settings
 from braid.hub.table_reader import TableReader
 from braid.hub.telling import answer
-from braid.papers.reuse.network import Network
+from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Reuse
 from braid.papers.reuse.rates import Rates
 
@@ -48,6 +48,18 @@ TYPES = {
     "baggage": {"id": "int", "flight": "int", "area": "int", "ts": "timestamp"},
 }
 SCHEMAS = {s: {c: SqlType(t) for c, t in columns.items()} for s, columns in TYPES.items()}
+
+NODES = ("F", "C", "B", "N1", "N2", "N3", "N4", "S1", "S2")
+NETWORK = Network(
+    tuple(Node(n, "source" if n in "FCB" else "sink" if n[0] == "S" else "node") for n in NODES),
+    (
+        ("F", "N1", 2.0), ("C", "N1", 1.0), ("C", "N2", 2.0), ("F", "N2", 2.0), ("B", "N3", 1.0),
+        ("N1", "N2", 3.0), ("N2", "N3", 4.0), ("N3", "N4", 2.0), ("N4", "N1", 6.0), ("B", "N4", 5.0),
+        ("N3", "S1", 1.0), ("N4", "S1", 3.0), ("N2", "S2", 1.0), ("N1", "S2", 4.0), ("F", "N4", 7.0),
+        ("C", "N4", 7.0),
+    ),
+)  # fmt: skip
+AT = {"flights": "F", "checkins": "C", "baggage": "B"}
 
 
 def tables(seed: int) -> dict[str, pa.Table]:

@@ -24,10 +24,10 @@ from braid.hub.instance import Instance
 from braid.hub.ledger import Ledger
 from braid.hub.works import Works
 from braid.papers.reuse.example import Q1, Q2, example
-from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.stored import from_plain, to_plain
 from braid.workloads import airport
 from hub_cases import (
+    AT,
     BATCHES,
     COUNTED,
     CROSS,
@@ -36,6 +36,7 @@ from hub_cases import (
     GROUPED,
     LONG,
     NARROW,
+    NETWORK,
     SECOND,
     THREE,
     TICKED,
@@ -48,18 +49,6 @@ from hub_cases import (
 )
 
 pytestmark = pytest.mark.unit
-
-NODES = ("F", "C", "B", "N1", "N2", "N3", "N4", "S1", "S2")
-NETWORK = Network(
-    tuple(Node(n, "source" if n in "FCB" else "sink" if n[0] == "S" else "node") for n in NODES),
-    (
-        ("F", "N1", 2.0), ("C", "N1", 1.0), ("C", "N2", 2.0), ("F", "N2", 2.0), ("B", "N3", 1.0),
-        ("N1", "N2", 3.0), ("N2", "N3", 4.0), ("N3", "N4", 2.0), ("N4", "N1", 6.0), ("B", "N4", 5.0),
-        ("N3", "S1", 1.0), ("N4", "S1", 3.0), ("N2", "S2", 1.0), ("N1", "S2", 4.0), ("F", "N4", 7.0),
-        ("C", "N4", 7.0),
-    ),
-)  # fmt: skip
-AT = {"flights": "F", "checkins": "C", "baggage": "B"}
 
 
 def end_of(data: dict[str, pa.Table], *streams: str) -> int:

@@ -183,9 +183,8 @@ def _wide(height: str) -> W.Layout:
 
 
 def _options(box: W.Dropdown, options: list[Any]) -> None:
-    """Other options, with the same choice if it is among them."""
+    """Other options, with the same choice if it is among them, else the first."""
     chosen = box.value
     box.options = options
     known = [o[1] if isinstance(o, tuple) else o for o in options]
-    if chosen in known:
-        box.value = chosen
+    box.value = chosen if chosen in known else next(iter(known), None)

@@ -1,0 +1,142 @@
+"""What is drawn of a hub is what its events say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from braid.hub import moving, status
+from braid.hub.hub import QueryHub
+from braid.papers.reuse.deployment import Asked, submitted
+from braid.papers.reuse.events import HubCommitted
+from braid.papers.reuse.lattice import LEVELS, ReuseLattice
+from braid.studies import airport
+from braid.studies import reuse_claims as paper
+from braid_widgets.reuse.console import Console
+from braid_widgets.reuse.hub_map import hub_map
+from braid_widgets.reuse.lattice_view import lattice_search
+from braid_widgets.reuse.network_svg import network_svg
+from braid_widgets.reuse.plan_tree import plan_tree
+from braid_widgets.reuse.scenes import network_of, steps
+from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, Driven, tables
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Driven:
+    """One on which something of everything has happened."""
+    hub = Driven(tmp_path_factory.mktemp("view") / "hub", tables(2), NETWORK, AT)
+    hub.submit(WIDE, "wide", "S1")
+    hub.step()
+    hub.submit(THREE, "three", "S2")
+    hub.step()
+    operator = hub.desk.deployment.queries["wide"].operator
+    moving.move(hub.desk, operator, "N4")
+    moving.fail(hub.desk, "N4")
+    hub.step()
+    moving.restore(hub.desk, "N4")
+    hub.desk.withdraw("three")
+    return hub
+
+
+def test_after_every_event_the_scene_is_what_is_deployed(hub: Driven) -> None:
+    moments = steps(hub.desk.happened())
+    now, deployment = moments[-1], hub.desk.deployment
+    assert {id: b.node for id, b in now.operators.items()} == {
+        o.id: o.node for o in deployment.operators.values()
+    }
+    assert now.queries == {"wide": "S1"} and not now.down
+    titles = [m.title for m in moments]
+    for said in ("batch 0", "N4 fails", "N4 is up again", "three ends: withdrawn"):
+        assert said in titles, said
+    moving_now = next(m for m in moments if m.way)
+    assert moving_now.way[-1] == "N4" and moving_now.touched
+    with pytest.raises(ValueError, match="the events are of no hub"):
+        network_of([])
+
+
+def test_the_links_of_the_map_are_as_counted(hub: Driven) -> None:
+    happened = hub.desk.happened()
+    counted = status.links(happened)
+    batches = [m for m in steps(happened) if m.title.startswith("batch ")]
+    for n, moment in enumerate(batches):
+        mine = counted[counted["batch"] == n]
+        assert moment.links == {(r.a, r.b): r.bytes_counted for r in mine.itertuples()}
+    chart = hub_map(happened)
+    assert len(chart.figure.frames) == len(steps(happened))
+    failing = next(f for f, m in zip(chart.figure.frames, steps(happened), strict=True) if m.down)
+    (nodes,) = (t for t in failing.data if t.name == "node")
+    at = [text.split("<br>")[:2] for text in nodes.text]
+    assert ["<b>N4</b>", "down"] in at
+    last = next(e for e in reversed(happened) if isinstance(e, HubCommitted))
+    drawn = network_svg(network_of(happened), steps(happened)[-1])
+    assert drawn.count("<circle") == len(NETWORK.nodes) and drawn.startswith("<svg")
+    assert drawn.count("stroke-dasharray") == len(NETWORK.links) - len(batches[last.epoch].links)
+
+
+def test_a_plan_has_streams_operators_and_what_compensates() -> None:
+    service, plans = paper.of_figure_1()
+    before, q2 = service.deployment, Asked("Q2", paper.asked_q2(), "SINK4")
+    after = submitted(before, q2, plans["SINK4"].tree)
+    one, two = plan_tree(before, after, "Q1"), plan_tree(before, after, "Q2")
+    became = {t.name: list(t.text) for t in two.figure.data if t.mode == "markers+text"}
+    assert [t.split("<br>")[1] for t in became["relaxed"]] == ["checkins ⋈ flights"]
+    assert "new" not in became
+    said = one.data.set_index(["from", "to"])["compensation"]
+    assert "carrier_code IN ('CO', 'DL')" in " ".join(said), "the source's selection is relaxed"
+    assert set(two.data["to"]) == {"σ0", "Q2"}
+    here = after.operators[plans["SINK4"].tree.operator].offer(1)  # type: ignore[union-attr]
+    visits = ReuseLattice([here]).trace(q2.definition)
+    chart = lattice_search(visits, 3)
+    assert list(chart.data["level"]) == [v.level for v in visits]
+    assert set(chart.data["level"]) <= set(LEVELS) and len(chart.figure.frames) == len(visits)
+    lit = chart.figure.frames[-1].data[0]
+    assert [s == "x" for s in lit.marker.symbol] == [bool(v.pruned) for v in visits]
+
+
+def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) -> None:
+    hub = QueryHub(tables(2), "ts", network=NETWORK, at=AT)
+    run = hub.start(tmp_path / "hub", "batch", pace=0.5)
+    run.pause()
+    console = Console(run, {"wide": WIDE, "narrow": NARROW})
+    press = {name: button.click for name, button in console.buttons.items()}
+    console.sink.value = "S2"
+    press["Explain"]()
+    assert "a new operator at" in console.said.value and not run.queries
+    press["Submit"]()
+    assert list(run.queries) == ["q1"] and "compensation" in console.answer.value
+    console.example.value = "narrow"
+    press["Submit"]()
+    assert run.queries["q2"].match in ("relaxed", "holds") and console.query.options == ("q1", "q2")
+    console.text.value = "SELECT"
+    press["Submit"]()
+    assert "role=" in console.fault.value and list(run.queries) == ["q1", "q2"]
+    console.node.value = "N4"
+    press["Move"]()
+    assert console.fault.value == "" and "at N4" in console.operator.options[0][0]
+    press["Fail"]()
+    assert run.ledger.down == ["N4"] and ">down<" in console.map.value
+    press["Restore"]()
+    press["Replan"]()
+    assert not run.ledger.down and "all planned anew" in console.said.value
+    console.query.value = "q2"
+    press["Withdraw"]()
+    assert list(run.queries) == ["q1"]
+    press["Plan"]()
+    press["Answer"]()
+    assert "<table" in console.answer.value
+    assert console.twins()[0].name == "Hub"
+    press["Go on"]()
+    run.stop()
+
+
+def test_a_day_at_the_airport_answers_every_query_as_a_hub_of_its_own(tmp_path: Path) -> None:
+    day = airport.played(tmp_path / "day", 40, 14)
+    assert {e.node for e in day.events if type(e).__name__ == "NodeFailed"} == {"N1"}
+    for name in ("display", "seats", "late"):
+        own = airport.alone(tmp_path / name, day, name, 40, 14)
+        assert airport.rows_of(day.answer(name)) == own, name
+    other = airport.played(tmp_path / "separate", 40, 14, "separate")
+    found = airport.counted({"relaxed": day, "separate": other}).set_index("reuse")
+    assert found["bytes_counted"]["relaxed"] < found["bytes_counted"]["separate"]
