@@ -4,12 +4,17 @@ are, every query is told what it is told alone (Seshadri 2008, section 3.1).
 
 from __future__ import annotations
 
+import json
+import random
 from collections import Counter
 
 import pytest
-from braid.papers.reuse.deployment import Asked
-from braid.papers.reuse.planner import Planner, Reuse, Service
+from braid.papers.reuse.changes import changes, failed, replanned
+from braid.papers.reuse.cost import CostModel
+from braid.papers.reuse.deployment import Asked, Deployment, moved
+from braid.papers.reuse.planner import PlanError, Planner, Reuse, Service
 from braid.papers.reuse.reference import Arrival, Match, alone, answers
+from braid.papers.reuse.stored import from_plain, to_plain
 from hypothesis import given
 from hypothesis import strategies as st
 from reuse_cases import MINUTE, STREAMS, definition_of, setting
@@ -24,11 +29,40 @@ def told(matches: list[Match]) -> Counter:
     )
 
 
+def changed(rng: random.Random, service: Service) -> Deployment:
+    """The deployment, now and then with an operator moved, all planned anew, or a node down on
+    which no stream and no query is.
+    """
+    deployment, planner = service.deployment, service.planner
+    nodes = [n.name for n in planner.network.nodes]
+    if rng.random() < 0.3 and deployment.operators:
+        deployment = moved(deployment, rng.choice(list(deployment.operators)), rng.choice(nodes))
+    if rng.random() < 0.3:
+        deployment = replanned(planner, deployment)
+    used = {*deployment.at.values(), *(q.sink for q in deployment.queries.values())}
+    spare = [n for n in nodes if n not in used]
+    if spare and rng.random() < 0.5:
+        down = rng.choice(spare)
+        rest = CostModel(planner.network.without(down), planner.model.rates)
+        try:
+            deployment = failed(Planner(rest, planner.reuse), deployment, [down])
+        except PlanError:  # it cannot be spared
+            return deployment
+        assert down not in {o.node for o in deployment.operators.values()}
+    here = [(o.id, o.version) for o in deployment.operators.values()]
+    todo = changes(service.deployment, deployment)
+    assert {(o.id, o.version) for o in todo.build} <= set(here) and not set(todo.drop) & set(here)
+    assert from_plain(json.loads(json.dumps(to_plain(deployment)))) == deployment
+    return deployment
+
+
 @pytest.mark.parametrize("reuse", ["relaxed", "always", "contained"])
 @given(seed=st.integers(0, 10**6))
 def test_every_query_is_told_what_it_is_told_alone(reuse: Reuse, seed: int) -> None:
-    rng, model, deployment = setting(seed, 4)
+    rng, model, _ = setting(seed, 6)
     streams = STREAMS[:4]
+    names = [n.name for n in model.network.nodes]
+    deployment = Deployment({s: rng.choice(names[:2]) for s in streams})
     arrivals = {
         s: [
             Arrival(
@@ -41,12 +75,12 @@ def test_every_query_is_told_what_it_is_told_alone(reuse: Reuse, seed: int) -> N
         for s in streams
     }
     service = Service(Planner(model, reuse), deployment)
-    names = [n.name for n in model.network.nodes]
     for i in range(7):
-        asked = Asked(f"q{i}", definition_of(rng, streams, 3), rng.choice(names))
+        asked = Asked(f"q{i}", definition_of(rng, streams, 3), rng.choice(names[2:4]))
         service.submit(asked)
         if rng.random() < 0.3:
             service.withdraw(rng.choice(list(service.deployment.queries)))
+        service.deployment = changed(rng, service)
         found = answers(service.deployment, arrivals)
         for name, query in service.deployment.queries.items():
             assert told(found[name]) == told(alone(query, arrivals)), name

@@ -7,7 +7,6 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
@@ -102,17 +101,11 @@ class Drawing:
             return renamed(self.texts[i.read, where], lambda stream, column: column)
         upstream = self.deployment.operators[i.read]
         assert use is not None, "an operator that is read has a demand for it"
-        existing = offered(upstream, use)
+        existing = upstream.offered(use)
         wanted = cascaded(operator.definition, demand.definition, upstream)
         aged = any(isinstance(r, int) for r in upstream.inputs)
         where = compensating(existing, wanted, self.texts, self.time, aged)
         return serves(use) if where is None else f"{serves(use)} AND {where}"
-
-
-def offered(operator: Operator, bit: int) -> Definition:
-    """What of an operator's results is sure to be there for a demand."""
-    definition = operator.demand(bit).definition
-    return replace(definition, joins=operator.definition.joins, columns=operator.definition.columns)
 
 
 def _over(text: str, owner: Mapping[str, str], inputs: Mapping[str, Input]) -> str:

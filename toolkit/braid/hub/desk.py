@@ -13,7 +13,6 @@ from typing import Any
 from braid.core import events
 from braid.core.log import log
 from braid.hub.asking import Asking, New
-from braid.hub.blueprints import offered
 from braid.hub.dialect import QueryError
 from braid.hub.flat import Texts, compensating
 from braid.hub.ledger import Ledger, Served, Span, catch_up
@@ -235,7 +234,7 @@ class Desk:
             if last is not None:
                 last.end = first
             aged = any(isinstance(i, int) for i in operator.inputs)
-            definition = offered(operator, asked.bit)
+            definition = operator.offered(asked.bit)
             where = compensating(definition, asked.definition, texts, time, aged)
             served.spans.append(Span(*key, first, None, where))
 

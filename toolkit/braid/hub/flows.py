@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from braid.core.columns import TIME
-from braid.hub.blueprints import offered
 from braid.hub.flat import Texts, compensating, flat
 from braid.hub.instance import Rows
 from braid.hub.works import Fault, Works
@@ -55,7 +54,7 @@ def delivered(
     operator = deployment.operators[asked.operator]
     aged = any(isinstance(i, int) for i in operator.inputs)
     time = works.reader.time
-    where = compensating(offered(operator, asked.bit), asked.definition, texts, time, aged)
+    where = compensating(operator.offered(asked.bit), asked.definition, texts, time, aged)
     columns = zip(asked.definition.streams, asked.definition.columns, strict=True)
     told = [flat(s, c) for s, mine in columns for c in sorted(mine | {time})]
     return works.passing(asked.operator, rows, where).select(told)

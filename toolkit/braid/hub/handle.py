@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from braid.hub.ledger import Served
+from braid.hub.ledger import Ledger, Served
 
-if TYPE_CHECKING:
-    from braid.hub.run import HubRun
+
+class _Run(Protocol):
+    """What a query needs of its hub."""
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    def answers(self, number: int | str) -> Any: ...
+
+    def withdraw(self, name: str) -> None: ...
 
 
 class HubQuery:
     """A query that a hub answers, or has answered."""
 
-    def __init__(self, run: HubRun, number: int) -> None:
+    def __init__(self, run: _Run, number: int) -> None:
         self._run, self._number = run, number
 
     @property

@@ -67,6 +67,7 @@ class Reader(ABC):
 
     def __init__(self, schemas: Schemas, time: str) -> None:
         self.schemas, self.time = schemas, time
+        self._compiled: dict[tuple[Any, ...], str | None] = {}
         self._open: list[duckdb.DuckDBPyConnection] = []
         weakref.finalize(self, self._open.clear)  # at the latest when this process ends
 
@@ -118,12 +119,21 @@ class Reader(ABC):
         """What Spark SQL says of each tuple, by name. ``columns`` are those of ``rows``; results
         have ``QUERIES`` besides.
         """
-        types = {("", n): self.schemas[s][c] for n, (s, c) in columns.items()}
-        types |= {("", QUERIES): BIGINT} if QUERIES in rows.column_names else {}
-        compiler = Compiler(types, ours=self.ours)
-        try:
-            chosen = {name: compiler.text(sql)[0] for name, sql in wanted.items()}
-        except Unknown:
+        known = tuple(columns.items()), QUERIES in rows.column_names
+        chosen = {name: self._duckdb(sql, *known) for name, sql in wanted.items()}
+        if None in chosen.values():
             return self.elsewhere(rows, columns, wanted)
         select = ", ".join(f'{sql} AS "{name}"' for name, sql in chosen.items())
         return self.asked(f"SELECT {select} FROM tuples", "tuples", rows)
+
+    def _duckdb(self, sql: str, columns: tuple[tuple[str, Column], ...], told: bool) -> str | None:
+        """DuckDB SQL for Spark SQL; None for what is not known to mean the same."""
+        key = sql, columns, told
+        if key not in self._compiled:
+            types = {("", n): self.schemas[s][c] for n, (s, c) in columns}
+            types |= {("", QUERIES): BIGINT} if told else {}
+            try:
+                self._compiled[key] = Compiler(types, ours=self.ours).text(sql)[0]
+            except Unknown:
+                self._compiled[key] = None
+        return self._compiled[key]

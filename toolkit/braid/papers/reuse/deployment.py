@@ -63,6 +63,13 @@ class Operator:
         """The demand with this bit."""
         return next(d for d in self.demands if d.bit == bit)
 
+    def offered(self, bit: int) -> Definition:
+        """What is sure to be among the results that serve a demand: its own, joined on what the
+        operator joins on.
+        """
+        own = self.definition
+        return replace(self.demand(bit).definition, joins=own.joins, columns=own.columns)
+
     def serving(self, wanted: Definition) -> Demand | None:
         """The demand that holds what is wanted, if one does."""
         columns = self.definition.columns

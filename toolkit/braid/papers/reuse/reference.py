@@ -27,13 +27,15 @@ class Arrival:
 Match = dict[str, Arrival]
 """A result: its members by stream."""
 Arrivals = Mapping[str, Sequence[Arrival]]
+Made = list[tuple[Match, frozenset[int]]]
+"""An operator's results, each with the demands (bits) that it serves."""
 
 
 def answers(deployment: Deployment, arrivals: Arrivals) -> dict[str, list[Match]]:
     """What each query is told: its operator's results, compensated."""
     made = results(deployment, arrivals)
     return {
-        q.name: list(taken(deployment.operators[q.operator], q.definition, made[q.operator]))
+        q.name: list(taken(deployment.operators[q.operator], q.bit, q.definition, made[q.operator]))
         for q in deployment.queries.values()
     }
 
@@ -49,15 +51,20 @@ def alone(asked: Asked, arrivals: Arrivals) -> list[Match]:
     return [_only(m, d) for m in every if _joined(m, d.joins) and _near(m, d.streams, d.windows)]
 
 
-def results(deployment: Deployment, arrivals: Arrivals) -> dict[int, list[Match]]:
+def results(deployment: Deployment, arrivals: Arrivals) -> dict[int, Made]:
     """By operator, its results: what one of its demands makes, each once."""
-    made: dict[int, list[Match]] = {}
+    made: dict[int, Made] = {}
     for operator in deployment.upstream():
         found: dict[tuple[int, ...], Match] = {}
+        serves: dict[tuple[int, ...], set[int]] = {}
         for demand in operator.demands:
             for match in _of_demand(deployment, operator, demand, made, arrivals):
-                found[tuple(match[s].id for s in operator.definition.streams)] = match
-        made[operator.id] = [_only(m, operator.definition) for m in found.values()]
+                key = tuple(match[s].id for s in operator.definition.streams)
+                found[key] = match
+                serves.setdefault(key, set()).add(demand.bit)
+        made[operator.id] = [
+            (_only(m, operator.definition), frozenset(serves[key])) for key, m in found.items()
+        ]
     return made
 
 
@@ -65,29 +72,30 @@ def _of_demand(
     deployment: Deployment,
     operator: Operator,
     demand: Demand,
-    made: Mapping[int, list[Match]],
+    made: Mapping[int, Made],
     arrivals: Arrivals,
 ) -> Iterator[Match]:
     d = demand.definition
     inputs = []
-    for read in operator.inputs:
-        if isinstance(read, str):
+    for read, use in zip(operator.inputs, demand.uses, strict=True):
+        if isinstance(read, str) or use is None:
+            assert isinstance(read, str), "a demand uses one of what is read"
             where = d.where[d.place(read)]
             inputs.append([{read: a} for a in arrivals[read] if where.passes(a.values)])
         else:
             upstream = deployment.operators[read]
             part = cascaded(operator.definition, d, upstream)
-            inputs.append(list(taken(upstream, part, made[read])))
+            inputs.append(list(taken(upstream, use, part, made[read])))
     for parts in product(*inputs):
         match = _whole(parts)
         if _joined(match, operator.definition.joins) and _near(match, d.streams, d.windows):
             yield match
 
 
-def taken(operator: Operator, wanted: Definition, made: Sequence[Match]) -> Iterator[Match]:
-    """What is wanted, of an operator's results."""
-    own = compensation(operator.definition, wanted)
-    return (_only(m, wanted) for m in made if _passes(m, wanted, own))
+def taken(operator: Operator, bit: int, wanted: Definition, made: Made) -> Iterator[Match]:
+    """What is wanted, of an operator's results for one of its demands."""
+    own = compensation(operator.offered(bit), wanted)
+    return (_only(m, wanted) for m, serves in made if bit in serves and _passes(m, wanted, own))
 
 
 def _passes(match: Match, wanted: Definition, own: Compensation) -> bool:
