@@ -1,8 +1,9 @@
-"""A hub on Spark: every query's answer is DuckDB's for that query alone, however they come and go."""
+"""A hub on Spark: every query's answer is DuckDB's for that query alone, however they come and go.
+What does not concern Spark is in tests/unit/test_hub.py.
+"""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.hub.hub import HubRun, QueryHub
-from braid.hub.instance import Instance
 from hub_cases import (
+    AT,
     BATCHES,
+    COUNTED,
     CROSS,
+    ENOUGH,
     FC,
     GROUPED,
     LONG,
     NARROW,
+    NETWORK,
     THREE,
     TICKED,
     WIDE,
@@ -25,7 +29,6 @@ from hub_cases import (
     expected,
     frames,
     launch_hub,
-    random_query,
     tables,
 )
 from killing import kill
@@ -71,6 +74,8 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
         "three": THREE,
         "ticked": TICKED,
         "grouped": GROUPED,
+        "counted": COUNTED,
+        "enough": ENOUGH,
     }
     matched: dict[str, str] = {}
 
@@ -82,6 +87,7 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
     run = play(spark, data, tmp_path / "hub", {-1: submit}, monkeypatch)
     assert matched == {
         "wide": "new", "narrow": "holds", "cross": "holds", "long": "relaxed", "three": "new", "ticked": "holds", "grouped": "holds",
+        "counted": "holds", "enough": "holds",
     }  # fmt: skip
     assert len(run.operators) == 2
     end = (
@@ -96,78 +102,45 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
     )  # fmt: skip
 
 
-def test_queries_come_and_go_and_what_was_told_stays(
+LOUD = WIDE + " AND upper(f.carrier) = 'A' AND lower(c.status) <> 'b'"
+"""Only Spark knows what upper is."""
+
+
+def test_on_a_network_queries_come_and_go_and_what_was_told_stays(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tables(2)
 
     def second(run: HubRun) -> None:
-        assert run.submit(NARROW, "held").match == "holds"
-        assert run.submit(LONG, "relaxed").match == "relaxed"
-        assert run.submit(THREE, "late").match == "new"
+        assert run.submit(LOUD, "loud", at="S2").match in ("holds", "relaxed")
+        assert run.submit(LONG, "long", at="S1").match == "relaxed"
+        run.submit(THREE, "late", at="S2")
 
     def fourth(run: HubRun) -> None:
         run.query("wide").withdraw()
         with pytest.raises(ValueError, match="'wide' has been withdrawn already"):
             run.withdraw("wide")
-        assert run.submit(WIDE, "wide again").match in ("relaxed", "holds")
+        run.move(run.deployment.queries["long"].operator, "N4")
+        run.fail("N4")
+        run.submit(WIDE, "wide again", at="S1")
         run.withdraw("late")
 
-    run = play(
-        spark,
-        data,
-        tmp_path / "hub",
-        {-1: lambda r: [r.submit(WIDE, "wide")], 1: second, 3: fourth},
-        monkeypatch,
-    )
-    spans = {
-        "wide": (0, 4),
-        "held": (2, 6),
-        "relaxed": (2, 6),
-        "late": (2, 4),
-        "wide again": (4, 6),
-    }
-    asked = {"wide": WIDE, "held": NARROW, "relaxed": LONG, "late": THREE, "wide again": WIDE}
+    script: Script = {-1: lambda r: [r.submit(WIDE, "wide", at="S1")], 1: second, 3: fourth}
+    run = play(spark, data, tmp_path / "hub", script, monkeypatch, network=NETWORK, at=AT)
+    spans = {"wide": (0, 4), "loud": (2, 6), "long": (2, 6), "late": (2, 4), "wide again": (4, 6)}
+    asked = {"wide": WIDE, "loud": LOUD, "long": LONG, "late": THREE, "wide again": WIDE}
     for name, sql in asked.items():
-        query = run.query(name)
-        found = answered(run, name)
+        query, found = run.query(name), answered(run, name)
         whole = expected(data, sql, *spans[name])
         sure = expected(data, sql, *spans[name], complete=query.complete)
         assert not found - whole, f"{name} was told what is not so"
         assert not sure - found, f"{name} lacks what is complete"
-    assert answered(run, "wide") == expected(data, WIDE, 0, 4)
-    assert answered(run, "held") == expected(data, NARROW, 2, 6), (
-        "a demand that was held is complete at once"
-    )
-    assert set(run.queries) == {"held", "relaxed", "wide again"} and len(run.operators) == 1
-
-
-def test_a_hub_goes_on_where_it_was_when_it_failed(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = tables(3)
-    once = [2]
-
-    def start(run: HubRun) -> None:
-        run.submit(WIDE, "wide")
-        run.submit(THREE, "three")
-
-    ran = Instance.run
-
-    def dying(self: Instance, came: Any, epoch: int, latest: Any) -> None:
-        ran(self, came, epoch, latest)
-        if epoch in once:  # the first operator has committed, the second has not
-            once.remove(epoch)
-            raise OSError("cut off")
-
-    monkeypatch.setattr(Instance, "run", dying)
-    with pytest.raises(Exception, match="cut off"):
-        play(spark, data, tmp_path / "hub", {-1: start}, monkeypatch)
-    monkeypatch.undo()
-    script: Script = {3: lambda r: [r.submit(NARROW, "narrow")]}
-    run = play(spark, data, tmp_path / "hub", script, monkeypatch)
-    for name, sql, first in (("wide", WIDE, 0), ("three", THREE, 0), ("narrow", NARROW, 4)):
-        assert answered(run, name) == expected(data, sql, first), name
+    for name in ("wide", "loud"):
+        assert answered(run, name) == expected(data, asked[name], *spans[name]), name
+    assert set(run.queries) == {"loud", "long", "wide again"} and run.ledger.down == ["N4"]
+    flows = run.flows()
+    rows = flows[flows["to"] == "loud"]["rows"].sum()
+    assert rows == answered(run, "loud").total(), "what was sent is what was told"
 
 
 def test_a_hub_is_killed_in_the_middle_of_a_submission(
@@ -187,34 +160,6 @@ def test_a_hub_is_killed_in_the_middle_of_a_submission(
     assert not sure - answered(run, "again") and not answered(run, "again") - expected(
         data, LONG, 4
     )
-
-
-@pytest.mark.parametrize("seed", [11])
-def test_any_script_gives_every_query_what_duckdb_finds(
-    seed: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng, data = random.Random(seed), tables(seed)
-    spans: dict[str, tuple[str, int, int]] = {}
-
-    def step(after: int) -> Callable[[HubRun], None]:
-        def act(run: HubRun) -> None:
-            for name in [n for n in run.queries if rng.random() < 0.25]:
-                run.withdraw(name)
-                spans[name] = (*spans[name][:2], after + 1)
-            for _ in range(rng.randint(1, 3)):
-                sql = random_query(rng)
-                spans[run.submit(sql).name] = (sql, after + 1, BATCHES)
-
-        return act
-
-    script = {after: step(after) for after in range(-1, BATCHES - 1)}
-    run = play(spark, data, tmp_path / "hub", script, monkeypatch)
-    assert len(spans) >= 8
-    for name, (sql, first, end) in spans.items():
-        query, found = run.query(name), answered(run, name)
-        assert not found - expected(data, sql, first, end), f"{sql} was told what is not so"
-        sure = expected(data, sql, first, end, query.complete)
-        assert not sure - found, f"{sql} lacks what is complete"
 
 
 def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
