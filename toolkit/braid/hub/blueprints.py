@@ -104,8 +104,8 @@ class Drawing:
         existing = upstream.offered(use)
         wanted = cascaded(operator.definition, demand.definition, upstream)
         aged = any(isinstance(r, int) for r in upstream.inputs)
-        where = compensating(existing, wanted, self.texts, self.time, aged)
-        return serves(use) if where is None else f"{serves(use)} AND {where}"
+        more = compensating(existing, wanted, self.texts, self.time, aged)
+        return serves(use) if more is None else f"{serves(use)} AND {more}"
 
 
 def _over(text: str, owner: Mapping[str, str], inputs: Mapping[str, Input]) -> str:
