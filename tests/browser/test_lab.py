@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 ROOT = Path(__file__).parents[2]
 NAME = "01_adaptive_theta_join.ipynb"
 SETTINGS = {"scale": 0.01, "batches": 8, "hosts": 4, "pace": 0.5}
-PICTURE = ".braid-cockpit[data-batch]"
+PICTURE = ".braid-live .braid-cockpit[data-batch]"
 PROBE = 'print("the panel is", panel.state)'
 OVERFLOW = """(root) => {
   const box = root.getBoundingClientRect(), area = root.closest(".jp-OutputArea-output").getBoundingClientRect();
@@ -41,7 +41,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     lab: Any, opened: Callable[..., Any]
 ) -> None:
     notebook = opened(prepared(lab.folder), width=1000)
-    page, title = notebook.page, notebook.page.locator(".braid-title").first
+    page, title = notebook.page, notebook.page.locator(".braid-live .braid-title").first
     notebook.run_all()
     began = time.monotonic()
     page.wait_for_selector(PICTURE, timeout=60_000)
@@ -52,12 +52,12 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     picture = page.locator(PICTURE).first
     assert picture.evaluate(OVERFLOW) == [False] * 3, "nothing is cut off at a width of 1000"
     recorded = picture.screenshot()
-    expect(page.locator(".braid-state").first).to_have_text("recorded")
+    expect(page.locator(".braid-live .braid-state").first).to_have_text("recorded")
     expect(title).to_contain_text("of 48")
     page.locator("button", has_text=re.compile(r"^\s*Launch$")).click()
     expect(title).to_contain_text(re.compile(r"batch \d of 8"), timeout=120_000)
     assert lab.processes("java")
-    expect(page.locator(".braid-state").first).to_have_text("● live")
+    expect(page.locator(".braid-live .braid-state").first).to_have_text("● live")
     seen, first = int(picture.get_attribute("data-batch") or 0), picture.screenshot()
     assert first != recorded
 
@@ -70,14 +70,25 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
         "the panel is running", timeout=20_000
     )
 
-    page.locator(".braid-controls button", has_text="◀").first.click()
-    back = page.get_by_role("button", name="Back to now").first
+    page.locator(".braid-live .braid-controls button", has_text="◀").first.click()
+    back = picture.get_by_role("button", name="Back to now")
     expect(back).to_be_visible()
     stayed = picture.get_attribute("data-batch")
-    expect(page.locator(".braid-note").first).to_contain_text("completed", timeout=120_000)
+    expect(page.locator(".braid-live .braid-note").first).to_contain_text(
+        "completed", timeout=120_000
+    )
     assert picture.get_attribute("data-batch") == stayed, "who looks at a batch stays there"
     picture.locator("input[type=range]").fill("7")
     expect(title).to_contain_text("batch 8 of 8")
     assert picture.screenshot() != first and int(stayed or 0) >= seen - 1
     expect(page.locator(".widget-label", has_text="batch 8 of 8 (100%)").first).to_be_visible()
-    assert notebook.errors == []
+    twin = page.locator(".braid-twin .braid-cockpit").first
+    expect(twin).to_have_attribute("data-batch", "8", timeout=20_000)
+    expect(twin).not_to_be_visible()
+    page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    lab.end_sessions()
+    page.reload()
+    page.wait_for_selector(".braid-twin .braid-cockpit[data-batch]", timeout=60_000)
+    expect(page.locator(".braid-twin .braid-title").first).to_contain_text("batch 8 of 8")
+    expect(page.get_by_text("model not found")).not_to_be_visible()
+    assert [text for text in notebook.errors if "model not found" not in text] == []

@@ -253,6 +253,15 @@ def test_stream_reuse(tmp_path: Path) -> None:
     assert "all checks passed" in html, "the claims"
 
 
+def test_the_cockpit(tmp_path: Path) -> None:
+    board = "board=data=swing hosts=4 rate=20 batches=8"
+    assert report("08_cockpit", page := tmp_path / "cockpit.html", [board, "since=4"]) == 0
+    html = page.read_text(encoding="utf-8")
+    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert html.count('<div data-film="cockpit">') == 2 and "copies sent to hosts" in html
+    assert "dotted, modelled: StaticGrid(4), JoinBiclique(4)" in html
+
+
 @pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem)
 def test_cells_are_short_have_lasting_ids_and_say_what_they_do(notebook: Path) -> None:
     """What is computed is a function of a study, where tests can reach it; cells call it."""

@@ -195,10 +195,13 @@ def test_an_error_of_the_view_itself_is_kept_and_shown(monkeypatch):
 
 def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
     shown: list[Any] = []
+    taken = threading.Event()
+    monkeypatch.setattr(twin, "LATER", 0.01)
 
     class Handle:
         def update(self, picture: Any) -> None:
             shown.append(picture)
+            taken.set()
 
     def display(view: Any, display_id: bool = False) -> Any:
         shown.append(view)
@@ -208,11 +211,12 @@ def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
     monkeypatch.delenv("BRAID_HEADLESS", raising=False)
     panel = panel_with(lambda settings: FakeRun(MIGRATION))
     showing.present(panel, panel.screen)
-    picture, widget = shown
-    assert "braid-twin" in picture.data and "batch 3 of 3" in picture.data
-    assert "braid-live" in widget._dom_classes and panel in widget.children
+    place, widget = shown[:2]
+    assert "braid-twin" in place.data and "braid-live" in widget._dom_classes
+    assert panel in widget.children
+    assert taken.wait(10) and "batch 3 of 3" in shown[2].data
     panel.over(None)
-    assert len(shown) == 3 and "braid-twin" in shown[2].data
+    assert len(shown) == 4 and "braid-twin" in shown[3].data
 
 
 def test_headless_views_are_shown_as_html_with_plotly_once(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,10 @@ _HIDDEN = (
 """The twin is hidden where the widget after it lives; where it does not, its error message is."""
 
 
+LATER = 3.0
+"""Seconds until the first picture is taken, so that the widget does not wait for it."""
+
+
 class Twin:
     """Shows a widget, which has the CSS class "braid-live", and before it ``html()``, a picture
     that needs no kernel. JupyterLab shows the widget while there is a kernel, and the picture in
@@ -24,14 +29,17 @@ class Twin:
 
     def __init__(self, widget: Any, html: Callable[[], str]) -> None:
         self._html = html
-        self._place: Any = display(self._picture(), display_id=True)  # type: ignore[no-untyped-call]
+        self._place: Any = display(_framed(""), display_id=True)  # type: ignore[no-untyped-call]
         display(widget)  # type: ignore[no-untyped-call]
+        later = threading.Timer(LATER, self.renew)
+        later.daemon = True
+        later.start()
 
     def renew(self) -> None:
         """Take the picture anew."""
         if self._place is not None:
-            self._place.update(self._picture())
+            self._place.update(_framed(self._html()))
 
-    def _picture(self) -> HTML:
-        html = f'{_HIDDEN}<div class="braid-twin">{self._html()}</div>'
-        return HTML(html)  # type: ignore[no-untyped-call]
+
+def _framed(html: str) -> HTML:
+    return HTML(f'{_HIDDEN}<div class="braid-twin">{html}</div>')  # type: ignore[no-untyped-call]

@@ -213,7 +213,7 @@ def note(scene: Scene) -> str:
         return ""
     hosts = scene.points[-1].hosts if scene.points else start.hosts
     windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
-    origin = MODELLED if scene.modelled else "measured on Spark"
+    origin = MODELLED if scene.modelled else "measured"
     ended = f" · {scene.end.reason}" if scene.end else ""
     failed = f": {scene.end.error}" if scene.end and scene.end.error else ""
     ended = f" · {FINISHING}" if finishing(scene) else ended

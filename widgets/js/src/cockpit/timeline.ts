@@ -96,9 +96,9 @@ export class CurvePainter {
     if (curve.values.every((value) => value === null)) return;
     this.paintAxis();
     this.paintStrokes(strokes(batches, curve.values), span);
-    for (const { name, batch, values } of curve.ghosts ?? []) {
-      this.paintGhost(name, strokes(batch, values), span);
-    }
+    (curve.ghosts ?? []).forEach(({ name, batch, values }, k) => {
+      this.paintGhost(name, strokes(batch, values), span, k % 2 ? 9 : -7);
+    });
   }
 
   private height(value: number): number {
@@ -120,13 +120,19 @@ export class CurvePainter {
     if (last) this.aside(last[1].toFixed(2), this.height(last[1]), stroke.colour);
   }
 
-  private paintGhost(name: string, found: [number, number][][], span: Stretch): void {
+  /** ``aside``: how far below its end the name stands. */
+  private paintGhost(
+    name: string,
+    found: [number, number][][],
+    span: Stretch,
+    aside: number,
+  ): void {
     this.inside(() => {
       this.trace(found, span, { colour: this.colour, wide: 1.4, dash: [2, 3] });
       const last = found.at(-1)?.at(-1);
       if (!last) return;
       const [x, y] = [placeOf(last[0], span, this.panel), this.height(last[1])];
-      const low = Math.max(y - 7, this.panel.y + 6);
+      const low = Math.max(y + aside, this.panel.y + 6);
       this.painter.text(name, x - 2, low, { colour: this.colour, align: "right", font: SMALL });
     });
   }

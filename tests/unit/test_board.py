@@ -1,0 +1,149 @@
+"""The board: a line of text is a join, modelled at once or run for real in this process."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pandas as pd
+import pytest
+from braid.core import events
+from braid.core.events import BatchCommitted, RunEnded
+from braid.model.simulate import simulate
+from braid.papers.theta.grid import AdaptiveGrid
+from braid.studies.board import DATA, Board, beside, launched, modelled, tables
+from braid_widgets.cockpit.board import BoardPanel
+from braid_widgets.cockpit.view import Cockpit
+from hypothesis import given
+from hypothesis import strategies as st
+
+SMALL = Board.of("data=swing hosts=4 rate=12 batches=6")
+
+boards = st.builds(
+    Board,
+    data=st.sampled_from(list(DATA)),
+    on=st.sampled_from(["a.k = b.k", "a.k < b.k AND a.x = b.x"]),
+    window=st.sampled_from([0.0, 2.5, 60.0]),
+    placement=st.sampled_from(["AdaptiveGrid", "Ring", "JoinBiclique"]),
+    hosts=st.integers(1, 64),
+    batches=st.integers(2, 40),
+    rate=st.integers(1, 200),
+    shed=st.sampled_from([0.25, 1.0]),
+)
+
+
+@given(boards)
+def test_a_board_is_its_line_of_text(board):
+    assert Board.of(str(board)) == board
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("foo=1", "the board has no 'foo'; it has: data, on, window, placement"),
+        ("hosts", "the board has no 'hosts'"),
+        ("hosts=many", "hosts is 'many'; it is a whole number"),
+        ("hosts=999", "hosts is 999; it is from 1 to 256"),
+        ("data=zzz", "data is 'zzz'; it is one of grow, swing, steady, bursts, two files"),
+        ("rate=99999", "rate is 99,999; with 24 batches it is from 1 to"),
+        ("placement=Chain", "Chain does not join two streams for one query"),
+        ("placement=No", "no placement is named 'No'"),
+    ],
+)
+def test_what_is_no_board_is_refused_in_a_sentence(text, words):
+    with pytest.raises(ValueError, match=words):
+        Board.of(text)
+
+
+@pytest.mark.parametrize("data", DATA)
+def test_made_up_streams_come_as_the_model_has_them(data):
+    board = Board(data=data, rate=20, batches=8)
+    rows = tables(board)
+    commits = [e for e in modelled(board) if isinstance(e, BatchCommitted)]
+    for k in range(board.batches):
+        assert commits[k].received == tuple((t["batch"] == k).sum() for t in rows.values())
+    assert all(
+        t["ts"].is_monotonic_increasing and (t["batch"].diff() >= 0)[1:].all()
+        for t in rows.values()
+    )
+
+
+def test_a_real_run_finds_what_pandas_finds_and_counts_what_was_modelled():
+    run = launched(SMALL)
+    run.awaitTermination()
+    rows = tables(SMALL)
+    found = run.results()
+    wanted = rows["a"].merge(rows["b"], on="k")
+    ids = {(r["a"]["id"], r["b"]["id"]) for r in found.to_pylist()}
+    assert len(found) == len(wanted) and ids == set(
+        zip(wanted["id_x"], wanted["id_y"], strict=True)
+    )
+    both = beside(run.events(), modelled(SMALL)).set_index("what")
+    assert (both.loc["tuples in"] == sum(map(len, rows.values()))).all()
+    assert both.loc["copies sent to hosts", "counted"] == pytest.approx(
+        both.loc["copies sent to hosts", "modelled"], rel=0.3
+    )
+
+
+def test_own_files_are_cut_by_event_time(tmp_path):
+    day = pd.Timestamp("2026-03-01")
+    orders = pd.DataFrame({"id": range(10), "ts": [day + pd.Timedelta(k, "h") for k in range(10)]})
+    orders.to_csv(tmp_path / "a.csv", index=False)
+    orders.iloc[::2].to_parquet(tmp_path / "b.parquet")
+    board = Board(
+        data=f"{tmp_path / 'a.csv'},{tmp_path / 'b.parquet'}", on="a.id = b.id", batches=3
+    )
+    rows = tables(board)
+    assert rows["a"]["batch"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
+    run = launched(board)
+    run.awaitTermination()
+    assert len(run.results()) == 5
+    orders.drop(columns="ts").to_csv(tmp_path / "c.csv", index=False)
+    with pytest.raises(ValueError, match="c.csv has no column ts; it has: id"):
+        tables(Board(data=f"{tmp_path / 'c.csv'},{tmp_path / 'b.parquet'}"))
+    with pytest.raises(ValueError, match="a run needs two files"):
+        tables(Board(data=str(tmp_path / "a.csv")))
+
+
+def test_a_recording_is_shown_and_not_run(tmp_path):
+    happened = simulate(AdaptiveGrid(4), [(3, 4)] * 3)
+    events.write(tmp_path / "run.jsonl", happened)
+    board = Board(data=str(tmp_path / "run.jsonl"))
+    assert modelled(board) == happened
+    with pytest.raises(ValueError, match="a recording is shown as it was"):
+        launched(board)
+    with pytest.raises(ValueError, match="cannot be read"):
+        modelled(Board(data=str(tmp_path / "none.jsonl")))
+
+
+def panel() -> BoardPanel:
+    return BoardPanel(
+        lambda settings: modelled(Board(**settings)),
+        lambda settings: launched(Board(**settings)),
+        lambda settings: str(Board(**settings)),
+        Cockpit(),
+        tuple(DATA),
+        **asdict(SMALL),
+    )
+
+
+def test_the_panel_models_each_change_and_writes_its_line():
+    board = panel()
+    assert board.screen.page["state"] == "modelled" and "hosts=4" in board.text.value
+    board.inputs["placement"].value = "JoinBiclique"
+    board.wait(20)
+    assert "JoinBiclique, 4 hosts" in board.screen.page["note"]
+    assert "placement=JoinBiclique" in board.text.value
+    board.inputs["hosts"].value = 0
+    board.wait(20)
+    assert "hosts (J) is 0; it must be from 1 to 256" in board.message.value
+
+
+def test_launch_runs_for_real():
+    board = panel()
+    board.start.click()
+    board.wait(30)
+    assert board.follower is not None
+    board.follower.wait(60)
+    assert board.error is None and isinstance(board.measured()[-1], RunEnded)
+    assert board.screen.page["state"] == "recorded"
+    assert "completed" in board.screen.page["note"]

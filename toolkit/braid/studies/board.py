@@ -1,0 +1,242 @@
+"""The settings of a join as a line of text, modelled at once or run for real, with nothing to
+install: the tables are joined in this process.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from braid.core import events
+from braid.core.events import BatchCommitted
+from braid.core.placement import Placement
+from braid.join import StreamJoin
+from braid.model.simulate import simulate
+from braid.papers.shedding.shed import Shed
+from braid.run import JoinRun
+from braid.studies.live import folder
+
+STREAMS = ("a", "b")
+DAY = pd.Timestamp("2026-01-01")
+MOST = 400_000
+"""Tuples of a run that is made up, so that a control cannot ask for hours."""
+
+
+def _grow(batches: int, rate: int) -> list[tuple[int, int]]:
+    """b outgrows a."""
+    return [(rate // 4, rate // 4 + 2 * rate * k // batches) for k in range(batches)]
+
+
+def _swing(batches: int, rate: int) -> list[tuple[int, int]]:
+    """First one stream is the larger, then the other."""
+    few, long = max(1, rate // 20), max(1, batches // 4)
+    return [(rate, few) if k // long % 2 == 0 else (few, 3 * rate) for k in range(batches)]
+
+
+def _steady(batches: int, rate: int) -> list[tuple[int, int]]:
+    """Both streams as fast, all the time."""
+    return [(rate, rate)] * batches
+
+
+def _bursts(batches: int, rate: int) -> list[tuple[int, int]]:
+    """Every fifth batch is five times as large."""
+    return [(5 * rate, 5 * rate) if k % 5 == 4 else (rate, rate) for k in range(batches)]
+
+
+DATA = {"grow": _grow, "swing": _swing, "steady": _steady, "bursts": _bursts}
+"""Made up streams by name: tuples by batch and stream."""
+
+READERS = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".jsonl": None}
+
+
+@dataclass(frozen=True)
+class Board:
+    """What to join, on what, where. ``data`` is a name in ``DATA``, two files with a comma between
+    (CSV or Parquet, each with an event-time column ts), or a recording (.jsonl), which is shown as
+    it is. ``window`` is in seconds, 0 for the full history; ``rate`` tuples a batch of each stream,
+    more or less; ``shed`` the share of pairs that is processed. Raises ValueError for a value out
+    of range.
+    """
+
+    data: str = "swing"
+    on: str = "a.k = b.k"
+    window: float = 0.0
+    placement: str = "AdaptiveGrid"
+    hosts: int = 16
+    batches: int = 24
+    rate: int = 200
+    shed: float = 1.0
+
+    def __post_init__(self) -> None:
+        limits = {"window": (0, 10**6), "hosts": (1, 256), "batches": (2, 400), "shed": (0.01, 1)}
+        for name, (low, high) in limits.items():
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} is {getattr(self, name)}; it is from {low} to {high:,}")
+        if self.rate < 1 or 8 * self.rate * self.batches > MOST:
+            most = MOST // (8 * self.batches)
+            raise ValueError(
+                f"rate is {self.rate:,}; with {self.batches} batches it is from 1 to {most:,}"
+            )
+        if self.data not in DATA and Path(self.data.split(",")[0]).suffix not in READERS:
+            raise ValueError(
+                f"data is {self.data!r}; it is one of {', '.join(DATA)}, two files (CSV or "
+                "Parquet) with a comma between, or a recording (.jsonl)"
+            )
+        self.under()
+
+    @classmethod
+    def of(cls, text: str) -> Board:
+        """A board from ``key=value`` words; what is left out has its default. A value with spaces
+        stands in quotes. Raises ValueError.
+
+        >>> Board.of("data=grow hosts=4").hosts
+        4
+        """
+        kinds = {f.name: f.type for f in fields(cls)}
+        given: dict[str, Any] = {}
+        for word in shlex.split(text):
+            name, equals, value = word.partition("=")
+            if not equals or name not in kinds:
+                raise ValueError(f"the board has no {name!r}; it has: {', '.join(kinds)}")
+            kind = {"int": int, "float": float}.get(str(kinds[name]), str)
+            try:
+                given[name] = kind(value)
+            except ValueError:
+                article = {int: "a whole number", float: "a number"}[kind]
+                raise ValueError(f"{name} is {value!r}; it is {article}") from None
+        return cls(**given)
+
+    def __str__(self) -> str:
+        """The line that ``of`` reads; defaults are left out."""
+        plain = {f.name: f.default for f in fields(self)}
+        return " ".join(
+            f"{name}={shlex.quote(format(value, 'g') if isinstance(value, float) else str(value))}"
+            for name, value in asdict(self).items()
+            if value != plain[name]
+        )
+
+    def under(self) -> Placement:
+        """The placement, on so many hosts. Raises ValueError."""
+        kind = Placement.by_name(self.placement)
+        placement = kind.of({"hosts": self.hosts} if "hosts" in kind.takes() else {})
+        if not placement.serves(len(STREAMS)) or placement.shares:
+            raise ValueError(f"{self.placement} does not join two streams for one query")
+        return placement
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the data is a recording."""
+        return self.data.endswith(".jsonl")
+
+
+@cache
+def _file(path: str) -> pd.DataFrame:
+    reader = READERS[Path(path).suffix]
+    if reader is None or not Path(path).is_file():
+        raise ValueError(f"{path} is not a CSV or Parquet file that is there")
+    rows = reader(path)
+    if "ts" not in rows.columns:
+        raise ValueError(f"{path} has no column ts; it has: {', '.join(rows.columns)}")
+    return rows.assign(ts=pd.to_datetime(rows["ts"])).sort_values("ts")
+
+
+def tables(board: Board) -> dict[str, pd.DataFrame]:
+    """The streams by alias, with the column ``batch`` that says when a tuple comes. Made up ones
+    have id, ts, k (a key of a hundred) and x (a number from 0 to 1). Raises ValueError.
+    """
+    if board.data in DATA:
+        draw = np.random.default_rng(7)
+        counts = DATA[board.data](board.batches, board.rate)
+        return {a: _made(a, [c[s] for c in counts], draw) for s, a in enumerate(STREAMS)}
+    paths = board.data.split(",")
+    if board.recorded or len(paths) != len(STREAMS):
+        raise ValueError(f"data is {board.data!r}; a run needs two files, with a comma between")
+    found = dict(zip(STREAMS, map(_file, paths), strict=True))
+    first = min(rows["ts"].min() for rows in found.values())
+    last = max(rows["ts"].max() for rows in found.values())
+    step = max((last - first) / board.batches, pd.Timedelta(1, "us"))
+    return {
+        a: rows.assign(batch=_cut(rows["ts"] - first, step, board.batches))
+        for a, rows in found.items()
+    }
+
+
+def _cut(age: pd.Series, step: pd.Timedelta, batches: int) -> pd.Series:
+    """The batch of each tuple: event time in equal pieces."""
+    return (age // step).clip(upper=batches - 1).astype(int)
+
+
+def _made(alias: str, counts: list[int], draw: np.random.Generator) -> pd.DataFrame:
+    batch = np.repeat(np.arange(len(counts)), counts)
+    rows = len(batch)
+    return pd.DataFrame(
+        {
+            "id": np.arange(rows),
+            "ts": DAY
+            + pd.to_timedelta(np.sort(batch * 10**6 + draw.integers(0, 10**6, rows)), "us"),
+            "k": draw.integers(0, 100, rows),
+            "x": draw.random(rows),
+            "batch": batch,
+        }
+    )
+
+
+def modelled(board: Board) -> list[Any]:
+    """The events of the run without tuples; of a recording, those that it has. Raises
+    ValueError.
+    """
+    if board.recorded:
+        try:
+            return events.read(board.data)
+        except OSError as error:
+            raise ValueError(f"{board.data} cannot be read: {error.strerror}") from None
+    given = tables(board)
+    counts = np.array(
+        [np.bincount(rows["batch"], minlength=board.batches) for rows in given.values()]
+    ).T
+    window = board.window or None
+    selectivity = 0.01 if board.on == Board.on else 0.0
+    return simulate(
+        board.under(),
+        [tuple(map(int, c)) for c in counts],
+        streams=STREAMS,
+        windows=(window, window),
+        selectivity=selectivity,
+        tuple_bytes=(32, 32),
+    )
+
+
+def launched(board: Board) -> JoinRun:
+    """The same for real: real tuples, joined in this process. Raises ValueError."""
+    if board.recorded:
+        raise ValueError("a recording is shown as it was; choose other data to run")
+    given = tables(board)
+    windows = dict.fromkeys(STREAMS, f"{board.window:g} seconds") if board.window else None
+    shed = Shed(fraction=board.shed) if board.shed < 1 else None
+    join = StreamJoin(given, board.on, board.under(), windows, time="ts", shed=shed)
+    return join.start(folder("board"), batches="batch")
+
+
+COUNTED: dict[str, Callable[[BatchCommitted], int]] = {
+    "tuples in": lambda e: sum(e.received),
+    "copies sent to hosts": lambda e: e.all_hosts.received,
+    "tuples moved between hosts": lambda e: e.all_hosts.moved,
+    "tuples given up": lambda e: e.all_hosts.discarded,
+}
+
+
+def beside(counted: Iterable[Any], simulated: Iterable[Any]) -> pd.DataFrame:
+    """A run and its model: what, ``counted``, ``modelled``; sums over the batches, and what all
+    hosts hold at the end.
+    """
+    runs = [[e for e in each if isinstance(e, BatchCommitted)] for each in (counted, simulated)]
+    rows = [(what, *(sum(map(count, run)) for run in runs)) for what, count in COUNTED.items()]
+    held = ("tuples held at the end", *(run[-1].all_hosts.stored for run in runs))
+    return pd.DataFrame([*rows, held], columns=["what", "counted", "modelled"])

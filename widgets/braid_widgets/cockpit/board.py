@@ -1,0 +1,78 @@
+"""The board: everything that a join of two streams has to be told, modelled at once and run for
+real, and the line of text that says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets as W
+from braid.core.placement import offered
+
+from braid_widgets.base import inputs
+from braid_widgets.base.launcher import Launch, Launched
+from braid_widgets.base.live import Follower
+from braid_widgets.base.modelled import ModelledPanel, Simulate
+from braid_widgets.cockpit.view import Cockpit
+
+
+class BoardPanel(ModelledPanel):
+    """``screen`` shows what the settings say; ``write`` makes the line of them, which a report
+    takes. ``made_up`` are the names of made-up streams; ``defaults`` set controls by name: data,
+    on, window, placement, hosts, batches, rate, shed.
+    """
+
+    def __init__(
+        self,
+        simulate: Simulate,
+        launch: Launch,
+        write: Callable[[dict[str, Any]], str],
+        screen: Cockpit,
+        made_up: tuple[str, ...],
+        **defaults: Any,
+    ) -> None:
+        self.write, self.screen = write, screen
+        self.text = W.HTML()
+        super().__init__(simulate, launch, _inputs(made_up), defaults)
+        self.start.description = "Launch for real"
+        self.children = (*self.children, self.text, screen)
+        self.show(self.events)
+
+    def show(self, events: list[Any]) -> None:
+        """Show a modelled run."""
+        with self.lock:
+            self.events = events
+            self.text.value = f"<code>board={self.write(self.settings())!r}</code>"
+            self.screen.load(events)
+
+    def follow(self, run: Launched) -> Follower:
+        return self.screen.attach(run, self._ended)
+
+    def twins(self) -> list[Any]:
+        """The modelled run, and the real one where there is one to be had."""
+        self.screen.load(list(self.simulate(self.asked())))
+        return [self.screen]
+
+
+def _inputs(made_up: tuple[str, ...]) -> dict[str, Any]:
+    choose = W.Combobox(
+        description="data",
+        options=made_up,
+        value=made_up[0],
+        continuous_update=False,
+        tooltip="a made-up workload; two files, a.csv,b.parquet; or a recording (.jsonl)",
+        style={"description_width": "190px"},
+        layout=W.Layout(width="auto"),
+    )
+    placements = [(kind.label, name) for name, kind in offered(2).items()]
+    return {
+        "data": choose,
+        "on": inputs.line("condition", "a.k = b.k", "Spark SQL over a.column and b.column"),
+        "window": inputs.number("window (s; 0: all)", 0, 10**6, 0, 1, "how long a tuple joins"),
+        "placement": inputs.choice("placement", placements, "AdaptiveGrid"),
+        "hosts": inputs.whole("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
+        "batches": inputs.whole("micro-batches", 2, 400, 24, "steps in which the input comes"),
+        "rate": inputs.whole("tuples a batch", 1, 25_000, 200, "of each stream, more or less"),
+        "shed": inputs.number("pairs processed (r)", 0.01, 1, 1, 0.05, "below 1: some are shed"),
+    }
