@@ -302,7 +302,7 @@ def main() -> None:
         partial(burst, args.rows),
         partial(keys, args.rows),
         partial(plan, args.rows),
-        partial(overlap, 2 * args.sets, args.rounds),
+        partial(overlap, 3 * args.sets // 2, args.rounds),
     ):
         measures += part()
     table = pd.DataFrame(
