@@ -61,7 +61,7 @@ def test_the_gantt_chart_has_a_lane_for_each_stream_and_marks_switches_and_lengt
     lanes = chart.figure.data
     assert [lane.name for lane in lanes] == ["stream r", "stream s"]
     assert (
-        list(lanes[0].base) == [0, 1]
+        list(lanes[0].base) == [0.5, 1.5]
         and list(lanes[0].x) == [1, 1]
         and lanes[0].y[0] < lanes[1].y[0]
     )

@@ -152,6 +152,17 @@ def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
     assert '"offers":[]' in cockpit.to_html(), "on a page there is nobody to ask"
 
 
+def test_a_host_that_is_clicked_says_what_it_holds(monkeypatch):
+    cockpit, told = Cockpit(MIGRATION), []
+    monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content))
+    cockpit._asked(None, {"inspect": {"host": 0, "batch": 2}}, [])
+    cockpit._asked(None, {"inspect": {"host": 0, "batch": 9}}, [])
+    first, *blocks = told[0]["inspected"].splitlines()
+    assert first == "host 0 after batch 2: 3 blocks, 7 tuples"
+    assert any(line.startswith("  block 4: ") and "of s" in line for line in blocks)
+    assert told[1]["inspected"] == "there is no batch 9"
+
+
 def test_what_cannot_be_simulated_is_said(monkeypatch):
     cockpit = watch(simulate(AdaptiveGrid(16), SWINGING))
     told = sent(cockpit, monkeypatch)

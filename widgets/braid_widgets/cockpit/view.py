@@ -23,6 +23,7 @@ from braid_widgets.base.live import INTERVAL, Follower, Run, paused_now
 from braid_widgets.base.pace import Pace
 from braid_widgets.base.show import headless
 from braid_widgets.base.twin import Twin
+from braid_widgets.cockpit import inspect
 from braid_widgets.cockpit.track import BatchFrame, CockpitPage, Track, page, state_of
 
 TWIN = 60
@@ -249,13 +250,24 @@ class Cockpit(anywidget.AnyWidget):
         self.send({"more": {**self.page, **nothing, **new}})
 
     def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
-        """The browser asks what another placement would do."""
-        if not isinstance(content, dict) or (asked := content.get("what_if")) is None:
+        """The browser asks what another placement would do, or what a host holds."""
+        if not isinstance(content, dict):
+            return
+        if (place := content.get("inspect")) is not None:
+            self._inspected(place)
+        if (asked := content.get("what_if")) is None:
             return
         self._imagining = threading.Thread(
             target=self._answer, args=(asked,), name="braid-what-if", daemon=True
         )
         self._imagining.start()
+
+    def _inspected(self, place: dict[str, Any]) -> None:
+        try:
+            text = inspect.host(self._known(), int(place["host"]), int(place["batch"]))
+        except (ValueError, KeyError, TypeError) as error:
+            text = cause(error)
+        self.send({"inspected": text})
 
     def _answer(self, asked: dict[str, Any]) -> None:
         try:

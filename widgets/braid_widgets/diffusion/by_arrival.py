@@ -78,7 +78,7 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
     )["host"]:
         z[a - low, b - low] = hosts.min()
         words[a - low, b - low] = (
-            f"batch {a} × batch {b}: host {', '.join(map(str, sorted(hosts)))}"
+            f"batch {a + 1} × batch {b + 1}: host {', '.join(map(str, sorted(hosts)))}"
         )
     one, two = (start.streams[s] for s in streams)
     known = max(
@@ -86,8 +86,8 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
     )  # a ring may have grown
     scale = [(edge, colours.host(h)) for h in range(known) for edge in (h / known, (h + 1) / known)]
     heat = go.Heatmap(
-        x0=low,
-        y0=low,
+        x0=low + 1,
+        y0=low + 1,
         z=z.tolist(),
         text=words.tolist(),
         hovertemplate="%{text}<extra></extra>",

@@ -38,7 +38,7 @@ def figure(events: Iterable[Any]) -> Chart:
     grid = data.pivot(index="host", columns="batch", values="busy")
     kind = "modelled" if start.clock == "modelled" else "measured"
     plot = make_subplots(2, 1, shared_xaxes=True, row_heights=[0.7, 0.3], vertical_spacing=0.06)
-    batches, hosts, busy = grid.columns.tolist(), grid.index.tolist(), grid.to_numpy()
+    batches, hosts, busy = (grid.columns + 1).tolist(), grid.index.tolist(), grid.to_numpy()
     bar = dict(title=dict(text="s"), len=0.68, y=1, yanchor="top", thickness=14)
     hover = f"host %{{y}}, batch %{{x}}: %{{z:.2f}} s busy ({kind})<extra></extra>"
     heat = go.Heatmap(
@@ -69,6 +69,6 @@ def figure(events: Iterable[Any]) -> Chart:
     plot.update_yaxes(title="host", autorange="reversed", row=1, col=1)
     plot.update_yaxes(title="seconds", rangemode="tozero", row=2, col=1)
     known = max(start.batches or 0, len(batches))
-    plot.update_xaxes(range=[-0.5, known - 0.5], dtick=1 if known <= 16 else None)
+    plot.update_xaxes(range=[0.5, known + 0.5], dtick=1 if known <= 16 else None)
     plot.update_xaxes(title="batch", row=2, col=1)
     return Chart("host loads", plot, data)

@@ -109,7 +109,7 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
     plot.update_layout(legend=dict(orientation="h", y=1.05, yanchor="bottom", x=1, xanchor="right"))
     right = max(end, min(start.batches or 0, latest))
     plot.update_xaxes(
-        title="batch in which the tuples arrived", range=[max(0, end - latest), right]
+        title="batch in which the tuples arrived", range=[max(0, end - latest) + 0.5, right + 0.5]
     )
     plot.update_yaxes(
         title="host",
@@ -133,13 +133,14 @@ def _note(events: list[Any]) -> str:
 def _lane(rows: pd.DataFrame, stream: int, name: str, streams: int) -> go.Bar:
     height, shade = 0.84 / streams, colours.stream(stream)
     words = [
-        f"{name}, batches {r.first} to {r.last}, host {r.host}{', master' if r.master else ''}"
+        f"{name}, batches {r.first + 1} to {r.last + 1}, host {r.host}"
+        + (", master" if r.master else "")
         for r in rows.itertuples()
     ]
     return go.Bar(
         name=f"stream {name}",
         orientation="h",
-        base=rows["first"].tolist(),
+        base=(rows["first"] + 0.5).tolist(),
         x=(rows["last"] - rows["first"] + 1).tolist(),
         y=(rows["host"] - 0.42 + height * (stream + 0.5)).tolist(),
         width=height,
@@ -164,9 +165,9 @@ def _mark(plot: go.Figure, e: Any, streams: tuple[str, ...], low: int) -> None:
         width=2,
         dash="solid" if switched else "dot",
     )
-    plot.add_vline(e.batch, line=line)
+    plot.add_vline(e.batch + 0.5, line=line)
     label = dict(
-        x=e.batch,
+        x=e.batch + 0.5,
         y=1,
         yref="paper",
         xanchor="left" if e.batch < (low + LATEST / 2) else "right",

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowOf as heldRow } from "../src/base/held.ts";
+import { hostOf } from "../src/cockpit/inspect.ts";
 import { batchAt, didWords, rowOf, within } from "../src/cockpit/lines.ts";
 import { extend, KEPT, positionOf, scaled } from "../src/cockpit/page.ts";
 import type { BatchFrame, CockpitPage, GridFrame, HostRows } from "../src/frames.ts";
@@ -96,4 +97,11 @@ test("what a host did is said with its unit", () => {
 test("rows get narrow, but never vanish", () => {
   assert.deepEqual([rowOf(4), rowOf(64), rowOf(1000)], [9, 2, 2]);
   assert.ok(heldRow(2) === 40 && heldRow(1000) === 10);
+});
+
+test("what is clicked says which host it is", () => {
+  assert.equal(hostOf("host 12, row 1, column 0: 7 tuples stored"), 12);
+  assert.equal(hostOf("block 4: 9 tuples of r on host 3"), 3);
+  assert.equal(hostOf("node 5: 120"), 5);
+  assert.equal(hostOf("batch 7: (8, 8) to (16, 4)"), undefined);
 });

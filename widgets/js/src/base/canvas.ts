@@ -43,6 +43,7 @@ export class Canvas {
     this.tip = add(frame, "div", "braid-tip");
     this.element.addEventListener("pointermove", (event) => this.tell(event));
     this.element.addEventListener("pointerleave", () => this.tell(undefined));
+    this.element.addEventListener("click", (event) => this.name(event));
     this.resize = new ResizeObserver(this.again);
     this.theme = new MutationObserver(this.again);
     this.resize.observe(frame);
@@ -99,6 +100,13 @@ export class Canvas {
     const painter = new Painter(context, this.palette, getComputedStyle(this.element));
     this.scene.paint(painter, width, time);
     this.targets = painter.targets;
+  }
+
+  /** Tells who listens what was clicked. */
+  private name(event: MouseEvent): void {
+    const { x, y } = this.at(event);
+    const detail = hit(this.targets, x, y)?.text;
+    if (detail) this.element.dispatchEvent(new CustomEvent("named", { detail, bubbles: true }));
   }
 
   /** Says what is under the pointer. */

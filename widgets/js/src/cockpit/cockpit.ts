@@ -3,6 +3,7 @@ import { records } from "../base/columns.ts";
 import { add } from "../base/dom.ts";
 import { Film } from "../base/film.ts";
 import type { BatchFrame, CockpitPage, Palette, Stretch } from "../frames.ts";
+import { Inspect, type Place } from "./inspect.ts";
 import { Lines } from "./lines.ts";
 import { MapPane } from "./maps.ts";
 import { extend, type More, positionOf, scaled } from "./page.ts";
@@ -26,11 +27,19 @@ export class Cockpit {
   private readonly measure: HTMLSelectElement;
   private readonly why: HTMLElement;
   private readonly what: WhatIf;
+  /** What was asked about a host, and came back. */
+  readonly inspect: Inspect;
   private page: CockpitPage;
   private position: number;
 
   /** ``ask`` asks what another placement would do; without it nobody is offered to. */
-  constructor(root: HTMLElement, page: CockpitPage, palette: Palette, ask?: Ask) {
+  constructor(
+    root: HTMLElement,
+    page: CockpitPage,
+    palette: Palette,
+    ask?: Ask,
+    inspect?: (place: Place) => void,
+  ) {
     this.root = root;
     this.page = scaled({ ...page });
     this.position = page.frames.length - 1;
@@ -42,11 +51,11 @@ export class Cockpit {
     this.note = add(root, "div", "braid-note");
     this.facts = add(root, "div", "braid-strip");
     const panes = add(root, "div", "braid-panes");
-    this.map = new MapPane(add(panes, "div", "braid-map"), palette);
+    const map = add(panes, "div", "braid-map");
+    this.map = new MapPane(map, palette);
     const seek = (batch: number) => this.film.go(positionOf(this.page.frames, batch));
-    this.lines = new Lines(add(panes, "div", "braid-lines"), palette, seek, (stretch) =>
-      this.zoomed(stretch),
-    );
+    const lines = add(panes, "div", "braid-lines");
+    this.lines = new Lines(lines, palette, seek, (stretch) => this.zoomed(stretch));
     const painter = {
       draw: (frame: BatchFrame, position: number, glide: number) => {
         this.draw(frame, position, glide);
@@ -60,6 +69,9 @@ export class Cockpit {
     this.measure = add(root, "select");
     const here = () => this.page.frames[this.position]?.batch ?? 0;
     this.what = new WhatIf(add(panes, "div", "braid-whatif"), here, ask);
+    this.inspect = new Inspect(root, here, inspect);
+    this.inspect.watch(map);
+    this.inspect.watch(lines);
     this.film = new Film(root, page.frames, painter, options, bar);
     this.arrange(bar);
     this.refresh();

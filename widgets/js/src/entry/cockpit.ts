@@ -3,6 +3,7 @@
 import { add } from "../base/dom.ts";
 import { onPages, type View } from "../base/widget.ts";
 import { Cockpit } from "../cockpit/cockpit.ts";
+import type { Place } from "../cockpit/inspect.ts";
 import { extend, type More } from "../cockpit/page.ts";
 import type { Asked } from "../cockpit/what_if.ts";
 import type { CockpitPage, Palette } from "../frames.ts";
@@ -40,9 +41,11 @@ function render({ model, el }: View): () => void {
   const root = add(el, "div");
   const page = () => model.get<CockpitPage>("page");
   const send = (asked: Asked) => model.send({ what_if: asked });
-  const cockpit = new Cockpit(root, page(), model.get<Palette>("palette"), send);
+  const inspect = (place: Place) => model.send({ inspect: place });
+  const cockpit = new Cockpit(root, page(), model.get<Palette>("palette"), send, inspect);
   const loaded = () => cockpit.load(page());
-  const told = (message: { more?: More }) => {
+  const told = (message: { more?: More; inspected?: string }) => {
+    if (message.inspected !== undefined) cockpit.inspect.show(message.inspected);
     if (!message.more) return;
     Object.assign(page(), extend(page(), message.more));
     cockpit.more(message.more);

@@ -1,0 +1,52 @@
+"""What a host holds after a batch, block by block, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from braid.core import words
+from braid.core.events import BatchCommitted, BatchPlanned, RunStarted
+from braid.core.history import LiveBlocks
+from braid.core.recorded import meetings_of
+
+MOST = 40
+"""Blocks that are told, the largest; of the rest how many there are."""
+
+
+def host(events: Iterable[Any], number: int, batch: int) -> str:
+    """The blocks of a host after a batch (from 1), the largest first, and which blocks each met
+    there in that batch. Raises ValueError for a batch that was not.
+    """
+    blocks, streams, met = LiveBlocks(), (), dict[int, list[int]]()
+    for event in events:
+        if isinstance(event, RunStarted):
+            streams = event.streams
+        elif isinstance(event, BatchPlanned) and event.batch == batch - 1:
+            for m in (m for route in event.routes for m in meetings_of(event.batch, route)):
+                if m.host == number:
+                    met.setdefault(m.other, []).append(m.block)
+        elif isinstance(event, BatchCommitted):
+            blocks.commit(event)
+            if event.batch == batch - 1:
+                return _told(number, batch, blocks, streams, met)
+    raise ValueError(f"there is no batch {batch}")
+
+
+def _told(
+    number: int, batch: int, blocks: LiveBlocks, streams: words.Names, met: dict[int, list[int]]
+) -> str:
+    held = sorted((b for b in blocks.values() if number in b.hosts), key=lambda b: (-b.rows, b.id))
+    rows = sum(b.rows for b in held)
+    lines = [f"host {number} after batch {batch}: {len(held):,} blocks, {rows:,} tuples"]
+    for b in held[:MOST]:
+        came = f"; probed by {words.blocks(dict.fromkeys(met[b.id]))}" if b.id in met else ""
+        others = [h for h in b.hosts if h != number]
+        also = f", also on {words.hosts(others)}" if others else ""
+        lines.append(
+            f"  block {b.id}: {b.rows:,} tuples of {streams[b.stream]}, keys {words.keys(b)}, "
+            f"of batch {b.batch + 1}{also}{came}"
+        )
+    if len(held) > MOST:
+        lines.append(f"  and {len(held) - MOST:,} smaller ones")
+    return "\n".join(lines)
