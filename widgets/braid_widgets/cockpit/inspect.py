@@ -18,7 +18,8 @@ def host(events: Iterable[Any], number: int, batch: int) -> str:
     """The blocks of a host after a batch (from 1), the largest first, and which blocks each met
     there in that batch. Raises ValueError for a batch that was not.
     """
-    blocks, streams, met = LiveBlocks(), (), dict[int, list[int]]()
+    blocks, met = LiveBlocks(), dict[int, list[int]]()
+    streams: words.Names = ()
     for event in events:
         if isinstance(event, RunStarted):
             streams = event.streams
