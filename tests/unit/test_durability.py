@@ -4,6 +4,7 @@ cut of the power takes no batch that anybody has seen.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -262,6 +263,31 @@ def test_a_file_is_there_once_its_length_is(tmp_path: Path) -> None:
 
     with pytest.raises(RuntimeError, match="it has 2 bytes, 4 were written"):
         store.present(Outcome(files={"half": Seal(4, 0)}, workers={"half": "there"}))
+
+
+def test_the_files_of_a_micro_batch_are_those_that_spark_has_listed(tmp_path: Path) -> None:
+    """Source 0 lists files in each of four micro-batches, and all of them again in a compact list;
+    source 1 is none of files.
+    """
+    checkpoint = Checkpoint(tmp_path)
+    for log in ("offsets", "sources/0"):
+        (tmp_path / log).mkdir(parents=True)
+    lines = [
+        json.dumps(
+            {"path": f"file:///in/a%20{n}", "timestamp": 1, "batchId": n}, separators=(",", ":")
+        )
+        for n in range(13)
+    ]
+    for n in range(13):
+        log = f"{n}.compact" if n % 10 == 9 else str(n)
+        told = lines[: n + 1] if n % 10 == 9 else lines[n : n + 1]
+        (tmp_path / "sources" / "0" / log).write_text("\n".join(["v1", *told]))
+    for batch, offset in enumerate((0, 1, 8, 9, 9, 12)):
+        told = ["v1", "{}", json.dumps({"logOffset": offset}), "17"]
+        (tmp_path / "offsets" / str(batch)).write_text("\n".join(told))
+    found = [[f.name for f in checkpoint.files(batch)] for batch in range(7)]
+    assert found[:3] == [["a 0"], ["a 1"], [f"a {n}" for n in range(2, 9)]]
+    assert found[3:] == [["a 9"], [], ["a 10", "a 11", "a 12"], []]
 
 
 def test_spark_and_the_run_are_of_one_mind(tmp_path: Path) -> None:

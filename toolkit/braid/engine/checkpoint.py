@@ -89,8 +89,8 @@ class Checkpoint:
         log = self.folder / "sources" / str(source)
         file = next((f for s in ("", ".compact") if (f := log / f"{number}{s}").exists()), None)
         lines = file.read_text().splitlines()[1:] if file is not None else []
-        parsed = [p for line in lines if (p := json.loads(line))["batchId"] == number]
-        urls = [urlsplit(p["path"]) for p in parsed]
+        mine = [line for line in lines if line.endswith(f'"batchId":{number}}}')]
+        urls = [urlsplit(json.loads(line)["path"]) for line in mine]
         return [Path(unquote(url.path)) for url in urls if url.scheme == "file"]
 
     def cut(self, epoch: int) -> None:
