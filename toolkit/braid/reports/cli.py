@@ -65,8 +65,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     film.add_argument("-f", "--force", action="store_true", help="replace the file if it exists")
     film.set_defaults(command=_replay)
-    whole = commands.add_parser("check", help="say whether all files of a run are whole")
-    back = commands.add_parser("repair", help="have a run go back to a batch after which it was")
+    whole = commands.add_parser("check", help="say whether all files of a stopped run are whole")
+    back = commands.add_parser(
+        "repair", help="have a stopped run go back to a batch after which it was"
+    )
     for command in (whole, back):
         command.add_argument("run", metavar="RUN", type=Path, help="a run folder")
     back.add_argument(
