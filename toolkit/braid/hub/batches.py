@@ -55,9 +55,9 @@ def _batch(desk: Desk, source: Any, epoch: int) -> None:
     for stream, rows in tables.items():
         _received(after, stream, epoch, rows, list(desk.reader.schemas[stream]))
     came = desk.works.join(tables, names, epoch, after.latest, deployment)
-    texts = desk.asking.texts(after.served)
+    compensations = {q.name: q.spans[-1].where for q in after.served}
     several = desk.settings.network is not None
-    flows = counted(desk.works, deployment, came, epoch, texts) if several else ()
+    flows = counted(desk.works, deployment, came, epoch, compensations) if several else ()
     after.epoch = epoch
     _trim(desk, after)
     told = HubCommitted(
@@ -81,18 +81,20 @@ def _usage(desk: Desk) -> float:
 
 def _trim(desk: Desk, ledger: Ledger) -> None:
     """Have history reach back as long as it should, and as long as some query needs."""
-    longest = dict.fromkeys(desk.reader.schemas, desk.settings.history)
+    settings = desk.settings
+    need: dict[str, int | None] = {
+        s: None if t is None else t - settings.slack - settings.history
+        for s, t in ledger.latest.items()
+    }
     for q in desk.deployment.queries.values():
-        for s, w in zip(q.definition.streams, q.definition.windows, strict=True):
-            longest[s] = max(longest[s], w)
-    progress = ledger.progress(list(desk.reader.schemas), desk.settings.slack)
-    trim(
-        ledger,
-        {
-            s: None if progress is None or w >= UNBOUNDED else progress - w
-            for s, w in longest.items()
-        },
-    )
+        progress = ledger.progress(q.definition.streams, settings.slack)
+        for stream, window in zip(q.definition.streams, q.definition.windows, strict=True):
+            since = need[stream]
+            if since is None or progress is None or window >= UNBOUNDED:
+                need[stream] = None
+            else:
+                need[stream] = min(since, progress - window)
+    trim(ledger, need)
 
 
 def _expire(desk: Desk) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from braid.core import events
 from braid.core.log import log
+from braid.core.tail import Tail
 from braid.hub.asking import Asking, New
 from braid.hub.dialect import QueryError
 from braid.hub.flat import Texts, compensating
@@ -77,7 +78,7 @@ class Desk:
 
     def happened(self) -> list[events.Event]:
         """All that happened, in order."""
-        return events.read(self.lines)
+        return Tail(self.lines).read()
 
     # Queries come and go.
 

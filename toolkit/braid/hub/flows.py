@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from braid.core.columns import TIME
-from braid.hub.flat import Texts, compensating, flat
+from braid.hub.flat import flat
 from braid.hub.instance import Rows
 from braid.hub.works import Fault, Works
 from braid.papers.reuse.deployment import Asked, Deployment
@@ -19,9 +19,11 @@ def counted(
     deployment: Deployment,
     came: Mapping[int, Mapping[str, Rows]],
     epoch: int,
-    texts: Texts,
+    compensations: Mapping[str, str | None],
 ) -> Iterator[Flowed]:
-    """All that went from node to node in a batch, each flow for itself. Raises Fault."""
+    """All that went from node to node in a batch, each flow for itself. ``compensations`` are by
+    query (see ``Span.where``). Raises Fault.
+    """
     for operator in deployment.operators.values():
         instance = works.instances[operator.id]
         inputs = instance.made.inputs
@@ -36,7 +38,7 @@ def counted(
             yield _flow(str(read), str(operator.id), node, operator.node, taken)
     for asked in deployment.queries.values():
         try:
-            answer = delivered(works, deployment, asked, epoch, texts)
+            answer = delivered(works, asked, epoch, compensations[asked.name])
         except works.reader.faults as error:
             raise Fault(error, query=asked.name) from error
         node = deployment.operators[asked.operator].node
@@ -44,17 +46,12 @@ def counted(
             yield _flow(str(asked.operator), asked.name, node, asked.sink, answer)
 
 
-def delivered(
-    works: Works, deployment: Deployment, asked: Asked, epoch: int, texts: Texts
-) -> pa.Table | None:
+def delivered(works: Works, asked: Asked, epoch: int, where: str | None) -> pa.Table | None:
     """What a query was told in a batch, as it goes to its sink: matches, with event times."""
     rows = works.results(asked.operator, epoch, asked.bit)
     if rows is None:
         return None
-    operator = deployment.operators[asked.operator]
-    aged = any(isinstance(i, int) for i in operator.inputs)
     time = works.reader.time
-    where = compensating(operator.offered(asked.bit), asked.definition, texts, time, aged)
     columns = zip(asked.definition.streams, asked.definition.columns, strict=True)
     told = [flat(s, c) for s, mine in columns for c in sorted(mine | {time})]
     return works.passing(asked.operator, rows, where).select(told)
