@@ -11,6 +11,7 @@ from braid.core.events import BatchCommitted, RunEnded
 from braid.model.simulate import simulate
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.studies.board import DATA, Board, beside, launched, modelled, tables
+from braid_widgets.base import twin
 from braid_widgets.cockpit.board import BoardPanel
 from braid_widgets.cockpit.view import Cockpit
 from hypothesis import given
@@ -77,11 +78,29 @@ def test_a_real_run_finds_what_pandas_finds_and_counts_what_was_modelled():
     assert len(found) == len(wanted) and ids == set(
         zip(wanted["id_x"], wanted["id_y"], strict=True)
     )
+    shown, _ = run._repr_mimebundle_()
+    assert "batch 6 of 6" in shown["text/html"] and not run.isPaused
     both = beside(run.events(), modelled(SMALL)).set_index("what")
     assert (both.loc["tuples in"] == sum(map(len, rows.values()))).all()
     assert both.loc["copies sent to hosts", "counted"] == pytest.approx(
         both.loc["copies sent to hosts", "modelled"], rel=0.3
     )
+
+
+def test_a_run_that_is_the_last_line_of_a_cell_shows_itself(monkeypatch):
+    shown = []
+    monkeypatch.setattr(twin, "display", lambda each, **options: shown.append(each))
+    monkeypatch.delenv("BRAID_HEADLESS", raising=False)
+    run = launched(SMALL)
+    run.pause()
+    run._ipython_display_()
+    place, widget = shown
+    assert "braid-twin" in place.data
+    data, _ = widget._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert run.isPaused
+    run.stop()
+    assert not run.isPaused
 
 
 def test_own_files_are_cut_by_event_time(tmp_path):

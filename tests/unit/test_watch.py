@@ -1,0 +1,119 @@
+"""A run of another process: read as it is written, served with a token, written as a page."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from braid.core.events import RunStarted, write
+from braid.core.tail import Tail
+from braid.reports.cli import main
+from braid_widgets.cockpit import serve
+from braid_widgets.cockpit.view import recorded
+from unit.scripted import MIGRATION, committed
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run folder in which one batch is done."""
+    write(tmp_path / "events.jsonl", MIGRATION[:4])
+    return tmp_path
+
+
+def test_events_are_read_as_they_are_written(folder):
+    tail, file = Tail(folder), folder / "events.jsonl"
+    assert tail.read() == MIGRATION[:4] and tail.read() == []
+    write(folder / "more", MIGRATION[4:6])
+    text = (folder / "more").read_bytes()
+    with open(file, "ab") as out:
+        out.write(text[:-30])
+    assert tail.read() == MIGRATION[4:5], "a line that is not whole waits"
+    with open(file, "ab") as out:
+        out.write(text[-30:])
+    assert tail.read() == MIGRATION[5:6]
+
+
+def test_a_run_that_is_resumed_comes_from_its_start_again(folder):
+    tail = Tail(folder)
+    tail.read()
+    write(folder / "events.jsonl", MIGRATION[:2])
+    assert tail.read() == MIGRATION[:2] and isinstance(MIGRATION[0], RunStarted)
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "none.jsonl"):
+        with pytest.raises(ValueError, match="neither a run folder nor a recording"):
+            Tail(path)
+
+
+@pytest.fixture
+def address(folder: Path) -> Iterator[str]:
+    """Where the run is served, with the token."""
+    made, found = serve.server(folder)
+    thread = threading.Thread(target=made.serve_forever, args=(0.01,))
+    thread.start()
+    yield found
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+def get(address: str) -> str:
+    with urlopen(address, timeout=10) as answer:
+        assert answer.headers["Cache-Control"] == "no-store"
+        return str(answer.read().decode())
+
+
+def test_a_run_is_served_to_who_has_the_token(folder, address):
+    page = get(address)
+    assert "batch 1 of 3" in page and '"state":"live"' in page and "data-film" in page
+    bare, token = address.split("?")
+    assert bare.startswith("http://127.0.0.1:") and len(token) > 20
+    for wrong in (bare, f"{bare}?token=", f"{bare}?token=x{token[6:]}", f"{bare}more?since=0"):
+        with pytest.raises(HTTPError) as refused:
+            get(wrong)
+        assert refused.value.code == 403
+    for odd in (f"{bare}other?{token}", f"{bare}more?{token}", f"{bare}more?since=-1&{token}"):
+        with pytest.raises(HTTPError) as missing:
+            get(odd)
+        assert missing.value.code == 404
+
+
+def test_what_is_new_is_given_once(folder, address):
+    bare, token = address.split("?")
+    get(address)
+    write(folder / "events.jsonl", MIGRATION[4:], append=True)
+    more = json.loads(get(f"{bare}more?since=1&{token}"))
+    whole = recorded(MIGRATION)
+    assert [f["batch"] for f in more["frames"]] == [2, 3] == more["hosts"]["batch"]
+    assert more["frames"] == json.loads(json.dumps(whole["frames"][1:]))
+    assert more["state"] == "recorded" and more["flags"] == whole["flags"]
+    assert json.loads(get(f"{bare}more?since=3&{token}"))["frames"] == []
+
+
+def test_a_run_without_end_needs_no_more_memory(tmp_path):
+    write(tmp_path / "events.jsonl", [MIGRATION[0]])
+    served = serve.Served(tmp_path)
+    many = [committed(k, [1, 1], [k + 1, k + 1]) for k in range(serve.HISTORY + 20)]
+    write(tmp_path / "events.jsonl", many, append=True)
+    page = served.page()
+    assert len(served.frames) == serve.HISTORY and page["frames"][-1]["batch"] == len(many)
+    assert len(page["hosts"]["batch"]) == serve.HISTORY
+
+
+def test_a_replay_is_a_page_that_needs_no_network(folder, tmp_path, capsys):
+    out = tmp_path / "out.html"
+    assert main(["replay", str(folder), "-o", str(out)]) == 0
+    assert "batch 1 of 3" in out.read_text(encoding="utf-8") and "wrote" in capsys.readouterr().out
+    assert main(["replay", str(folder), "-o", str(out)]) == 2
+    assert "-f replaces it" in capsys.readouterr().err
+    assert main(["replay", str(folder), "-o", str(out), "-f"]) == 0
+    assert main(["replay", str(tmp_path / "no"), "-o", str(out), "-f"]) == 2
+    assert "neither a run folder nor a recording" in capsys.readouterr().err
+    assert main(["watch", str(tmp_path / "no")]) == 2
+    assert "neither a run folder nor a recording" in capsys.readouterr().err
