@@ -25,7 +25,7 @@ boards = st.builds(
     on=st.sampled_from(["a.k = b.k", "a.k < b.k AND a.x = b.x"]),
     window=st.sampled_from([0.0, 2.5, 60.0]),
     placement=st.sampled_from(["AdaptiveGrid", "Ring", "JoinBiclique"]),
-    hosts=st.integers(1, 64),
+    hosts=st.integers(2, 64),
     batches=st.integers(2, 40),
     rate=st.integers(1, 200),
     shed=st.sampled_from([0.25, 1.0]),
