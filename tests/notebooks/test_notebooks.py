@@ -254,7 +254,7 @@ def test_stream_reuse(tmp_path: Path) -> None:
 
 
 def test_the_cockpit(tmp_path: Path) -> None:
-    board = "board=data=swing hosts=4 rate=20 batches=8"
+    board = "board=data:swing hosts:4 rate:20 batches:8"
     assert report("08_cockpit", page := tmp_path / "cockpit.html", [board, "since=4"]) == 0
     html = page.read_text(encoding="utf-8")
     assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html

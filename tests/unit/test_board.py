@@ -17,7 +17,7 @@ from braid_widgets.cockpit.view import Cockpit
 from hypothesis import given
 from hypothesis import strategies as st
 
-SMALL = Board.of("data=swing hosts=4 rate=12 batches=6")
+SMALL = Board.of("data:swing hosts:4 rate:12 batches:6")
 
 boards = st.builds(
     Board,
@@ -40,14 +40,14 @@ def test_a_board_is_its_line_of_text(board):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("foo=1", "the board has no 'foo'; it has: data, on, window, placement"),
+        ("foo:1", "the board has no 'foo'; it has: data, on, window, placement"),
         ("hosts", "the board has no 'hosts'"),
-        ("hosts=many", "hosts is 'many'; it is a whole number"),
-        ("hosts=999", "hosts is 999; it is from 1 to 256"),
-        ("data=zzz", "data is 'zzz'; it is one of grow, swing, steady, bursts, two files"),
-        ("rate=99999", "rate is 99,999; with 24 batches it is from 1 to"),
-        ("placement=Chain", "Chain does not join two streams for one query"),
-        ("placement=No", "no placement is named 'No'"),
+        ("hosts:many", "hosts is 'many'; it is a whole number"),
+        ("hosts:999", "hosts is 999; it is from 1 to 256"),
+        ("data:zzz", "data is 'zzz'; it is one of grow, swing, steady, bursts, two files"),
+        ("rate:99999", "rate is 99,999; with 24 batches it is from 1 to"),
+        ("placement:Chain", "Chain does not join two streams for one query"),
+        ("placement:No", "no placement is named 'No'"),
     ],
 )
 def test_what_is_no_board_is_refused_in_a_sentence(text, words):
@@ -147,11 +147,11 @@ def panel() -> BoardPanel:
 
 def test_the_panel_models_each_change_and_writes_its_line():
     board = panel()
-    assert board.screen.page["state"] == "modelled" and "hosts=4" in board.text.value
+    assert board.screen.page["state"] == "modelled" and "hosts:4" in board.text.value
     board.inputs["placement"].value = "JoinBiclique"
     board.wait(20)
     assert "JoinBiclique, 4 hosts" in board.screen.page["note"]
-    assert "placement=JoinBiclique" in board.text.value
+    assert "placement:JoinBiclique" in board.text.value
     board.inputs["hosts"].value = 0
     board.wait(20)
     assert "hosts (J) is 0; it must be from 1 to 256" in board.message.value

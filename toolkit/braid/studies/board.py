@@ -93,17 +93,17 @@ class Board:
 
     @classmethod
     def of(cls, text: str) -> Board:
-        """A board from ``key=value`` words; what is left out has its default. A value with spaces
+        """A board from ``key:value`` words; what is left out has its default. A value with spaces
         stands in quotes. Raises ValueError.
 
-        >>> Board.of("data=grow hosts=4").hosts
+        >>> Board.of("data:grow hosts:4").hosts
         4
         """
         kinds = {f.name: f.type for f in fields(cls)}
         given: dict[str, Any] = {}
         for word in shlex.split(text):
-            name, equals, value = word.partition("=")
-            if not equals or name not in kinds:
+            name, colon, value = word.partition(":")
+            if not colon or name not in kinds:
                 raise ValueError(f"the board has no {name!r}; it has: {', '.join(kinds)}")
             kind = {"int": int, "float": float}.get(str(kinds[name]), str)
             try:
@@ -117,7 +117,7 @@ class Board:
         """The line that ``of`` reads; defaults are left out."""
         plain = {f.name: f.default for f in fields(self)}
         return " ".join(
-            f"{name}={shlex.quote(format(value, 'g') if isinstance(value, float) else str(value))}"
+            f"{name}:{shlex.quote(format(value, 'g') if isinstance(value, float) else str(value))}"
             for name, value in asdict(self).items()
             if value != plain[name]
         )
