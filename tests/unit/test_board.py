@@ -152,6 +152,9 @@ def test_the_panel_models_each_change_and_writes_its_line():
     board.wait(20)
     assert "JoinBiclique, 4 hosts" in board.screen.page["note"]
     assert "placement:JoinBiclique" in board.text.value
+    board.inputs["on"].value = "a.k < b.k AND 'x' < '<b>'"
+    board.wait(20)
+    assert "&lt;b&gt;" in board.text.value and "<b>" not in board.text.value
     board.inputs["hosts"].value = 0
     board.wait(20)
     assert "hosts (J) is 0; it must be from 1 to 256" in board.message.value

@@ -5,6 +5,7 @@ real, and the line of text that says the same.
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import ipywidgets as W
@@ -43,7 +44,8 @@ class BoardPanel(ModelledPanel):
         """Show a modelled run."""
         with self.lock:
             self.events = events
-            self.text.value = f"<code>board={self.write(self.settings())!r}</code>"
+            line = escape(repr(self.write(self.settings())))
+            self.text.value = f"<code>board={line}</code>"
             self.screen.load(events)
 
     def follow(self, run: Launched) -> Follower:
