@@ -19,15 +19,20 @@ def begun(store: Store) -> list[Path]:
 
 def test_a_worker_is_killed_and_another_comes(spark: SparkSession, tmp_path: Path) -> None:
     folder, store = tmp_path / "run", Store(tmp_path / "run")
-    with Cluster(workers=2) as cluster:
-        process = launch(folder, "start", "", "spark", "", cluster.url)
-        until(
-            lambda: list(store.blocks.glob("000002-*")) or process.poll(), "block of batch 2", 120
-        )
-        assert process.poll() is None, Path(f"{folder}.log").read_text()
-        cluster.kill(0)
-        cluster.add()
-        assert process.wait(240) == 0, Path(f"{folder}.log").read_text()
+    log = Path(f"{folder}.log")
+    with Cluster(2) as cluster, launch(folder, "start", "", "spark", "", cluster.url) as process:
+        try:
+            until(
+                lambda: list(store.blocks.glob("000002-*")) or process.poll() is not None,
+                "block of batch 2",
+                300,
+            )
+            assert process.poll() is None, log.read_text()
+            cluster.kill(0)
+            cluster.add()
+            assert process.wait(300) == 0, log.read_text()
+        finally:
+            process.kill()
     assert store.committed() == list(range(8))
     run = StreamJoin.resume(folder, frames(spark, driver.STREAMS))
     run.awaitTermination()
