@@ -88,6 +88,7 @@ ALL: list[Any] = [
     ),
     slices.ChainSet(2, 0, "memory", (30, 60), (slices.Stretch(45, 1), slices.Stretch(60, 0))),
     slices.ChainFilled(3, 0, ((4, 5), ())),
+    events.PlacementChosen("AdaptiveGrid", "it costs least", {"AdaptiveGrid": 1.0}),
     events.RunEnded(3, "failed", "ValueError: no"),
 ]
 

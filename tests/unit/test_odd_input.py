@@ -34,7 +34,7 @@ STREAMS = {"a": ROWS, "b": ROWS}
 ON = "a.x = b.x"
 DEEP = "is too deep, with"
 TEXT = "it must be Spark SQL text such as 'a.x = b.x'"
-MADE = "it must be one that has been made, as AdaptiveGrid(hosts=16)"
+MADE = "it must be 'auto', or one that has been made, as AdaptiveGrid(hosts=16)"
 SPAN = "it must be a positive span such as '60 seconds' or '1 hour 30 minutes'"
 ALIASES = "it must name each, as {'a': frame_a, 'b': frame_b}"
 FRAME = "it must be a Spark DataFrame, a pandas or Polars DataFrame, or an Arrow table"
@@ -205,6 +205,14 @@ SHARED: dict[str, list[tuple[Any, str]]] = {
     "hosts": [(0, HOSTS), ("2", HOSTS), (10**9, "at most 100,000")],
     "overhead": [(-1, "0 or more"), (nan, "0 or more"), ("x", "overhead is 'x'; it must be a num")],
 }
+SHEDS: list[tuple[dict[str, Any], str]] = [
+    (dict(seconds="1"), "seconds is '1'; it must be a number greater than 0"),
+    (dict(fraction=True), "fraction is True; it must be greater than 0 and at most 1"),
+    (dict(seconds=1, sample="x"), "sample is 'x'; it must be a number"),
+    (dict(seconds=1, utility=3), "utility is 3; it must be of type Mapping[str, str]"),
+    (dict(seconds=1, method=["x"]), "method is ['x']; it must be"),
+    (dict(seconds=1, basic=3), "the basic window is 3; it must be a positive span"),
+]
 QUERIES: list[tuple[Callable[[], Any], str]] = [
     (lambda: Query.of("", ("a", "b"), "1 s"), "a query is named ''; a name must be text"),
     (lambda: Query.of(None, ("a", "b"), "1 s"), "a query is named None; a name must be text"),
@@ -265,6 +273,11 @@ def test_of_a_shared_join(name: str, value: Any, said: str) -> None:
     refused(
         lambda: SharedJoin(**{"streams": STREAMS, "on": ON, "time": "ts"} | {name: value}), said
     )
+
+
+@pytest.mark.parametrize(("settings", "said"), SHEDS)
+def test_of_shedding(settings: dict[str, Any], said: str) -> None:
+    refused(lambda: Shed(**settings), said)
 
 
 @pytest.mark.parametrize(("call", "said"), QUERIES)

@@ -153,6 +153,8 @@ def _placement(setup: Setup) -> Iterator[tuple[str, str, str]]:
     p = setup.placement
     hosts = str(p.hosts) if p.hosts == p.max_hosts else f"{p.hosts}, at most {p.max_hosts}"
     yield "placement", p.label, f"{p!r}; hosts: {hosts}; results {p.coverage}"
+    if setup.chosen is not None:
+        yield "placement", "auto", setup.chosen.why
     yield "executor", setup.executor, _executor(setup)
     hashed = (
         "the queries that a tuple serves"

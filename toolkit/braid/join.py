@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from braid.condition.predicate import Predicate
 from braid.condition.worth import utilities
@@ -21,7 +22,17 @@ from braid.engine.tables import table
 from braid.explain import Explanation, explain
 from braid.papers.shedding.shed import Shed
 from braid.run import JoinRun
-from braid.setup import Setup, Time, check_placement, condition, is_spark, named, packed, spans
+from braid.setup import (
+    Setup,
+    Time,
+    auto,
+    check_placement,
+    condition,
+    is_spark,
+    named,
+    packed,
+    spans,
+)
 from braid.shedding import check as check_shed
 
 if TYPE_CHECKING:
@@ -47,7 +58,9 @@ class StreamJoin:
     on
         The condition: Spark SQL over ``alias.column``. NULL never matches.
     placement
-        The policy, for instance ``AdaptiveGrid(hosts=16)``.
+        The policy, for instance ``AdaptiveGrid(hosts=16)``. "auto", the default, chooses one, on as
+        many hosts as work at once, by simulating those that could serve the join
+        (``braid.model.placing``); ``explain()`` and an event tell why.
     windows
         How long a tuple stays joinable, as "60 seconds", "5 min" or a ``timedelta``: one span for
         all streams, or spans by alias. A result (s_1..s_m) needs T - T_i < W_i for every i, T being
@@ -91,7 +104,7 @@ class StreamJoin:
         self,
         streams: Mapping[str, Any],
         on: str,
-        placement: Placement,
+        placement: Placement | Literal["auto"] = "auto",
         windows: Span | Mapping[str, Span] | None = None,
         time: Time | None = None,
         lateness: Span = "0 seconds",
@@ -106,6 +119,10 @@ class StreamJoin:
         self._partitions = partitions
         within = spans(windows, streams)
         limits, predicate = condition(streams, on, within, time)
+        chosen = None
+        if placement == "auto":
+            chosen = auto(setups, streams, predicate, limits, partitions)
+        placement = chosen.placement if chosen is not None else cast(Placement, placement)
         check_placement(placement, predicate, on, self.setups.shared)
         worth: tuple[str | None, ...] = ()
         if shed is not None:
@@ -129,6 +146,7 @@ class StreamJoin:
             shed=shed,
             utilities=worth,
             memory=allowed(driver_memory),
+            chosen=chosen,
         )
 
     def _kinds(
@@ -228,6 +246,7 @@ class StreamJoin:
         store = Store(folder(path), durability)
         seconds(pace, "pace", _LONGEST_PACE)
         trigger = self.setup.trigger(trigger)
+        self._adopt(store)
         if self._known(store) is None:
             self.setup.check_batches(batches)
         self.setup.equip()
@@ -249,6 +268,12 @@ class StreamJoin:
             store.release()
             raise
 
+    def _adopt(self, store: Store) -> None:
+        """A placement that nobody named stays what it was chosen to be, on whatever machine."""
+        if self.setup.chosen is not None and (known := store.query()) is not None:
+            kept = Placement.by_name(known["placement"]).of(known["settings"])
+            self.setup = replace(self.setup, placement=kept)
+
     def _known(self, store: Store) -> dict[str, Any] | None:
         """The settings of the run that the folder holds; None when none has been made ready."""
         query, known = self._fingerprint(), store.query()
@@ -268,6 +293,8 @@ class StreamJoin:
         query = self._fingerprint()
         store.create({**query, "ready": False})
         known = {**query, "batches": self.setup.replayed(store.input, batches), "ready": True}
+        if (chosen := self.setup.chosen) is not None:
+            known["chosen"] = {"why": chosen.why, "costs": chosen.costs}
         store.copied.seal(store.force)
         store.create(known)
         return known

@@ -13,7 +13,7 @@ import pandas as pd
 from braid.core.causes import cause, failed
 from braid.core.codec import plain, typed
 from braid.core.columns import WEIGHT
-from braid.core.events import BatchCommitted, RunEnded, RunStarted
+from braid.core.events import BatchCommitted, PlacementChosen, RunEnded, RunStarted
 from braid.core.log import LOGGER, log
 from braid.core.markup import table
 from braid.engine.durable import Damaged
@@ -143,7 +143,10 @@ class JoinRun:
             j.placement.keys,
             self._settings["batches"],
         )
-        return [started]
+        if (chosen := self._settings.get("chosen")) is None:
+            return [started]
+        name = type(j.placement).__name__
+        return [started, PlacementChosen(name, chosen["why"], chosen["costs"])]
 
     def _run(self, frame: DataFrame, number: int) -> None:
         self._engine.run(frame, number)
@@ -446,7 +449,7 @@ class JoinRun:
 
         Raises ValueError for another ``by``.
         """
-        if by not in _ROWS:
+        if not isinstance(by, str) or by not in _ROWS:
             raise ValueError(f"metrics are by {by!r}; it must be one of {', '.join(_ROWS)}")
         commits = self.store.told.of(BatchCommitted)
         rows = [row for e in commits for row in _ROWS[by](e)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
@@ -26,6 +26,7 @@ from braid.core.query import Query
 from braid.core.spans import Span, micros
 from braid.engine.store import Store
 from braid.engine.wire import Layout
+from braid.model.placing import Chosen, Known, choose
 from braid.papers.shedding.shed import Shed
 from braid.shedding import drawn, worth
 
@@ -50,7 +51,8 @@ class Setup:
     ``limits`` (by stream, None for full history) and ``slack`` are the windows and the lateness in
     microseconds, ``predicate`` is the condition in pieces, ``queries`` are those of a shared join,
     ``utilities`` are, by stream, Spark SQL of what a tuple is worth, for ``shed``; ``memory`` is
-    what this process may hold of a batch, in bytes.
+    what this process may hold of a batch, in bytes; ``chosen`` is why the placement is what it is,
+    where nobody named one.
     """
 
     shared: ClassVar[bool] = False
@@ -74,6 +76,7 @@ class Setup:
     shed: Shed | None = None
     utilities: tuple[str | None, ...] = ()
     memory: int = 0
+    chosen: Chosen | None = None
 
     @property
     def times(self) -> dict[str, str]:
@@ -100,6 +103,25 @@ class Setup:
     def schemas(self) -> dict[str, str]:
         """The columns of each stream and their types, by alias."""
         return {a: f.schema.simpleString() for a, f in self.streams.items()}
+
+    @staticmethod
+    def frequent(streams: Mapping[str, Any], predicate: Predicate) -> float:
+        """The part of the tuples that has the most frequent value of the equality; 0 where it is
+        not known.
+        """
+        return 0.0
+
+    @staticmethod
+    def apart(streams: Mapping[str, Any]) -> bool:
+        """Whether tasks run on several machines."""
+        return not str(next(iter(streams.values())).sparkSession.sparkContext.master).startswith(
+            "local"
+        )
+
+    @staticmethod
+    def known_rows(streams: Mapping[str, Any]) -> tuple[float, ...]:
+        """How many tuples the streams have, as they compare; equal where that is not known."""
+        return (1.0,) * len(streams)
 
     def check_batches(self, batches: Any) -> None:
         """Raises ValueError unless what is static can be cut in so many micro-batches, or is
@@ -285,7 +307,7 @@ def check_placement(placement: Placement, predicate: Predicate, on: str, shared:
     """Raises ValueError, with one sentence, for a placement that cannot serve this join."""
     if not isinstance(placement, Placement):
         raise ValueError(
-            f"placement is {shown(placement)}; it must be one that has been made, as "
+            f"placement is {shown(placement)}; it must be 'auto', or one that has been made, as "
             "AdaptiveGrid(hosts=16)"
         )
     name = type(placement).__name__
@@ -304,13 +326,34 @@ def check_placement(placement: Placement, predicate: Predicate, on: str, shared:
     placement.start(len(predicate.aliases))
 
 
-def packed(partitions: int | None, placement: Placement, parallelism: int) -> int:
+def auto(
+    setups: type[Setup],
+    streams: Mapping[str, Any],
+    predicate: Predicate,
+    limits: Sequence[int | None],
+    partitions: int | None,
+) -> Chosen:
+    """The placement of a join that nobody named one for, on as many hosts as work at once."""
+    step = predicate.step(frozenset([0]), 1)
+    known = Known(
+        setups.known_rows(streams),
+        tuple(None if limit is None else limit / 1e6 for limit in limits),
+        min(packed(partitions, None, setups.at_once(streams)), MOST_HOSTS),
+        predicate.equality is not None,
+        step.index is not None,
+        share=setups.frequent(streams, predicate),
+        apart=setups.apart(streams),
+    )
+    return choose(known)
+
+
+def packed(partitions: int | None, placement: Placement | None, parallelism: int) -> int:
     """The partitions on which hosts are packed, by default as many as run at once; no more than
     there are hosts.
     """
     if partitions is not None:
         parallelism = accept.whole(partitions, "partitions", 1, _MOST_PARTITIONS)
-    return min(parallelism, placement.max_hosts)
+    return parallelism if placement is None else min(parallelism, placement.max_hosts)
 
 
 def named(streams: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from braid.condition.predicate import Predicate
 from braid.core.columns import WEIGHT
 from braid.engine import tables
 from braid.engine.executor import Executor, checked, executor
@@ -54,6 +55,26 @@ class TableSetup(Setup):
 
     def check_source(self, store: Store) -> None:
         """There is no checkpoint: the log alone says how far the tables were read."""
+
+    @staticmethod
+    def apart(streams: Mapping[str, Any]) -> bool:
+        """They are in this process."""
+        return False
+
+    @staticmethod
+    def known_rows(streams: Mapping[str, Any]) -> tuple[float, ...]:
+        """Tables can be counted."""
+        return tuple(float(max(1, rows.num_rows)) for rows in streams.values())
+
+    @staticmethod
+    def frequent(streams: Mapping[str, Any], predicate: Predicate) -> float:
+        """Of the stream in which it is greatest, without NULL."""
+        if predicate.equality is None:
+            return 0.0
+        return max(
+            tables.frequent(alias, rows, predicate.keys[i][predicate.equality[i]])
+            for i, (alias, rows) in enumerate(streams.items())
+        )
 
     def equip(self) -> None:
         """There are no workers."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from datetime import timedelta
-from functools import cache
+from functools import cache, wraps
 from inspect import signature
 from math import inf, isfinite
 from pathlib import Path
@@ -138,6 +138,25 @@ def check_settings(of: Any, settings: Mapping[str, Any]) -> None:
             plain = [_KINDS.get(part, "") for part in written.split(" | ")]
             words = " or ".join(plain) if all(plain) else f"of type {written}"
             raise ValueError(f"{name} is {shown(settings[name])}; it must be {words}") from None
+
+
+def with_types(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A ``__post_init__`` that also checks the types of all fields; what it says itself says more,
+    so it comes first.
+    """
+    if hasattr(check, "__wrapped__"):
+        return check
+
+    @wraps(check)
+    def checked(self: Any) -> None:
+        try:
+            check(self)
+        except TypeError:
+            check_types(self)
+            raise
+        check_types(self)
+
+    return checked
 
 
 @cache

@@ -94,6 +94,22 @@ class RunStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementChosen(Event):
+    """The placement was left open ("auto"): what was chosen and ``why``, and what each candidate
+    was modelled to cost, compared with it.
+    """
+
+    level = INFO
+
+    placement: str
+    why: str
+    costs: Mapping[str, float]
+
+    def decided(self, moment: Moment) -> str:
+        return self.why
+
+
+@dataclass(frozen=True, slots=True)
 class BatchPlanned(Event):
     """The plan of a batch: compaction and the placement's plan as one; see Plan for the fields."""
 

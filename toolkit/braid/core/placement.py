@@ -8,15 +8,14 @@ whatever runs placements by name, or all of them, looks here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from functools import wraps
 from importlib import import_module
 from inspect import isabstract
 from pkgutil import walk_packages
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from braid.core.accept import check_types, whole
+from braid.core.accept import whole, with_types
 from braid.core.codec import typed
 from braid.core.facts import Facts
 from braid.core.markup import table
@@ -57,7 +56,7 @@ class Placement(ABC):
         super().__init_subclass__(**arguments)
         if "label" not in vars(cls):
             cls.label = cls.__name__
-        setattr(cls, "__post_init__", _checking(cls.__post_init__))  # noqa: B010 (for mypy)
+        setattr(cls, "__post_init__", with_types(cls.__post_init__))  # noqa: B010 (for mypy)
         if not cls.__name__.startswith("_"):
             _register(cls)
 
@@ -169,20 +168,3 @@ def offered(streams: int, equality: bool = True) -> dict[str, type[Placement]]:
 def check_hosts(hosts: int) -> None:
     """Raises ValueError unless the number of hosts is a whole number from 1 to MOST_HOSTS."""
     whole(hosts, "hosts", 1, MOST_HOSTS)
-
-
-def _checking(check: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The check of a placement's settings, and that of their types; the first says more."""
-    if hasattr(check, "__wrapped__"):
-        return check
-
-    @wraps(check)
-    def checked(self: Any) -> None:
-        try:
-            check(self)
-        except TypeError:
-            check_types(self)
-            raise
-        check_types(self)
-
-    return checked

@@ -70,6 +70,16 @@ def extent(rows: pa.Table, time: str | None) -> tuple[int, int]:
     return rows.num_rows, (ends["max"] or 0) - (ends["min"] or 0)
 
 
+def frequent(alias: str, rows: pa.Table, sql: str) -> float:
+    """The part of the rows that has the most frequent value of Spark SQL over them, but NULL."""
+    value = ArrowAnalyser({alias: rows}).compiled(alias, sql)[0]
+    with duckdb.connect(config={"threads": 1}) as db:
+        db.register("tuples", rows)
+        counts = f"SELECT count(*) AS n FROM tuples WHERE ({value}) IS NOT NULL GROUP BY {value}"
+        found = db.execute(f"SELECT max(n) / sum(n) FROM ({counts})").fetchone()
+    return float(found[0] or 0.0) if found else 0.0
+
+
 def check(alias: str, rows: pa.Table, column: str) -> None:
     """Raise ValueError unless the column exists and numbers every tuple's micro-batch, from 0."""
     if column not in rows.column_names:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from braid.core.accept import with_types
 from braid.core.facts import Facts
 from braid.core.harvest import Harvest, Harvested, Item
 from braid.core.plan import Block, Plan, after
@@ -99,6 +100,7 @@ class Shed(Shedder):
     utility: Mapping[str, str] = field(default_factory=dict)
     combine: Literal["max", "mean"] = "max"
 
+    @with_types
     def __post_init__(self) -> None:
         self.budget  # noqa: B018 (it checks)
         if self.method not in METHODS:

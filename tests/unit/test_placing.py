@@ -1,0 +1,79 @@
+"""The placement that nobody named: chosen by simulation, told, and kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from braid import Centralized, HashPartition
+from braid.core.events import PlacementChosen
+from braid.join import StreamJoin
+from braid.model.placing import BATCHES, Known, candidates, choose
+from oracle import differ, expected, tables
+
+NONE = (None, None)
+
+
+@pytest.mark.parametrize(
+    ("known", "best"),
+    [
+        (Known((1, 1), NONE, 4, True, True), {"HashPartition"}),
+        (Known((1, 1, 1), (None,) * 3, 4, True, True), {"HashPartition"}),
+        (Known((1, 1), NONE, 1, True, True), {"HashPartition"}),
+        (Known((1, 1), NONE, 1, False, True), {"AdaptiveGrid", "Centralized"}),
+        (Known((1, 30), NONE, 4, False, True, apart=True), {"AdaptiveGrid", "StaticGrid"}),
+        (Known((30, 1), NONE, 4, False, True, apart=True), {"AdaptiveGrid"}),
+        (Known((1, 1), NONE, 4, False, False), {"AdaptiveGrid", "StaticGrid"}),
+        (Known((1, 1), NONE, 16, False, True, apart=True), {"AdaptiveGrid", "StaticGrid"}),
+    ],
+)
+def test_what_is_known_decides(known: Known, best: set[str]) -> None:
+    chosen = choose(known)
+    assert type(chosen.placement).__name__ in best
+    assert next(iter(chosen.costs.values())) == 1.0, "what is chosen comes first"
+    assert min(chosen.costs.values()) > 0.98 and f"{known.hosts} hosts" in chosen.why
+    assert choose(known) == chosen, "and always the same"
+
+
+def test_a_frequent_value_weighs_on_one_host() -> None:
+    even, uneven = (choose(Known((1, 1), NONE, 8, True, False, share=s)) for s in (0.0, 0.6))
+    assert isinstance(even.placement, HashPartition)
+    assert not isinstance(uneven.placement, HashPartition) and "60.0%" in uneven.why
+
+
+@pytest.mark.parametrize("streams", [2, 3, 5])
+@pytest.mark.parametrize("hosts", [1, 2, 7, 64])
+@pytest.mark.parametrize("equality", [False, True])
+def test_there_is_one_for_every_join(streams: int, hosts: int, equality: bool) -> None:
+    windows = (60.0, None, 1.0, 600.0, 60.0)[:streams]
+    known = Known((1.0,) * streams, windows, hosts, equality, equality)
+    chosen = choose(known)
+    assert chosen.placement.serves(streams) and chosen.placement.max_hosts <= hosts
+    assert len(chosen.costs) == len(list(candidates(known))) >= 2 and BATCHES > 1
+
+
+def test_a_join_without_a_placement_says_why_and_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams, on = tables("ab", 150, seed=91, batches=4), "a.k = b.k AND a.n < b.n"
+    monkeypatch.setattr("braid.tables.cores", lambda: 3)
+    join = StreamJoin(streams, on, check=True)
+    assert isinstance(join.placement, HashPartition) and join.placement.hosts == 3
+    why = [row[2] for row in join.explain().rows if row[:2] == ("placement", "auto")]
+    assert len(why) == 1 and why[0].startswith("HashPartition for 2 streams, 3 hosts")
+    run = join.start(tmp_path, batches="batch")
+    run.awaitTermination()
+    rows = run.results()
+    ids = [rows[a].combine_chunks().field("id").to_pylist() for a in "ab"]
+    assert differ(Counter(zip(*ids, strict=True)), expected(streams, on)) == ""
+    monkeypatch.setattr("braid.tables.cores", lambda: 2)
+    for again in (
+        StreamJoin(streams, on, check=True).start(tmp_path),
+        StreamJoin.resume(tmp_path, streams),
+    ):
+        again.awaitTermination()
+        assert again.setup.placement == join.placement, "on another machine"
+        told = [e for e in again.events() if isinstance(e, PlacementChosen)]
+        assert [e.why for e in told] == why and told[0].costs["HashPartition"] == 1.0
+    assert StreamJoin(streams, on, Centralized()).explain().rows != join.explain().rows
