@@ -148,6 +148,7 @@ def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
     assert ghost["name"] == "StaticGrid(16)" and "modelled" in curve["name"]
     assert len(ghost["batch"]) > len(cockpit.page["line"]["batch"]), "it goes on"
     assert told[-1]["frames"] == [] and told[-1]["line"] == cockpit.page["line"]
+    assert told[-1]["hosts"]["names"] == cockpit.page["hosts"]["names"], "else rows begin anew"
     assert "application/vnd.jupyter.widget-view+json" in cockpit._repr_mimebundle_()[0]
     assert '"offers":[]' in cockpit.to_html(), "on a page there is nobody to ask"
 
@@ -294,6 +295,7 @@ def test_launch_returns_at_once_and_the_run_takes_the_stage():
     panel = panel_with(launch, hosts=2)
     panel.start.click()
     assert panel.status.value == "starting Spark…" and panel.start.disabled and panel.stop.disabled
+    assert panel.screen.page["state"] == "earlier run" and len(panel.screen.page["frames"]) == 3
     gate.set()
     panel.wait(10)
     assert (

@@ -12,7 +12,7 @@ import ipywidgets as W
 from braid.core.placement import offered
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import Launch, Launched
+from braid_widgets.base.launcher import Launch, Launched, State
 from braid_widgets.base.live import Follower
 from braid_widgets.base.modelled import ModelledPanel, Simulate
 from braid_widgets.cockpit.view import Cockpit
@@ -47,6 +47,11 @@ class BoardPanel(ModelledPanel):
             line = escape(repr(self.write(self.settings())))
             self.text.value = f"<code>board={line}</code>"
             self.screen.load(events)
+
+    def become(self, state: State, text: str | None = None) -> None:
+        super().become(state, text)
+        if state == "starting":
+            self.screen.stale()
 
     def follow(self, run: Launched) -> Follower:
         return self.screen.attach(run, self._ended)

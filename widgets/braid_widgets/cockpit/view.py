@@ -244,10 +244,17 @@ class Cockpit(anywidget.AnyWidget):
     def _resend(self) -> None:
         """Tell the browser what stands beside the run."""
         rest = self._track().rest(self.page["state"])
-        new = {name: rest[name] for name in ("line", "told")}
+        self._tell({name: rest[name] for name in ("line", "told")})
+
+    def _tell(self, new: dict[str, Any]) -> None:
+        """Tell the browser what is new besides batches."""
         self.page.update(new)
-        nothing = {"frames": [], "hosts": {"batch": [], "names": [], "values": []}}
-        self.send({"more": {**self.page, **nothing, **new}})
+        hosts = {**self.page["hosts"], "batch": [], "values": []}
+        self.send({"more": {**self.page, "frames": [], "hosts": hosts}})
+
+    def stale(self) -> None:
+        """Say that what is seen is not the run that is being started."""
+        self._tell({"state": "earlier run"})
 
     def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
         """The browser asks what another placement would do, or what a host holds."""

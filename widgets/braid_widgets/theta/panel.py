@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from braid.core.placement import Placement, offered
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import Launch, Launched, Launcher
+from braid_widgets.base.launcher import Launch, Launched, Launcher, State
 from braid_widgets.base.live import Follower, Run
 
 
@@ -23,6 +23,9 @@ class Screen(Protocol):
 
     def load(self, source: Iterable[Any]) -> None:
         """Show a run that is over."""
+
+    def stale(self) -> None:
+        """Say that what is seen is not the run that is being started."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,11 @@ class Panel(Launcher):
         for name in ("workload", "placement"):
             self.inputs[name].observe(self._relevant, "value")
         self._relevant()
+
+    def become(self, state: State, text: str | None = None) -> None:
+        super().become(state, text)
+        if state == "starting":
+            self.screen.stale()
 
     def follow(self, run: Launched) -> Follower:
         return self.screen.attach(run, self.over)
