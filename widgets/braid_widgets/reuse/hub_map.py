@@ -22,26 +22,29 @@ from braid_widgets.reuse.scenes import Step, network_of, steps
 def hub_map(
     events: Sequence[Any], title: str = "What flows: links as wide as their bytes a batch (counted)"
 ) -> Chart:
-    """The map of a hub's events, with a slider; links have one scale in all moments."""
+    """The map of a hub's events, with a slider that begins at the busiest batch; links have one
+    scale in all moments.
+    """
     network, moments = network_of(events), steps(events)
     most = max((size for m in moments for size in m.links.values()), default=1)
     shown = moments or [Step("nothing has happened yet")]
     frames = [
         go.Frame(data=list(_traces(network, m, most)), name=str(i)) for i, m in enumerate(shown)
     ]
-    last = len(shown) - 1
-    plot = go.Figure(data=frames[last].data, frames=frames)
+    first = max(range(len(shown)), key=lambda i: sum(shown[i].links.values()))
+    plot = go.Figure(data=frames[first].data, frames=frames)
     plot.update_layout(
         template=TEMPLATE,
         title=title,
-        height=560,
-        margin=dict(t=70, b=20, l=20, r=20),
-        legend=dict(orientation="h", y=1.02, x=0),
-        sliders=[_slider(shown, last)],
+        height=640,
+        margin=dict(t=60, b=20, l=20, r=20),
+        showlegend=False,
+        sliders=[_slider(shown, first)],
         updatemenus=[_play()],
     )
-    plot.update_xaxes(visible=False)
-    plot.update_yaxes(visible=False)
+    xs, ys = zip(*(n.at for n in network.nodes), strict=True)
+    plot.update_xaxes(visible=False, range=[min(xs) - 1.5, max(xs) + 1.5])
+    plot.update_yaxes(visible=False, range=[min(ys) - 0.6, max(ys) + 1.2])
     rows = [
         {"moment": i, "title": m.title, "link": f"{a} - {b}", "bytes (counted)": size}
         for i, m in enumerate(shown)
@@ -58,8 +61,8 @@ def _slider(moments: Sequence[Step], active: int) -> dict[str, Any]:
     return dict(
         active=active,
         steps=marks,
-        currentvalue=dict(prefix="", font=dict(size=15)),
-        pad=dict(t=10, l=90),
+        currentvalue=dict(prefix="", font=dict(size=15, color=GREY)),
+        pad=dict(t=10, l=130),
         ticklen=0,
         font=dict(color="rgba(0,0,0,0)"),
         tickcolor="rgba(0,0,0,0)",

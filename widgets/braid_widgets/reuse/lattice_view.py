@@ -14,7 +14,7 @@ from braid.papers.reuse.lattice import LEVELS, Visit
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
 from braid_widgets.base.colours import RATIO, RESULTS
 
-_LONGEST = 44
+_LONGEST = 30
 """Letters of a key that are shown."""
 
 
@@ -22,6 +22,7 @@ def lattice_search(visits: Sequence[Visit], regions: int = 4) -> Chart:
     """A search, as a slider lets it light up key by key. ``regions``: the bits of NIDs."""
     shown = [level for level in LEVELS if any(v.level == level for v in visits)]
     places = _places(visits, shown)
+    deep = max((y for _, y in places), default=0)
     frames = [
         go.Frame(data=[_lit(visits[:n], places, regions)], traces=[1], name=str(n))
         for n in range(1, len(visits) + 1)
@@ -33,13 +34,13 @@ def lattice_search(visits: Sequence[Visit], regions: int = 4) -> Chart:
     plot.update_layout(
         template=TEMPLATE,
         title="A search in the reuse lattice",
-        height=260 + 40 * max(y for _, y in places) if places else 260,
+        height=300 + 60 * deep,
         showlegend=False,
         margin=dict(t=110, b=20, l=20, r=20),
         sliders=[_slider(visits)],
     )
     plot.update_xaxes(visible=False, range=[-0.5, len(shown) - 0.5])
-    plot.update_yaxes(visible=False, autorange="reversed")
+    plot.update_yaxes(visible=False, range=[deep + 0.9, -0.4])
     rows = [
         {"level": v.level, "key": v.key, "NID": bits(v.nid, regions), "left aside": v.pruned}
         for v in visits
@@ -106,7 +107,7 @@ def _slider(visits: Sequence[Visit]) -> dict[str, object]:
     return dict(
         active=len(visits) - 1,
         steps=marks,
-        currentvalue=dict(prefix=""),
+        currentvalue=dict(prefix="", font=dict(color=GREY)),
         font=dict(color="rgba(0,0,0,0)"),
         ticklen=0,
         tickcolor="rgba(0,0,0,0)",

@@ -61,7 +61,7 @@ def plan_tree(before: Deployment, after: Deployment, name: str) -> Chart:
     at = next(b for b in boxes if b.key == f"σ{operator.id}").y
     told = f"<b>{name}</b> at {asked.sink}"
     boxes.append(Box(name, depth + 1, at, told, "query"))
-    edges.append(Edge(f"σ{operator.id}", name, said(operator, asked.bit, asked.definition)))
+    edges.append(Edge(f"σ{operator.id}", name, said(operator, asked.definition)))
     return Chart(f"Plan of {name}", _figure(boxes, edges, name), _rows(edges))
 
 
@@ -86,12 +86,11 @@ def _draw(
             upstream = after.operators[read]
             depths.append(_draw(before, after, upstream, boxes, edges, row))
             heights.append(next(b.y for b in boxes if b.key == f"σ{read}"))
-            use = operator.demands[-1].uses[operator.inputs.index(read)]
             wanted = operator.demands[-1].definition.part(upstream.definition.streams)
-            edges.append(Edge(f"σ{read}", own, said(upstream, use or 0, wanted)))
+            edges.append(Edge(f"σ{read}", own, said(upstream, wanted)))
     depth = max(depths) + 1
     told = f"<b>{own}</b> at {operator.node}<br>{' ⋈ '.join(operator.definition.streams)}"
-    told += f"<br>{len(operator.demands)} demands"
+    told += f"<br>{len(operator.demands)} demands" if len(operator.demands) > 1 else ""
     boxes.append(Box(own, depth, sum(heights) / len(heights), told, _became(before, operator)))
     return depth
 
@@ -109,10 +108,10 @@ def _source(definition: Definition) -> str:
     return f"{chosen}{', '.join(sorted(columns))}"
 
 
-def said(operator: Operator, bit: int, wanted: Definition) -> str:
-    """The compensation of what one demand gives, in words, line by line."""
-    existing = operator.demand(bit).definition
-    return "<br>".join(_words(wanted, compensation(existing, wanted))) or "all of its demand"
+def said(operator: Operator, wanted: Definition) -> str:
+    """The compensation of an operator's results, in words, line by line."""
+    own = compensation(operator.definition, wanted)
+    return "<br>".join(_words(wanted, own)) or "all of it"
 
 
 def _words(wanted: Definition, own: Compensation) -> Iterator[str]:
@@ -138,7 +137,7 @@ def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
             )
         )  # fmt: skip
         plot.add_annotation(
-            x=x0 + (x1 - x0) * 0.5, y=y0 + (y1 - y0) * 0.5, text=edge.text, showarrow=False,
+            x=x0 + (x1 - x0) * 0.45, y=y0 + (y1 - y0) * 0.45, text=edge.text, showarrow=False,
             font=dict(size=11), yshift=14,
         )  # fmt: skip
     for became, colour in COLOURS.items():
@@ -148,7 +147,8 @@ def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
                 go.Scatter(
                     x=[b.x for b in mine], y=[b.y for b in mine], mode="markers+text", name=became,
                     marker=dict(color=colour, size=18, symbol="square"),
-                    text=[b.text for b in mine], textposition="bottom center",
+                    text=[b.text for b in mine],
+                    textposition="middle left" if became == "stream" else "bottom center",
                 )
             )  # fmt: skip
     deep, high = max(b.x for b in boxes), max(b.y for b in boxes)
@@ -156,7 +156,7 @@ def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
         template=TEMPLATE, title=f"Plan of {name}", height=220 + 120 * int(high + 1),
         legend=dict(orientation="h", y=1.05), margin=dict(t=90, b=30, l=20, r=20),
     )  # fmt: skip
-    plot.update_xaxes(visible=False, range=[-0.35, deep + 0.35])
+    plot.update_xaxes(visible=False, range=[-0.35 * deep, deep + 0.35])
     plot.update_yaxes(visible=False, range=[high + 0.7, -0.5])
     return plot
 

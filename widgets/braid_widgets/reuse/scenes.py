@@ -39,7 +39,8 @@ class Badge:
     def text(self) -> str:
         """What it says of itself."""
         name = f"σ{self.id}" + (f" v{self.version}" if self.version else "")
-        return f"{name}: {' ⋈ '.join(self.streams)}, {self.demands} demands"
+        shared = f" · {self.demands} demands" if self.demands > 1 else ""
+        return f"{name} {' ⋈ '.join(self.streams)}{shared}"
 
 
 @dataclass(frozen=True)

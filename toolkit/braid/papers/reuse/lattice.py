@@ -20,6 +20,7 @@ from braid.papers.reuse.definition import (
     slides_hold,
 )
 from braid.papers.reuse.ordered import Entry, Ordered
+from braid.papers.reuse.relaxation import slide, span
 from braid.papers.reuse.selections import Selection, implies
 
 ALL = -1
@@ -263,7 +264,7 @@ def _visits(group: _Group, wanted: Definition, regions: int) -> Iterator[Visit]:
                 if not short:
                     for key_, leaf in inner.value.entries.items():
                         fits = windows_hold(key_, (wanted.windows, wanted.slides))
-                        said = f"{key_[0]}, {sorted(key_[1])}"
+                        said = f"{', '.join(map(span, key_[0]))}; {slide(key_[1])}"
                         yield Visit("windows", said, leaf.nid, "" if fits else "too short")
 
 
