@@ -49,6 +49,8 @@ def test_the_slider_changes_the_join_that_runs(lab: Any, opened: Callable[..., A
     harvest = page.locator(".js-plotly-plot:visible .gtitle", has_text="What is processed")
     shown.run_all()
     expect(harvest).to_contain_text("r = 0.50 of all pairs (modelled)", timeout=SOON)
+    bars = page.locator(".js-plotly-plot:visible .barlayer .point path")
+    assert bars.count() > 20, "charts that are drawn, not empty axes"
     page.get_by_role("button", name="Launch on Spark").click()
     expect(harvest).to_contain_text("r = 0.50 of all pairs (measured)", timeout=SOON)
     slider = page.locator(".widget-hslider", has_text="fraction r").locator(".noUi-handle")

@@ -96,6 +96,8 @@ def test_the_slider_adjusts_the_run_that_goes_on():
     panel.inputs["method"].value = "uniform"
     panel.wait(10)
     assert [s["method"] for s in simulated] == ["selective", "uniform"]
+    shown = [o.outputs[0]["data"]["application/vnd.plotly.v1+json"] for o in panel.outputs]
+    assert [len(figure["data"]) > 3 and "frames" not in figure for figure in shown] == [True] * 2
     panel.run = Going()
     panel.become("running")
     panel.inputs["fraction"].value = 0.5

@@ -11,6 +11,7 @@ import ipywidgets as W
 import plotly.graph_objects as go
 
 from braid_widgets.base import inputs
+from braid_widgets.base.charts import Chart
 from braid_widgets.base.launcher import Launch
 from braid_widgets.base.modelled import ModelledPanel, Simulate
 from braid_widgets.shedding import views
@@ -33,8 +34,8 @@ class ShedPanel(ModelledPanel):
 
     def __init__(self, simulate: Simulate, launch: Launch, **defaults: Any) -> None:
         super().__init__(simulate, launch, _inputs(), defaults)
-        self.view = W.VBox()
-        self.children = (*self.children, self.view)
+        self.outputs = [W.Output(layout=W.Layout(min_height=h)) for h in ("640px", "430px")]
+        self.children = (*self.children, *self.outputs)
         self.show(self.events)
 
     def show(self, events: list[Any]) -> None:
@@ -42,7 +43,9 @@ class ShedPanel(ModelledPanel):
         with self.lock:
             self.events = events
             charts = (views.timeline(events), views.film(events))
-            self.view.children = tuple(_live(c.figure) for c in charts)
+            for output, chart in zip(self.outputs, charts, strict=True):
+                data = _still(chart)._repr_mimebundle_()
+                output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
     def twins(self) -> list[Any]:
         """The pictures of the modelled run."""
@@ -64,11 +67,11 @@ class ShedPanel(ModelledPanel):
             self.fail(error)
 
 
-def _live(figure: go.Figure) -> Any:
-    """A figure that lives in a notebook; its frames are left to reports."""
-    still = go.Figure(data=figure.data, layout=figure.layout)
+def _still(chart: Chart) -> Chart:
+    """The chart as it is now; its frames and their slider are left to reports."""
+    still = go.Figure(data=chart.figure.data, layout=chart.figure.layout)
     still.layout.sliders = ()
-    return go.FigureWidget(still)
+    return Chart(chart.name, still, chart.data)
 
 
 def _inputs() -> dict[str, Any]:
