@@ -17,6 +17,8 @@ NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "06_load_shedding.ipynb"
 CELLS = ("06-01", "06-02", "06-04")
 SMALL = dict(kappa=0.8, window=3.0, rate=40.0, seconds=9.0, fraction=0.5)
 SOON = 60_000
+PLOT = ".jp-OutputArea .js-plotly-plot:visible"
+"""Outside of cells, plotly draws each chart once more to make a picture of it."""
 OF_TABLES = """
 import tempfile
 from braid import Centralized, StreamJoin
@@ -46,10 +48,10 @@ def test_the_slider_changes_the_join_that_runs(lab: Any, opened: Callable[..., A
     before = set(lab.processes("java"))
     shown = opened(NOTEBOOK.name)
     page = shown.page
-    harvest = page.locator(".js-plotly-plot:visible .gtitle", has_text="What is processed")
+    harvest = page.locator(f"{PLOT} .gtitle", has_text="What is processed").first
     shown.run_all()
     expect(harvest).to_contain_text("r = 0.50 of all pairs (modelled)", timeout=SOON)
-    bars = page.locator(".js-plotly-plot:visible .barlayer .point path")
+    bars = page.locator(f"{PLOT} .barlayer .point path")
     assert bars.count() > 20, "charts that are drawn, not empty axes"
     page.get_by_role("button", name="Launch on Spark").click()
     expect(harvest).to_contain_text("r = 0.50 of all pairs (measured)", timeout=SOON)

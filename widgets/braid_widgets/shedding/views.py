@@ -37,21 +37,23 @@ def kind(start: RunStarted) -> str:
 
 def table(events: Iterable[Any]) -> pd.DataFrame:
     """One row for each batch and item of its harvest: the direction, the basic window, its learned
-    ``output`` (matches of a thousand pairs), ``volume`` in pairs, and the ``share`` processed.
+    ``output`` (matches of a thousand pairs; NaN before any have been seen), ``volume`` in pairs,
+    and the ``share`` processed.
     """
     events = list(events)
     names = _start(events).streams
+    planned = [e for e in events if isinstance(e, HarvestPlanned)]
+    learned = {e.batch for e in planned if any(i.output != 1.0 for i in e.items)}
     rows = [
         (
             e.batch,
             f"{names[i.stream]} against the window of {names[i.window]}",
             i.basic,
-            1000 * i.output,
+            1000 * i.output if e.batch in learned else np.nan,
             i.volume,
             float(np.mean(i.shares)),
         )
-        for e in events
-        if isinstance(e, HarvestPlanned)
+        for e in planned
         for i in e.items
     ]
     columns = ["batch", "direction", "basic", "output", "volume", "share"]
@@ -95,12 +97,16 @@ def film(events: Iterable[Any]) -> Chart:
         title=_title(start, last, fractions[last]),
         barmode="overlay",
         sliders=[slider],
-        height=430,
-        legend=dict(orientation="h", y=1.14, x=0.62),
+        height=460,
+        margin=dict(t=120),
+        legend=dict(orientation="h", y=1.36, yanchor="top", x=1, xanchor="right"),
     )
     plot.update_xaxes(title="age, in basic windows")
-    most = float(data["output"].max())
-    plot.update_yaxes(title="matches of 1000 pairs (learned)", range=[0, 1.05 * most], col=1)
+    # What was learned first is of few matches, and may be far too high.
+    settled = data[data["batch"] >= batches[len(batches) // 2]]["output"]
+    most = float(np.nanmax([*settled, 1e-9]))
+    plot.update_yaxes(title="matches of 1000 pairs (learned)", col=1)
+    plot.update_yaxes(range=[0, 1.05 * most])
     return Chart("harvest", plot, data)
 
 
