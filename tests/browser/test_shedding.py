@@ -48,7 +48,7 @@ def test_the_slider_changes_the_join_that_runs(lab: Any, opened: Callable[..., A
     before = set(lab.processes("java"))
     shown = opened(NOTEBOOK.name)
     page = shown.page
-    harvest = page.locator(f"{PLOT} .gtitle", has_text="What is processed").first
+    harvest = page.locator(f"{PLOT} .gtitle", has_text="What is processed in batch").first
     shown.run_all()
     expect(harvest).to_contain_text("r = 0.50 of all pairs (modelled)", timeout=SOON)
     bars = page.locator(f"{PLOT} .barlayer .point path")
