@@ -249,7 +249,7 @@ def test_stream_reuse(tmp_path: Path) -> None:
     assert html.count("plotly.js v") == 1
     assert "operator 0 at N1" in html and "a new join at N2" in html, "Q2 at two sinks"
     assert "carrier_code IN (" in html, "the relaxation of section 3.2"
-    assert "N1 fails" in html and "7 answers are those of a hub of their own" in html, "the day"
+    assert "N1 fails" in html and "7 answers are those of operators of their own" in html, "the day"
     assert "all checks passed" in html, "the claims"
 
 

@@ -134,8 +134,9 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) 
 def test_a_day_at_the_airport_answers_every_query_as_a_hub_of_its_own(tmp_path: Path) -> None:
     day = airport.played(tmp_path / "day", 40, 14)
     assert {e.node for e in day.events if type(e).__name__ == "NodeFailed"} == {"N1"}
-    own = airport.alone(tmp_path / "alone", day, "display", 40, 14)
-    assert airport.rows_of(day.answer("display")) == own
+    own = airport.alone(tmp_path / "alone", 40, 14)
+    assert {name: airport.rows_of(day.answer(name)) for name in airport.ASKED} == own
+    assert own["display"] and own["late"]
     other = airport.played(tmp_path / "separate", 40, 14, "separate")
     found = airport.counted({"relaxed": day, "separate": other}).set_index("reuse")
     assert found["bytes_counted"]["relaxed"] < found["bytes_counted"]["separate"]

@@ -62,10 +62,9 @@ anew.
 
 @dataclass(frozen=True)
 class Day:
-    """A day that was played: the hub's desk, and the data."""
+    """A day that was played: the hub's desk."""
 
     desk: Desk
-    data: Mapping[str, pa.Table]
 
     @property
     def events(self) -> list[Any]:
@@ -80,8 +79,7 @@ class Day:
 def played(folder: Path, flights: int = 120, batches: int = 14, reuse: Reuse = "relaxed") -> Day:
     """Play the day in a folder that is new."""
     network, _, at = example()
-    day = Day(_desk(folder, flights, batches, reuse, network, at), airport.day(flights=flights))
-    desk = day.desk
+    desk = _desk(folder, flights, batches, reuse, network, at)
     for n in range(batches):
         for name, (after, sink, sql) in ASKED.items():
             if after == n:
@@ -95,7 +93,7 @@ def played(folder: Path, flights: int = 120, batches: int = 14, reuse: Reuse = "
             moving.restore(desk, FAILS[0])
             moving.replan(desk)
         batch(desk, n, n)
-    return day
+    return Day(desk)
 
 
 def _desk(
@@ -114,17 +112,18 @@ def _desk(
     return Desk(folder, reader, Settings("ts", 0, reuse, 3 * hour, network, dict(at), None))
 
 
-def alone(folder: Path, day: Day, name: str, flights: int, batches: int) -> Counter[Any]:
-    """What a query is told that has a hub of its own, on one site, from the same batch on."""
-    here = dict.fromkeys(day.data, "here")
+def alone(folder: Path, flights: int = 120, batches: int = 14) -> dict[str, Counter[Any]]:
+    """What each query is told when none shares anything: on one site, an operator for each."""
+    here = dict.fromkeys(airport.TYPES, "here")
     desk = _desk(folder, flights, batches, "separate", None, here)
-    after, _, sql = ASKED[name]
-    last = WITHDRAWN[1] if name == WITHDRAWN[0] else batches
-    for n in range(last):
-        if n == after:
-            desk.submit(desk.asked(sql, name, None, windows=None, every=None, lifetime=None))
+    for n in range(batches):
+        for name, (after, _, sql) in ASKED.items():
+            if after == n:
+                desk.submit(desk.asked(sql, name, None, windows=None, every=None, lifetime=None))
+        if n == WITHDRAWN[1]:
+            desk.withdraw(WITHDRAWN[0])
         batch(desk, n, n)
-    return rows_of(answer(desk, desk.last(name), False))
+    return {name: rows_of(answer(desk, desk.last(name), False)) for name in ASKED}
 
 
 def rows_of(table: pa.Table) -> Counter[Any]:
