@@ -44,7 +44,7 @@ export class Cockpit {
     this.page = scaled({ ...page });
     this.position = page.frames.length - 1;
     root.classList.add("braid", "braid-cockpit");
-    const head = add(root, "div", "braid-head");
+    const head = add(root, "div", "braid-top");
     this.state = add(head, "span", "braid-state");
     this.title = add(head, "span", "braid-title");
     this.left = add(head, "span", "braid-left");
