@@ -52,7 +52,7 @@ def test_the_slider_changes_the_join_that_runs(lab: Any, opened: Callable[..., A
     shown.run_all()
     expect(harvest).to_contain_text("r = 0.50 of all pairs (modelled)", timeout=SOON)
     bars = page.locator(f"{PLOT} .barlayer .point path")
-    assert bars.count() > 20, "charts that are drawn, not empty axes"
+    assert bars.count() >= 8, "charts that are drawn, not empty axes"
     page.get_by_role("button", name="Launch on Spark").click()
     expect(harvest).to_contain_text("r = 0.50 of all pairs (measured)", timeout=SOON)
     slider = page.locator(".widget-hslider", has_text="fraction r").locator(".noUi-handle")
