@@ -18,7 +18,8 @@ from braid.core.events import BatchCommitted, BatchHarvested
 from braid.core.harvest import added, squared
 from braid.engine.store import Store
 from braid.join import StreamJoin
-from braid.local.harvest import coins, sketched, told_apart
+from braid.local.harvest import coins, told_apart
+from braid.local.sums import sketched
 from braid.papers.shedding.events import HarvestPlanned
 from oracle import PLACEMENTS, Ids, differ, expected, files, tables
 from selection import came, selected

@@ -30,9 +30,10 @@ from braid.core.state import Place as StoredAt
 from braid.engine.files import BlockFiles, ResultFile, keep, replica
 from braid.engine.wire import Batch
 from braid.local.build import build, gather, merge
-from braid.local.harvest import Meeting, Reaper, Sums, kinds
+from braid.local.harvest import Meeting, Reaper, kinds
 from braid.local.probe import Joiner, Meet
 from braid.local.rows import Partial, Rows, nbytes
+from braid.local.sums import Sums
 
 Place = tuple[int, int, int]
 """Where partial results are in the plan: number of the route, of its path, of the hop that comes
