@@ -74,7 +74,6 @@ def report(options: argparse.Namespace) -> int:
     defaults = {n: p.default for n, p in accepted.items()}
     ran, claims = _run(notebook, values, options.verbose, last)
     found = outcome.outcome(name, files.heading(notebook), defaults | values, ran, claims)
-    compared = options.compare or options.json
     try:
         html = page(
             ran.notebook,
@@ -85,7 +84,7 @@ def report(options: argparse.Namespace) -> int:
     except NotebookError as error:
         return _refused(f"{name}: {error}", 1)
     _write(output, html)
-    if compared:
+    if options.json or options.compare:
         outcome.write(found, aside)
     print(f"wrote {output} ({len(html.encode()) / 1e6:.1f} MB); {head.verdict(found)}")
     if options.open:
