@@ -12,17 +12,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import braid
 import braid_widgets
+import hub_cases
 import ipywidgets
 import pandas as pd
 import plotly.graph_objects as go
 import pyarrow as pa
 import pytest
-from braid import Shed, StreamJoin
+from braid import QueryHub, Shed, StreamJoin
 from braid.core.events import QueryAdded, QueryRemoved, RunEnded
 from braid.core.placement import registry
 from braid.core.query import Query
@@ -63,7 +65,20 @@ def recordings() -> list[list[Any]]:
         found[f"Chain of {hosts}"] = [start, query, *rest[:-1], gone, rest[-1]]
     sets = shedding_run.by_settings(rate=20.0, window=6.0, seconds=3.0, kappa=1.0)
     found["Shed"] = shedding_run.modelled(sets, Shed(fraction=0.2, basic="1 second"))
-    return [told for events in found.values() for told in (names(events), texts(events))]
+    told = [told for events in found.values() for told in (names(events), texts(events))]
+    places = ("keys", "node", "streams", "sink", "source")
+    return [*told, [hostile(e, type(e), places) for e in hub()]]
+
+
+def hub() -> list[Any]:
+    """The events of a hub that answers a query."""
+    with TemporaryDirectory() as folder:
+        driven = hub_cases.Driven(
+            Path(folder) / "hub", hub_cases.tables(1), hub_cases.NETWORK, hub_cases.AT
+        )
+        driven.submit(hub_cases.WIDE, "wide", "S1")
+        driven.step()
+        return list(driven.desk.happened())
 
 
 def hostile(value: Any, kind: Any, but: tuple[str, ...]) -> Any:
@@ -240,7 +255,11 @@ def test_what_shows_itself_in_notebooks_shows_text_as_text(tmp_path: Path) -> No
     join = StreamJoin({"a": rows, "b": rows}, f"a.x = b.x AND a.x <> length({HURT!r})", Odd())
     run = join.start(tmp_path / HURT.replace("/", "|"), batches=1)
     run.awaitTermination()
-    shown = [join, run, join.placement, join.explain()]
+    answering = QueryHub(hub_cases.tables(1), "ts").start(
+        tmp_path / "hub", "batch", {HURT: hub_cases.WIDE}
+    )
+    answering.awaitTermination()
+    shown = [join, run, join.placement, join.explain(), answering]
     assert {next(k for k in type(s).__mro__ if k in kinds) for s in shown} == kinds
     for each in shown:
         assert hurts(each._repr_html_()) == []
