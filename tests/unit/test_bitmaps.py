@@ -325,15 +325,15 @@ def test_theorem_13_every_intermediate_result_serves_a_query_and_is_made_once(
     found: Counter[frozenset[tuple[int, int]]] = Counter()
     idle: list[Any] = []
 
-    def probe(joiner: Joiner, partial: Partial, *more: Any) -> Any:
-        for made in real(joiner, partial, *more):
+    def probe_all(joiner: Joiner, *meets: Any) -> Any:
+        for which, made in real(joiner, *meets):
             for n in range(len(made)):
                 found[frozenset((s, int(made.values(s, "id")[n])) for s in made.parts)] += 1
                 idle.extend([] if brute(queries, members(made, n)) else [members(made, n)])
-            yield made
+            yield which, made
 
-    real = Joiner.probe
-    with mock.patch.object(Joiner, "probe", probe):
+    real = Joiner.probe_all
+    with mock.patch.object(Joiner, "probe_all", probe_all):
         run = Counted(tmp_path / "run", queries, hosts).fed(some_batches())
     run.check()
     assert not idle, "an intermediate result serves no query"
