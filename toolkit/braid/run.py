@@ -436,7 +436,7 @@ class JoinRun:
         return whole.select(*wanted)
 
     def events(self, since: int = 0) -> list[Any]:
-        """What happened, typed and in order, from event number ``since`` on. The last few thousand
+        """What happened, typed and in order, from event number ``since`` on. The last thousand
         are in memory, all are in the run's folder.
         """
         return self.store.told.since(since)

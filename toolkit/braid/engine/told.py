@@ -37,7 +37,7 @@ class Told:
     thread.
     """
 
-    def __init__(self, path: Path, most: int = 4096) -> None:
+    def __init__(self, path: Path, most: int = 1024) -> None:
         self.path = path
         self._last: deque[Any] = deque(maxlen=most)
         self._count = self._size = 0
