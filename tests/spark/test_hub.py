@@ -131,7 +131,7 @@ def test_a_hub_is_killed_in_the_middle_of_a_submission(
     folder, data = tmp_path / "hub", tables(5)
     process = launch_hub(folder)
     until(Path(f"{folder}.held").exists, "the moment before the ledger is written", 150)
-    kill(process, Path(f"{folder}.log"))
+    kill(process, Path(f"{folder}.log"), 1)  # a hub needs no Python workers of Spark
     script: Script = {3: lambda r: [r.submit(LONG, "again")]}
     run = play(spark, data, folder, script, monkeypatch)
     assert set(run.queries) == {"wide", "three", "again"}, "what was not committed is not there"
