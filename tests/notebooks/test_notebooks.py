@@ -262,6 +262,10 @@ def test_the_cockpit(tmp_path: Path) -> None:
     assert "dotted, modelled: StaticGrid(4), JoinBiclique(4)" in html
 
 
+LISTED = "  # noqa: E501"
+"""How a parameter's line ends that lists all its values: papermill reads one line of each."""
+
+
 @pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem)
 def test_cells_are_short_have_lasting_ids_and_say_what_they_do(notebook: Path) -> None:
     """What is computed is a function of a study, where tests can reach it; cells call it."""
@@ -271,9 +275,10 @@ def test_cells_are_short_have_lasting_ids_and_say_what_they_do(notebook: Path) -
         source = "".join(cell["source"])
         if cell["cell_type"] != "code":
             continue
-        lines = source.splitlines()
-        assert len(lines) <= 25 and max(map(len, lines)) <= 100, cell["id"]
-        assert "parameters" in cell["metadata"].get("tags", []) or source.startswith("# ")
+        lines, settings = source.splitlines(), "parameters" in cell["metadata"].get("tags", [])
+        wide = [n for n in lines if len(n) > 100 and not (settings and n.endswith(LISTED))]
+        assert len(lines) <= 25 and not wide, cell["id"]
+        assert settings or source.startswith("# ")
         defined = [
             n for n in ast.walk(ast.parse(source)) if isinstance(n, (*FUNCTIONS, ast.ClassDef))
         ]
