@@ -75,7 +75,9 @@ def test_it_is_the_wheel_that_is_imported(bare: Bare) -> None:
 
 def test_it_lists_the_notebooks(bare: Bare) -> None:
     listed = [line for line in bare("braid", "list").splitlines() if not line.startswith(" ")]
-    assert listed == names(NOTEBOOKS) and "00_tour" in listed
+    named = [line.partition(": ") for line in listed]
+    assert [name for name, _, _ in named] == names(NOTEBOOKS) and "00_tour" in names(NOTEBOOKS)
+    assert all(title for _, _, title in named)
 
 
 def test_it_makes_a_report(bare: Bare) -> None:
