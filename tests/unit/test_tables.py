@@ -423,7 +423,7 @@ def test_what_needs_spark_is_refused(tmp_path: Path) -> None:
         StreamJoin(streams, "a.k = b.k", Scatter(), driver_memory="1 GB")
     with pytest.raises(ValueError, match="executor is 'spark', but the streams are tables"):
         StreamJoin(streams, "a.k = b.k", Scatter(), executor="spark")
-    with pytest.raises(ValueError, match="stream b is a list; it must be a Spark DataFrame"):
+    with pytest.raises(ValueError, match=r"stream b is \[1\]; it must be a Spark DataFrame"):
         StreamJoin({**streams, "b": [1]}, "a.k = b.k", Scatter())
     run = ended(StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path / "run", batches=1))
     with pytest.raises(ValueError, match="a run of tables has no streaming DataFrame"):
@@ -491,17 +491,17 @@ def test_the_seconds_of_a_batch_are_split_by_part(
         whole = getattr(owner, name)
 
         def later(*given: Any, whole: Any = whole) -> Any:
-            time.sleep(0.2)
+            time.sleep(0.5)
             return whole(*given)
 
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, later)
             join = StreamJoin(tables("ab", 40, seed=83), "a.k = b.k", Scatter(), partitions=2)
-            run = ended(join.start(tmp_path / part, batches=2))
+            run = ended(join.start(tmp_path / part, batches=2, durability="process"))
         spent = run.metrics(by="batch")
-        assert list(spent["batch"]) == [0, 1] and (spent[part] >= 0.2).all()
+        assert list(spent["batch"]) == [0, 1] and (spent[part] >= 0.5).all()
         others = spent[list(PARTS)].drop(columns=part).min()  # one batch may meet a busy machine
-        assert (others < 0.2).all(), part
+        assert (others < 0.5).all(), part
         assert spent[list(PARTS)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
 
 
