@@ -103,7 +103,9 @@ del events._kinds["Surprise"]
 
 
 def test_every_kind_is_here() -> None:
-    assert {type(e).__name__ for e in ALL} == set(events.kinds())
+    """Those of a hub are in its own file, and read back in its own tests."""
+    kinds = [k for k in events.kinds().values() if k.__module__ != "braid.papers.reuse.events"]
+    assert {type(e) for e in ALL} == set(kinds)
 
 
 def test_events_are_read_back_as_they_were_written(tmp_path: Path) -> None:
