@@ -8,6 +8,7 @@ import shutil
 import signal
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,15 @@ def held(folder: Path) -> JoinRun:
     return run
 
 
+@pytest.fixture(params=[True, False], ids=["as it is", "calls begin again, as with asyncio"])
+def interrupts(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.siginterrupt(signal.SIGINT, request.param)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_while_waiting_leaves_the_run_as_it_is(tmp_path: Path) -> None:
     """As Jupyter's stop button does it."""
     run = start(tmp_path, pace=30)
@@ -68,6 +78,7 @@ def test_an_interrupt_while_waiting_leaves_the_run_as_it_is(tmp_path: Path) -> N
     assert differ(ids(resumed(tmp_path).results()), WANTED) == ""
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_while_stopping_leaves_the_run_to_be_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,10 +68,11 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
     ids = [rows[a].combine_chunks().field("id").to_pylist() for a in "ab"]
     assert differ(Counter(zip(*ids, strict=True)), expected(streams, on)) == ""
     monkeypatch.setattr("braid.tables.cores", lambda: 2)
-    for again in (
-        StreamJoin(streams, on, check=True).start(tmp_path),
-        StreamJoin.resume(tmp_path, streams),
+    for start in (
+        lambda: StreamJoin(streams, on, check=True).start(tmp_path),
+        lambda: StreamJoin.resume(tmp_path, streams),
     ):
+        again = start()
         again.awaitTermination()
         assert again.setup.placement == join.placement, "on another machine"
         told = [e for e in again.events() if isinstance(e, PlacementChosen)]

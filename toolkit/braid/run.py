@@ -16,6 +16,7 @@ from braid.core.columns import WEIGHT
 from braid.core.events import BatchCommitted, PlacementChosen, RunEnded, RunStarted
 from braid.core.log import LOGGER, log
 from braid.core.markup import table
+from braid.core.waiting import wait
 from braid.engine.durable import Damaged
 from braid.engine.engine import Engine
 from braid.engine.executor import Executor, executor
@@ -289,7 +290,7 @@ class JoinRun:
         """Wait for the end, at most ``timeout`` seconds; raises what made the run fail. Returns
         whether it has ended.
         """
-        ended = self._ended.wait(timeout)
+        ended = wait(self._ended, timeout)
         if ended and (error := self.exception()) is not None:
             raise error
         return ended
@@ -303,7 +304,7 @@ class JoinRun:
         self._stopping.set()
         self._gate.set()
         self._spark_query.stop()
-        self._ended.wait()
+        wait(self._ended)
 
     def pause(self) -> None:
         """Hold the run before its next batch."""

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from braid.condition.predicate import Predicate
 from braid.core.columns import WEIGHT
+from braid.core.waiting import wait
 from braid.engine import tables
 from braid.engine.executor import Executor, checked, executor
 from braid.engine.memory import cores
@@ -216,13 +217,13 @@ class Turns:
 
     def awaitTermination(self) -> None:
         """Wait for the end; raises what went wrong."""
-        self._ended.wait()
+        wait(self._ended)
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
         """Wait for the turn that is on its way."""
-        self._ended.wait()
+        wait(self._ended)
 
     def exception(self) -> Exception | None:
         """What went wrong; None: nothing."""

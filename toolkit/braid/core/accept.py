@@ -37,7 +37,7 @@ def shown(value: object, most: int = LONG) -> str:
     it is.
 
     >>> shown("5 s"), shown([1, 2]), shown(int), shown({}), shown("x" * 99)[-4:]
-    ("'5 s'", '[1, 2]', 'the class int', 'a dict', "xxx…")
+    ("'5 s'", '[1, 2]', 'the class int', 'a dict', 'xxx…')
     """
     if isinstance(value, type):
         return f"the class {value.__name__}"

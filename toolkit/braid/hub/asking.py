@@ -40,10 +40,10 @@ class Asking:
         self,
         sql: str,
         name: str,
-        windows: Mapping[str, Span] | Span | None,
-        every: Span | None,
         sink: str,
-        lifetime: Span | None,
+        windows: Mapping[str, Span] | Span | None = None,
+        every: Span | None = None,
+        lifetime: Span | None = None,
     ) -> New:
         """Raises QueryError for a query that is not taken."""
         spans = _written(windows)

@@ -82,7 +82,7 @@ class Desk:
 
     # Queries come and go.
 
-    def asked(self, sql: str, name: str | None, at: str | None, **more: Any) -> New:
+    def asked(self, sql: str, name: str | None = None, at: str | None = None, **more: Any) -> New:
         """A query, read and judged. Raises QueryError for one that is not taken."""
         if name is None:
             taken = {q.name for q in self.ledger.queries}
@@ -92,7 +92,7 @@ class Desk:
                 f"a query named {name!r} is being answered; withdraw it first, or choose another "
                 "name"
             )
-        new = self.asking.new(sql, name, sink=self._sink(at), **more)
+        new = self.asking.new(sql, name, self._sink(at), **more)
         progress = self.progress(new.query.definition.streams)
         if new.lifetime is not None and progress is not None:
             new = replace(new, asked=replace(new.asked, until=progress + new.lifetime))

@@ -13,6 +13,7 @@ import pandas as pd
 
 from braid.core.markup import table
 from braid.core.spans import Span
+from braid.core.waiting import wait
 from braid.engine.store import Store
 from braid.hub import moving, status
 from braid.hub.batches import batch
@@ -47,7 +48,7 @@ class HubRun:
         self._turn, self._gate = threading.RLock(), threading.Event()
         self._stopping = threading.Event()
         self._gate.set()
-        self._ended = False
+        self._ended = threading.Event()
         self._error: BaseException | None = None
         self.seconds: list[float] = []
         """Wall-clock of each batch since this start, of reading, all operators and the commit."""
@@ -55,8 +56,7 @@ class HubRun:
         if self.ledger.epoch < 0 and not self.ledger.queries:
             self._begin(queries)
         self._query = reader.start(self._batch, store.path, self.ledger.epoch, trigger)
-        self._watcher = threading.Thread(target=self._watch, name="braid-hub", daemon=True)
-        self._watcher.start()
+        threading.Thread(target=self._watch, name="braid-hub", daemon=True).start()
 
     def _begin(self, queries: Mapping[str, str | Mapping[str, Any]]) -> None:
         """Answer what is asked from the start; all are refused if one is."""
@@ -65,7 +65,7 @@ class HubRun:
             for name, asked in queries.items()
         }
         for name, asked in given.items():
-            self._asked(name=name, **asked)
+            self._desk.asked(name=name, **asked)
         for name, asked in given.items():
             self.submit(name=name, **asked)
 
@@ -109,8 +109,8 @@ class HubRun:
         except Exception as error:
             self._error = self._error or error
         with self._turn:
-            self._ended = True
             self.store.release()
+        self._ended.set()
 
     # Queries.
 
@@ -124,17 +124,6 @@ class HubRun:
         was none.
         """
         return HubQuery(self, self._desk.last(name).number)
-
-    def _asked(
-        self,
-        sql: str,
-        name: str | None = None,
-        windows: Windows = None,
-        every: Span | None = None,
-        at: str | None = None,
-        lifetime: Span | None = None,
-    ) -> Any:
-        return self._desk.asked(sql, name, at, windows=windows, every=every, lifetime=lifetime)
 
     def submit(
         self,
@@ -166,7 +155,7 @@ class HubRun:
         """
         with self._turn:
             self._check_active()
-            new = self._asked(sql, name, windows, every, at, lifetime)
+            new = self._desk.asked(sql, name, at, windows=windows, every=every, lifetime=lifetime)
             return HubQuery(self, self._desk.submit(new).number)
 
     def explain(
@@ -179,7 +168,7 @@ class HubRun:
     ) -> str:
         """What would be done for a query, and what was considered; nothing changes."""
         with self._turn:
-            new = self._asked(sql, None, windows, every, at, lifetime)
+            new = self._desk.asked(sql, at=at, windows=windows, every=every, lifetime=lifetime)
             decision = self._desk.plan(new)
             site = self.settings.network is None
             return "\n".join(explained(self.deployment, new.asked.definition, decision, site))
@@ -196,7 +185,9 @@ class HubRun:
             if isinstance(number, str):
                 number = self._desk.last(number).number
             served = self.ledger.queries[number]
-            whole = self._ended and self.exception() is None and not self._stopping.is_set()
+            whole = (
+                self._ended.is_set() and self.exception() is None and not self._stopping.is_set()
+            )
             return answer(self._desk, served, whole)
 
     # Operators.
@@ -271,20 +262,20 @@ class HubRun:
 
     def stop(self) -> None:
         """Stop within one batch; one that is on its way is done again when the hub is resumed."""
-        if self._watcher.is_alive():
+        if self.isActive:
             self._stopping.set()
             self._gate.set()
             self._query.stop()
-            self._watcher.join()
+            wait(self._ended)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most ``timeout`` seconds; raises what made the hub fail. Returns
         whether it has ended.
         """
-        self._watcher.join(timeout)
-        if not self._watcher.is_alive() and (error := self.exception()) is not None:
+        ended = wait(self._ended, timeout)
+        if ended and (error := self.exception()) is not None:
             raise error
-        return not self._watcher.is_alive()
+        return ended
 
     @property
     def spark_query(self) -> Any:
@@ -294,7 +285,7 @@ class HubRun:
     @property
     def isActive(self) -> bool:
         """Whether the hub goes on."""
-        return self._watcher.is_alive()
+        return not self._ended.is_set()
 
     def exception(self) -> BaseException | None:
         """What made the hub fail; None while it runs and when it ended well or was stopped."""
@@ -304,7 +295,7 @@ class HubRun:
         return found
 
     def _check_active(self) -> None:
-        if self._ended:
+        if self._ended.is_set():
             raise RuntimeError("the hub has ended; start it again to change what it answers")
 
     def __repr__(self) -> str:
