@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -19,9 +20,12 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pytest
 import sqlglot
 from braid.condition.predicate import Predicate
+from braid.core.columns import WEIGHT
 from braid.core.placement import Placement
+from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
 from braid.local.build import build
 from braid.local.probe import Joiner
@@ -113,6 +117,28 @@ def expected(
         return Counter(
             db.execute(f"SELECT {ids} FROM {', '.join(streams)} WHERE {where}").fetchall()
         )
+
+
+def ids(rows: pa.Table) -> Ids:
+    """The results in a table, a struct column a stream, by id."""
+    streams = [a for a in rows.column_names if a != WEIGHT]
+    columns = [rows[a].combine_chunks().field("id").to_pylist() for a in streams]
+    return Counter(zip(*columns, strict=True))
+
+
+@contextmanager
+def killed_before(batch: int) -> Iterator[None]:
+    """A run fails right before the commit of a batch, with "killed"."""
+    real = Store.commit
+
+    def commit(store: Store, number: int, *given: Any) -> None:
+        if number == batch:
+            raise OSError("killed")
+        real(store, number, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "commit", commit)
+        yield
 
 
 def found(run: JoinRun) -> Ids:

@@ -7,12 +7,10 @@ import os
 import shutil
 import signal
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from braid.core.events import RunEnded
 from braid.core.state import State
@@ -20,7 +18,7 @@ from braid.engine.log import Superseded
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from braid.run import JoinRun
-from oracle import Ids, differ, expected, tables, until
+from oracle import differ, expected, ids, tables, until
 from scatter import Scatter
 
 ON = "a.k = b.k"
@@ -30,11 +28,6 @@ WANTED = expected(STREAMS, ON)
 
 def start(folder: Path, **more: Any) -> JoinRun:
     return StreamJoin(STREAMS, ON, Scatter()).start(folder, batches="batch", **more)
-
-
-def ids(rows: pa.Table) -> Ids:
-    columns = [rows[a].combine_chunks().field("id").to_pylist() for a in rows.column_names]
-    return Counter(zip(*columns, strict=True))
 
 
 def resumed(folder: Path) -> JoinRun:

@@ -8,13 +8,11 @@ import json
 import os
 import shutil
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from braid.core.state import Seal
 from braid.engine.checkpoint import Checkpoint
@@ -24,7 +22,7 @@ from braid.engine.process import ProcessExecutor
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from braid.run import JoinRun
-from oracle import Ids, differ, expected, tables
+from oracle import differ, expected, ids, tables
 from scatter import Scatter
 
 ON = "a.k = b.k"
@@ -34,11 +32,6 @@ WANTED = expected(STREAMS, ON)
 
 def start(folder: Path, **more: Any) -> JoinRun:
     return StreamJoin(STREAMS, ON, Scatter(), check=True).start(folder, batches="batch", **more)
-
-
-def ids(rows: pa.Table) -> Ids:
-    columns = [rows[a].combine_chunks().field("id").to_pylist() for a in rows.column_names]
-    return Counter(zip(*columns, strict=True))
 
 
 def ends_equal(run: JoinRun) -> None:

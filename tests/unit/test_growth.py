@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 from braid.core.state import State
@@ -20,17 +18,12 @@ from braid.join import StreamJoin
 from braid.papers.theta.events import MigrationEnded
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import Ids, differ, expected, tables
+from oracle import differ, expected, ids, tables
 from scatter import Scatter
 
 ON = "a.k = b.k"
 STREAMS = tables("ab", 60, seed=97, batches=12)
 WANTED = expected(STREAMS, ON)
-
-
-def ids(rows: pa.Table) -> Ids:
-    columns = [rows[a].combine_chunks().field("id").to_pylist() for a in rows.column_names]
-    return Counter(zip(*columns, strict=True))
 
 
 @pytest.fixture

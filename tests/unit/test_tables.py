@@ -32,18 +32,12 @@ from braid.engine.tables import Feed
 from braid.engine.task import Task
 from braid.join import StreamJoin
 from braid.run import JoinRun
-from oracle import PLACEMENTS, Ids, differ, expected, files, tables
+from oracle import PLACEMENTS, differ, expected, files, ids, killed_before, tables
 from scatter import Scatter
 from stages import Stages, Turns
 
 US = pa.timestamp("us", "UTC")
 ON = "a.k = b.k AND a.n < b.n + 3 AND a.s <> b.s || 'x' AND (b.flag OR a.f > 0.5D)"
-
-
-def ids(rows: pa.Table) -> Ids:
-    """The results by id."""
-    columns = [rows[a].combine_chunks().field("id").to_pylist() for a in rows.column_names]
-    return Counter(zip(*columns, strict=True))
 
 
 def ended(run: JoinRun) -> JoinRun:
@@ -132,7 +126,7 @@ files and its result files, between its manifest and what others see, and before
 KILLED = """
 import importlib, os, signal, sys
 from braid.join import StreamJoin
-from oracle import tables
+from oracle import ids, tables
 from scatter import Scatter
 
 folder, module, kind, name = sys.argv[1:]
@@ -250,17 +244,9 @@ def test_two_streams_are_compared_in_the_types_of_spark(tmp_path: Path, on: str)
     assert ids(run.results()) == Counter([(1, 2)])
 
 
-def test_a_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     streams, on = tables("ab", 90, seed=83, batches=6), "a.k = b.k AND a.s = b.s"
-    with monkeypatch.context() as patch:
-        real = Store.commit
-
-        def commit(store: Store, batch: int, *given: Any) -> None:
-            if batch == 3:
-                raise OSError("killed")
-            real(store, batch, *given)
-
-        patch.setattr(Store, "commit", commit)
+    with killed_before(3):
         run = StreamJoin(streams, on, Scatter(), check=True).start(tmp_path, batches="batch")
         with pytest.raises(OSError, match="killed"):
             run.awaitTermination()

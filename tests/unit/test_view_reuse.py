@@ -28,6 +28,6 @@ def test_the_map_has_what_flows_on_each_link_and_operators_where_they_are() -> N
     widest = max(width, key=lambda k: width[k])
     assert f"{max(on_links(model, before).values()):,.0f}" in widest
     (nodes,) = (t for t in chart.figure.data if t.name == "node" and t.xaxis == "x2")
-    at = {text.split("<br>")[0]: text for text in nodes.text}
+    at = {text.split("<br>")[0].strip("<b/>"): text for text in nodes.text}
     assert "2 demands" in at["N1"] and "σ" not in at["N2"]
     assert set(chart.data["deployment"]) == {"Q1", "SINK4", "SINK1"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +62,11 @@ def flows(happened: list[Any]) -> pd.DataFrame:
 
 def links(happened: list[Any]) -> pd.DataFrame:
     """See ``HubRun.links``."""
-    found: dict[tuple[int, str, str], int] = {}
-    for e, network in on_networks(happened):
-        for f in e.flows:
-            for a, b in pairwise(network.path(f.source, f.target)):
-                key = (e.epoch, *((a, b) if a < b else (b, a)))
-                found[key] = found.get(key, 0) + f.bytes
-    rows = [(*key, size) for key, size in sorted(found.items())]
+    rows = [
+        (e.epoch, a, b, size)
+        for e, network in on_networks(happened)
+        for (a, b), size in sorted(network.on_links(f.sent for f in e.flows).items())
+    ]
     return pd.DataFrame(rows, columns=["batch", "a", "b", "bytes_counted"])
 
 

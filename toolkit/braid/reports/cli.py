@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 
 from braid import __version__
@@ -16,6 +17,8 @@ from braid.reports import report as reports
 from braid.reports.outcome import commit
 from braid.reports.parameters import NotebookError, parameters
 from braid.watching import views
+
+Command = Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,6 +136,23 @@ def _list(options: argparse.Namespace) -> int:
     return code
 
 
+def _refuses(*errors: type[Exception]) -> Callable[[Command], Command]:
+    """A command whose errors of these kinds are sentences for who typed it; it ends with 2."""
+
+    def refusing(command: Command) -> Command:
+        @wraps(command)
+        def run(options: argparse.Namespace) -> int:
+            try:
+                return command(options)
+            except errors as error:
+                print(f"braid: {error}", file=sys.stderr)
+                return 2
+
+        return run
+
+    return refusing
+
+
 def _cluster(options: argparse.Namespace) -> int:
     from braid.cluster import Cluster
 
@@ -142,74 +162,56 @@ def _cluster(options: argparse.Namespace) -> int:
     return 0
 
 
+@_refuses(ValueError)
 def _inspect(options: argparse.Namespace) -> int:
     from braid.engine.inspect import inspect
 
-    try:
-        print(inspect(options.run, options.batch, options.block, options.why))
-    except ValueError as error:
-        print(f"braid: {error}", file=sys.stderr)
-        return 2
+    print(inspect(options.run, options.batch, options.block, options.why))
     return 0
 
 
+@_refuses(ValueError, OSError, OverflowError)
 def _watch(options: argparse.Namespace) -> int:
-    try:
-        views("serve").serve(options.run, options.port)
-    except (ValueError, OSError, OverflowError) as error:
-        print(f"braid: {error}", file=sys.stderr)
-        return 2
+    views("serve").serve(options.run, options.port)
     return 0
 
 
+@_refuses(ValueError, OSError)
 def _replay(options: argparse.Namespace) -> int:
+    events = Tail(options.run).read()
     try:
-        events = Tail(options.run).read()
         written = views("view").save(events, options.output, options.force)
     except FileExistsError:
-        print(f"braid: {options.output} exists; -f replaces it", file=sys.stderr)
-        return 2
-    except (ValueError, OSError) as error:
-        print(f"braid: {error}", file=sys.stderr)
-        return 2
+        raise ValueError(f"{options.output} exists; -f replaces it") from None
     print(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)")
     return 0
 
 
+@_refuses(ValueError)
 def _check(options: argparse.Namespace) -> int:
     from braid.engine.check import advice, check
     from braid.engine.store import Store
 
-    try:
-        faults, has = check(options.run)
-    except ValueError as error:
-        print(f"braid: {error}", file=sys.stderr)
-        return 2
+    faults, has = check(options.run)
     print(*faults, sep="\n", end="\n" if faults else "")
     print(f"{has}: {advice(Store(options.run)) if faults else 'all whole'}")
     return 1 if faults else 0
 
 
+@_refuses(ValueError, RuntimeError)
 def _repair(options: argparse.Namespace) -> int:
     from braid.engine.check import repair
 
-    try:
-        repair(options.run, options.to_batch)
-    except (ValueError, RuntimeError) as error:
-        print(f"braid: {error}", file=sys.stderr)
-        return 2
+    repair(options.run, options.to_batch)
     print(f"resumed, {options.run} goes on after batch {options.to_batch}")
     return 0
 
 
+@_refuses(ValueError, OSError)
 def _queries(options: argparse.Namespace) -> int:
     from braid.hub.advice import advise
 
-    try:
-        print(advise(options.file.read_text(encoding="utf-8"), options.time))
-    except (ValueError, OSError) as error:
-        print(f"braid: {error}", file=sys.stderr)
-        return 2
+    print(advise(options.file.read_text(encoding="utf-8"), options.time))
     return 0
 
 

@@ -7,6 +7,7 @@ After Seshadri 2008, figure 1. Latencies are given; bytes are counted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -15,8 +16,8 @@ from braid.papers.reuse.network import Network
 
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
 from braid_widgets.base.colours import BOUND, MIGRATION
-from braid_widgets.reuse.network_map import FLOW, LOOK, WIDEST
 from braid_widgets.reuse.scenes import Step, network_of, steps
+from braid_widgets.reuse.traces import line, link_traces, node_traces
 
 
 def hub_map(
@@ -79,52 +80,10 @@ def _play() -> dict[str, Any]:
     return dict(type="buttons", direction="right", x=0, y=-0.06, xanchor="left", buttons=buttons)
 
 
-def _traces(network: Network, moment: Step, most: int) -> Iterator[go.Scatter]:
-    for a, b, ms in network.links:
-        size = moment.links.get((a, b) if a < b else (b, a), 0)
-        cut = bool({a, b} & moment.down)
-        yield _line(
-            network,
-            (a, b),
-            f"{a} - {b}: {ms:g} ms, {size:,} bytes",
-            color=FLOW if size else GREY,
-            width=1 + WIDEST * size / most,
-            dash="solid" if size and not cut else "dot",
-        )
-    yield _line(network, moment.way, "state on its way", color=MIGRATION, width=4, dash="dash")
-    for kind, (symbol, colour) in LOOK.items():
-        nodes = [n for n in network.nodes if n.kind == kind]
-        if nodes:
-            said = [_badges(moment, n.name) for n in nodes]
-            yield go.Scatter(
-                x=[n.at[0] for n in nodes],
-                y=[n.at[1] for n in nodes],
-                mode="markers+text",
-                name=kind,
-                marker=dict(
-                    symbol=symbol,
-                    size=[20 if s else 12 for s in said],
-                    color=[_colour(moment, n.name, colour) for n in nodes],
-                ),
-                text=[
-                    "<br>".join([f"<b>{n.name}</b>", *s]) for n, s in zip(nodes, said, strict=True)
-                ],
-                textposition="top center",
-                hoverinfo="text",
-            )
-
-
-def _line(network: Network, nodes: Sequence[str], text: str, **line: Any) -> go.Scatter:
-    ends = [network.nodes[network.index[n]].at for n in nodes]
-    return go.Scatter(
-        x=[x for x, _ in ends],
-        y=[y for _, y in ends],
-        mode="lines",
-        line=line,
-        text=text,
-        hoverinfo="text",
-        showlegend=False,
-    )
+def _traces(network: Network, moment: Step, most: float) -> Iterator[go.Scatter]:
+    yield from link_traces(network, moment.links, most, "bytes", moment.down)
+    yield line(network, moment.way, "state on its way", color=MIGRATION, width=4, dash="dash")
+    yield from node_traces(network, partial(_badges, moment), partial(_colour, moment))
 
 
 def _colour(moment: Step, node: str, own: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from braid.papers.reuse.network import Network
+from braid.papers.reuse.network import Network, link_of
 
 from braid_widgets.base.charts import GREY
 from braid_widgets.base.colours import BOUND, MIGRATION
-from braid_widgets.reuse.network_map import FLOW, LOOK, WIDEST
 from braid_widgets.reuse.scenes import Step
+from braid_widgets.reuse.traces import FLOW, LOOK, WIDEST
 
 WIDE, HIGH, EDGE = 900.0, 420.0, 70.0
 
@@ -43,17 +43,17 @@ def _places(network: Network) -> dict[str, tuple[float, float]]:
 
 
 def _lines(
-    network: Network, moment: Step, at: dict[str, tuple[float, float]], most: int
+    network: Network, moment: Step, at: dict[str, tuple[float, float]], most: float
 ) -> Iterator[str]:
     for a, b, ms in network.links:
-        size = moment.links.get((a, b) if a < b else (b, a), 0)
+        size = moment.links.get(link_of(a, b), 0)
         (x0, y0), (x1, y1) = at[a], at[b]
         dash = "" if size else ' stroke-dasharray="3 4"'
         width = 1 + WIDEST * size / most
         yield (
             f'<line x1="{x0:g}" y1="{y0:g}" x2="{x1:g}" y2="{y1:g}" stroke="'
             f'{FLOW if size else GREY}" stroke-width="{width:.1f}"{dash}>'
-            f"<title>{a} - {b}: {ms:g} ms, {size:,} bytes</title></line>"
+            f"<title>{a} - {b}: {ms:g} ms, {size:,.0f} bytes</title></line>"
         )
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
+from braid.core.events import Moment
 from braid.papers.reuse.events import (
-    Flowed,
     HubCommitted,
     HubStarted,
     NodeFailed,
@@ -19,9 +18,7 @@ from braid.papers.reuse.events import (
     QueryEnded,
     QuerySubmitted,
 )
-from braid.papers.reuse.network import Network
-
-Link = tuple[str, str]
+from braid.papers.reuse.network import Link, Network
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Step:
     operators: dict[int, Badge] = field(default_factory=dict)
     queries: dict[str, str] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
-    links: dict[Link, int] = field(default_factory=dict)
+    links: dict[Link, float] = field(default_factory=dict)
     way: tuple[str, ...] = ()
     touched: frozenset[int] = frozenset()
 
@@ -79,28 +76,26 @@ def steps(events: Sequence[Any]) -> list[Step]:
 
 
 def _after(now: Step, e: Any, network: Network) -> Iterator[Step]:
+    told = replace(now, title=e.decided(Moment((), None, ())))
     if isinstance(e, HubCommitted):
         yield _batch(now, e, network)
     elif isinstance(e, QuerySubmitted):
-        title = f"{e.name} is asked at {e.sink}: {e.match}, operator {e.operator}"
-        yield replace(now, title=title, queries={**now.queries, e.name: e.sink})
+        yield replace(told, queries={**now.queries, e.name: e.sink})
     elif isinstance(e, QueryEnded):
         rest = {n: sink for n, sink in now.queries.items() if n != e.name}
-        yield replace(now, title=f"{e.name} ends: {e.reason}", queries=rest)
+        yield replace(told, queries=rest)
     elif isinstance(e, OperatorBuilt):
         badge = Badge(e.operator, e.version, e.node, e.streams, e.demands)
         whole = {**now.operators, e.operator: badge}
-        title = f"operator {e.operator} is built at {e.node}, of {e.read[0]:,} tuples of history"
-        touched = frozenset([e.operator])
-        yield replace(now, title=title, operators=whole, touched=touched)
+        yield replace(told, operators=whole, touched=frozenset([e.operator]))
     elif isinstance(e, OperatorDropped):
-        yield from _dropped(now, e)
+        yield from _dropped(told, e)
     elif isinstance(e, OperatorMoved):
-        yield from _moved(now, e, network)
+        yield from _moved(told, e, network)
     elif isinstance(e, NodeFailed):
-        yield replace(now, title=f"{e.node} fails", down=now.down | {e.node})
+        yield replace(told, down=now.down | {e.node})
     elif isinstance(e, NodeRestored):
-        yield replace(now, title=f"{e.node} is up again", down=now.down - {e.node})
+        yield replace(told, down=now.down - {e.node})
 
 
 def _batch(now: Step, e: HubCommitted, network: Network) -> Step:
@@ -109,33 +104,24 @@ def _batch(now: Step, e: HubCommitted, network: Network) -> Step:
     badges = {
         id: replace(b, live_bytes=held.get(id, b.live_bytes)) for id, b in now.operators.items()
     }
-    return replace(now, title=f"batch {e.epoch}", operators=badges, links=on_links(e.flows, up))
+    return replace(
+        now, title=f"batch {e.epoch}", operators=badges, links=up.on_links(f.sent for f in e.flows)
+    )
 
 
 def _dropped(now: Step, e: OperatorDropped) -> Iterator[Step]:
     there = now.operators.get(e.operator)
     if there is not None and there.version == e.version:
         rest = {id: b for id, b in now.operators.items() if id != e.operator}
-        yield replace(now, title=f"operator {e.operator} goes", operators=rest)
+        yield replace(now, operators=rest)
 
 
 def _moved(now: Step, e: OperatorMoved, network: Network) -> Iterator[Step]:
     up = network.without(*now.down) if now.down else network
     touched, way = frozenset([e.operator]), up.path(e.source, e.target)
-    title = f"operator {e.operator} moves from {e.source} to {e.target}: {e.bytes:,} bytes of state"
-    yield replace(now, title=title, way=way, touched=touched)
+    yield replace(now, way=way, touched=touched)
     there = replace(now.operators[e.operator], node=e.target)
     whole = {**now.operators, e.operator: there}
     yield replace(
         now, title=f"operator {e.operator} is at {e.target}", operators=whole, touched=touched
     )
-
-
-def on_links(flows: Iterable[Flowed], network: Network) -> dict[Link, int]:
-    """Bytes on each link, counted: every flow on its shortest path."""
-    found: dict[Link, int] = {}
-    for flow in flows:
-        for a, b in pairwise(network.path(flow.source, flow.target)):
-            link = (a, b) if a < b else (b, a)
-            found[link] = found.get(link, 0) + flow.bytes
-    return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from logging import INFO
 from typing import Any, NamedTuple
 
-from braid.core.events import Event
+from braid.core.events import Event, Moment
 
 
 class Did(NamedTuple):
@@ -37,6 +37,11 @@ class Flowed(NamedTuple):
     target: str
     rows: int
     bytes: int
+
+    @property
+    def sent(self) -> tuple[str, str, int]:
+        """From where, to where, how many bytes."""
+        return self.source, self.target, self.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,10 @@ class QuerySubmitted(Event):
     planning: float
     deploying: float
 
+    def decided(self, moment: Moment) -> str:
+        """What, and why."""
+        return f"{self.name} is asked at {self.sink}: {self.match}, operator {self.operator}"
+
 
 @dataclass(frozen=True, slots=True)
 class QueryEnded(Event):
@@ -87,6 +96,10 @@ class QueryEnded(Event):
     epoch: int
     name: str
     reason: str
+
+    def decided(self, moment: Moment) -> str:
+        """What, and why."""
+        return f"{self.name} ends: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +122,11 @@ class OperatorBuilt(Event):
     read: tuple[int, int]
     seconds: float
 
+    def decided(self, moment: Moment) -> str:
+        """What, and why."""
+        history = f"{self.read[0]:,} tuples of history"
+        return f"operator {self.operator} is built at {self.node}, of {history}"
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorMoved(Event):
@@ -122,6 +140,11 @@ class OperatorMoved(Event):
     target: str
     bytes: int
 
+    def decided(self, moment: Moment) -> str:
+        """What, and why."""
+        way = f"from {self.source} to {self.target}"
+        return f"operator {self.operator} moves {way}: {self.bytes:,} bytes of state"
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorDropped(Event):
@@ -130,6 +153,10 @@ class OperatorDropped(Event):
     epoch: int
     operator: int
     version: int
+
+    def decided(self, moment: Moment) -> str:
+        """What, and why."""
+        return f"operator {self.operator} goes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +169,10 @@ class NodeFailed(Event):
     node: str
     operators: tuple[int, ...]
 
+    def decided(self, moment: Moment) -> str:
+        """What, and why."""
+        return f"{self.node} fails"
+
 
 @dataclass(frozen=True, slots=True)
 class NodeRestored(Event):
@@ -151,6 +182,10 @@ class NodeRestored(Event):
 
     epoch: int
     node: str
+
+    def decided(self, moment: Moment) -> str:
+        """What, and why."""
+        return f"{self.node} is up again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -17,8 +18,16 @@ Kind = Literal["source", "node", "sink", "site"]
 """Streams come from a source, answers go to a sink; a node works and passes on; a site is all
 three."""
 
+Link = tuple[str, str]
+"""The names of its ends, in order."""
+
 Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
+
+
+def link_of(a: str, b: str) -> Link:
+    """The link between two nodes."""
+    return (a, b) if a < b else (b, a)
 
 
 @dataclass(frozen=True)
@@ -162,6 +171,17 @@ class Network:
         groups = (tuple(n.name for n, own in zip(self.nodes, labels, strict=True) if own == r)
                   for r in range(regions))  # fmt: skip
         return replace(self, regions=tuple(g for g in groups if g))
+
+    def on_links(self, sent: Iterable[tuple[str, str, float]]) -> dict[Link, float]:
+        """What goes over each link that is used: of all that is sent from a node to a node, on its
+        shortest path. A link's ends are in order.
+        """
+        found: dict[Link, float] = {}
+        for source, target, size in sent:
+            for a, b in pairwise(self.path(source, target)):
+                link = link_of(a, b)
+                found[link] = found.get(link, 0) + size
+        return found
 
     def without(self, *names: str) -> Network:
         """The network when these nodes are down: they stay, without links and without work."""
