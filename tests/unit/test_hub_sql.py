@@ -8,7 +8,7 @@ import duckdb
 import pytest
 import sqlglot
 from braid.condition.sqltypes import SqlType
-from braid.hub.dialect import QueryError
+from braid.hub.dialect import QueryError, read
 from braid.hub.query import StreamQuery, understood
 from braid.hub.selecting import selecting
 from braid.papers.reuse.definition import UNBOUNDED
@@ -43,6 +43,12 @@ def test_the_paper_s_queries_are_understood() -> None:
     assert query(Q2).definition == q2
     assert query(Q1).every == MINUTE and query(Q1).aliases["f"] == "flights"
     assert query(Q2).on == "(checkins.flight = flights.num)"
+
+
+def test_array_size_stays_what_it_is() -> None:
+    """Of NULL, ``size`` may be -1 where ``array_size`` is NULL."""
+    text = read("SELECT f.x FROM f, c WHERE array_size(f.w) > 2 AND size(c.w) > 1").sql("spark")
+    assert text.endswith("ARRAY_SIZE(f.w) > 2 AND SIZE(c.w) > 1")
 
 
 SAME = [

@@ -11,10 +11,9 @@ from typing import Any
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
+from braid.condition.names import SparkSql
 from braid.core.spans import micros
 from braid.papers.reuse.definition import UNBOUNDED
 
@@ -26,12 +25,12 @@ class QueryError(ValueError):
     """A query is refused; the message says what was found and what is accepted."""
 
 
-class CQL(Spark):
+class CQL(SparkSql):
     """Spark SQL with windows after streams; a table has the words of its window in
     ``meta["window"]``, once for each that is given.
     """
 
-    class Parser(SparkParser):
+    class Parser(SparkSql.Parser):
         """Reads a window wherever a table's name or alias may end."""
 
         def _parse_table_parts(self, *args: Any, **kwargs: Any) -> Any:
