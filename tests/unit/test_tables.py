@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -26,10 +27,11 @@ from braid.core import step
 from braid.core.events import PARTS, BatchCommitted
 from braid.engine import process
 from braid.engine.choice import COPIES, past
+from braid.engine.fresh import Cutter
 from braid.engine.process import ProcessExecutor
+from braid.engine.replicas import Replicas
 from braid.engine.store import Store
 from braid.engine.tables import Feed
-from braid.engine.task import Task
 from braid.join import StreamJoin
 from braid.run import JoinRun
 from oracle import PLACEMENTS, differ, expected, files, ids, killed_before, tables
@@ -292,11 +294,10 @@ def test_a_batch_is_held_twice_however_many_threads_and_copies(
 ) -> None:
     """As it came, and in blocks: hosts that have the same tuples share them, and tasks do."""
     rows, before, most = 40_000, list[int](), list[int]()
-    real = {"cut": Task.cut, "take": Task.take}
 
-    def counted(name: str) -> Any:
-        def sampled(task: Task, *given: Any) -> Any:
-            done = real[name](task, *given)
+    def counted(work: Callable[..., Any]) -> Any:
+        def sampled(*given: Any) -> Any:
+            done = work(*given)
             most.append(pa.total_allocated_bytes())
             return done
 
@@ -315,8 +316,8 @@ def test_a_batch_is_held_twice_however_many_threads_and_copies(
     arrived = process._tuples
     monkeypatch.setattr(process, "cores", lambda: threads)
     monkeypatch.setattr(process, "_tuples", tuples)
-    for name in real:
-        monkeypatch.setattr(Task, name, counted(name))
+    for owner, name in ((Cutter, "cut"), (Replicas, "take")):
+        monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
     streams = {"a": wide(0), "b": wide(10**9)}
     run = StreamJoin(streams, "abs(a.k - b.k) <= 0.5", AdaptiveGrid(64)).start(tmp_path, batches=1)
     assert ended(run).metrics(by="batch")["received"].sum() == 2 * rows
@@ -470,7 +471,7 @@ def test_the_seconds_of_a_batch_are_split_by_part(
         "source": (Feed, "tuples"),
         "planning": (step, "plan"),
         "carriage": (process, "hand_over"),
-        "kernels": (Task, "derive"),
+        "kernels": (Replicas, "derive"),
         "commit": (Store, "snapshot"),
     }
     for part, (owner, name) in slow.items():

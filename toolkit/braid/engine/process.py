@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from braid.core.report import Report
 from braid.engine.choice import Choice, Executed
+from braid.engine.fresh import Fresh
 from braid.engine.memory import cores
-from braid.engine.task import Fresh, Task
+from braid.engine.task import Task
 from braid.engine.wire import Batch, by_stream, entering
 
 Arrived = dict[int, list[pa.RecordBatch]]
@@ -50,9 +51,11 @@ class ProcessExecutor:
         tasks = self._tasks(tuples, batch)
         fresh = [*chain(*self._each(partial(_made, tuples, len(tasks)), tasks))]
         tuples.clear()  # blocks are copies
-        self._each(lambda task: task.probe(task.take(fresh)), tasks)
+        self._each(lambda task: task.probing.probe(task.replicas.take(fresh)), tasks)
         while hand_over(tasks):
-            self._each(Task.go_on, [task for task in tasks if task.pending])
+            self._each(
+                lambda task: task.probing.go_on(), [task for task in tasks if task.probing.pending]
+            )
         reports = self._each(Task.report, tasks)
         self.work = sum(did.seconds for r in reports for did in r.hosts.values())
         told = Report({}, source=source, kernels=self.worked, source_bytes=size)
@@ -83,9 +86,9 @@ class ProcessExecutor:
 
 def _made(tuples: Arrived, tasks: int, task: Task) -> list[Fresh]:
     """What a task does before it probes: its derived blocks, and its share of the fresh ones."""
-    task.derive()
+    task.replicas.derive()
     routes = [r for r in task.batch.routes if r.fresh]
-    return task.cut(tuples, routes[task.partition :: tasks], lambda host: True)
+    return task.cutter.cut(tuples, routes[task.partition :: tasks], lambda host: True)
 
 
 def _tuples(frame: Any, batch: Batch) -> tuple[Arrived, int]:
@@ -116,9 +119,9 @@ def hand_over(tasks: list[Task]) -> bool:
     """Give partial results to the tasks that go on with them; whether there were any."""
     some = False
     for task in tasks:
-        for partitions, place, found in task.ship():
+        for partitions, place, found in task.probing.ship():
             some = True
             for p in partitions:
-                tasks[p].pending.setdefault(place, []).append(found)
-        task.leaving = {}
+                tasks[p].probing.pending.setdefault(place, []).append(found)
+        task.probing.leaving = {}
     return some

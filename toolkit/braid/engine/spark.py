@@ -97,8 +97,8 @@ def only_stage(batch: Batch) -> Stage:
                 if (part := needed(flat, need[s][0])).num_rows:
                     arrived.setdefault(s, []).append(part)
         began = time.perf_counter()
-        task.derive()
-        task.probe(task.take_in(arrived))
+        task.replicas.derive()
+        task.probing.probe(task.take_in(arrived))
         yield _told(Report({}, source=source.seconds, source_bytes=source.bytes), 0)
         yield from _finish(task, 0, began)
 
@@ -140,8 +140,8 @@ def first_stage(batch: Batch) -> Stage:
                         pa.ipc.open_stream(body.as_buffer())
                     )
         began = time.perf_counter()
-        task.derive()
-        task.probe(task.take_in(arrived))
+        task.replicas.derive()
+        task.probing.probe(task.take_in(arrived))
         yield from _finish(task, 0, began)
 
     return run
@@ -157,12 +157,12 @@ def next_stage(batch: Batch, number: int) -> Stage:
         for row in (row for b in batches for row in b.to_pylist()):
             if row["kind"] == "report":
                 yield shipment([(row["partition"], "report", row["body"])])
-                task.learn(decode(row["body"]))
+                task.replicas.learn(decode(row["body"]))
             else:
                 partial, place = unpack(row["body"])
-                task.pending.setdefault(place, []).append(partial)
+                task.probing.pending.setdefault(place, []).append(partial)
         began = time.perf_counter()
-        task.go_on()
+        task.probing.go_on()
         yield from _finish(task, number, began)
 
     return run
@@ -198,7 +198,7 @@ def _finish(task: Task, stage: int, began: float) -> Iterator[pa.RecordBatch]:
     report = task.report()
     report.stage, report.kernels = stage, time.perf_counter() - began
     yield _told(report, task.partition)
-    for partitions, place, partial in task.ship():
+    for partitions, place, partial in task.probing.ship():
         body = pack(partial, place)
         for p in partitions:
             yield shipment([(p, "partial", body)])

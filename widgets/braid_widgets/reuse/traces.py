@@ -1,0 +1,87 @@
+"""Links and nodes of a network, as both maps draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+from braid.papers.reuse.network import Link, Network, link_of
+
+from braid_widgets.base.charts import GREY
+
+LOOK = {
+    "source": ("square", "#2b8a3e"),
+    "node": ("circle", "#868e96"),
+    "sink": ("diamond", "#862e9c"),
+    "site": ("circle", "#868e96"),
+}
+"""Symbol and colour by kind of node."""
+FLOW, WIDEST = "#2f6fde", 12.0
+
+
+def link_traces(
+    network: Network,
+    load: Mapping[Link, float],
+    most: float,
+    unit: str,
+    down: Collection[str] = (),
+) -> Iterator[go.Scatter]:
+    """The links, as wide as their load; dotted where nothing flows or an end is down."""
+    for a, b, ms in network.links:
+        size = load.get(link_of(a, b), 0)
+        yield line(
+            network,
+            (a, b),
+            f"{a} - {b}: {ms:g} ms, {size:,.0f} {unit}",
+            color=FLOW if size else GREY,
+            width=1 + WIDEST * size / most,
+            dash="solid" if size and not {a, b} & set(down) else "dot",
+        )
+
+
+def line(network: Network, nodes: Sequence[str], text: str, **look: Any) -> go.Scatter:
+    """A way over these nodes."""
+    ends = [network.nodes[network.index[n]].at for n in nodes]
+    return go.Scatter(
+        x=[x for x, _ in ends],
+        y=[y for _, y in ends],
+        mode="lines",
+        line=look,
+        text=text,
+        hoverinfo="text",
+        showlegend=False,
+    )
+
+
+def node_traces(
+    network: Network,
+    badges: Callable[[str], Sequence[str]],
+    colour: Callable[[str, str], str] = lambda _name, own: own,
+    **more: Any,
+) -> Iterator[go.Scatter]:
+    """The nodes by kind, with what is said at each; ``colour`` is told a node and the colour of
+    its kind, ``more`` goes to each trace.
+    """
+    for kind, (symbol, own) in LOOK.items():
+        nodes = [n for n in network.nodes if n.kind == kind]
+        if nodes:
+            said = [badges(n.name) for n in nodes]
+            yield go.Scatter(
+                x=[n.at[0] for n in nodes],
+                y=[n.at[1] for n in nodes],
+                mode="markers+text",
+                name=kind,
+                legendgroup=kind,
+                marker=dict(
+                    symbol=symbol,
+                    size=[20 if s else 12 for s in said],
+                    color=[colour(n.name, own) for n in nodes],
+                ),
+                text=[
+                    "<br>".join([f"<b>{n.name}</b>", *s]) for n, s in zip(nodes, said, strict=True)
+                ],
+                textposition="top center",
+                hoverinfo="text",
+                **more,
+            )
