@@ -17,7 +17,8 @@ from braid.engine.choice import megabytes
 from braid.engine.executor import machine_of
 from braid.engine.memory import cores
 from braid.model.simulate import simulate
-from braid.setup import Setup, types_of
+from braid.setup import Setup
+from braid.streams import types_of
 
 _BATCHES, _PER_HOST = 4, 16
 """The simulated run that copies are counted in: its batches, and tuples per host, stream and

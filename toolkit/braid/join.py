@@ -22,18 +22,9 @@ from braid.engine.tables import table
 from braid.explain import Explanation, explain
 from braid.papers.shedding.shed import Shed
 from braid.run import JoinRun
-from braid.setup import (
-    Setup,
-    Time,
-    auto,
-    check_placement,
-    condition,
-    is_spark,
-    named,
-    packed,
-    spans,
-)
+from braid.setup import Setup, auto, check_placement, packed
 from braid.shedding import check as check_shed
+from braid.streams import Time, condition, is_spark, named, spans
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,6 @@ import time as clock
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pandas as pd
 
 from braid.core.causes import cause, failed
@@ -22,7 +21,9 @@ from braid.engine.engine import Engine
 from braid.engine.executor import Executor, executor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
+from braid.metrics import metrics
 from braid.papers.shedding.rate import Budget
+from braid.results import flat
 from braid.setup import PAGES, Setup
 from braid.shedding import estimates
 from braid.shedding import status as shed_status
@@ -407,34 +408,16 @@ class JoinRun:
 
         Column ``x`` of alias ``a`` is named ``a_x``. Where the join has an event-time column, the
         stream has one of that name, or of that of the first stream: the latest event time of a
-        result's members. What a result
-        may lie behind others of its stream is this join's lateness, so a join that reads it needs
-        a lateness as long.
+        result's members. What a result may lie behind others of its stream is this join's
+        lateness, so a join that reads it needs a lateness as long.
 
         Raises ValueError where two columns would have one name.
         """
-        from pyspark.sql import functions as F
-
-        columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}
-        flat = {(a, c): f"{a}_{c}" for a, names in columns.items() for c in names}
-        times = self.setup.times
-        names = [*flat.values(), *list(times.values())[:1]]
-        names += [] if self.setup.shed is None else [WEIGHT]
-        if twice := sorted({n for n in names if [m.lower() for m in names].count(n.lower()) > 1}):
-            raise ValueError(
-                f"the results would have several columns {twice}; rename columns of the streams so "
-                "that alias_column differs"
-            )
         whole = self.setup.spark.readStream.schema(self._result_schema).parquet(
             self.store.output.results.as_uri()
         )
-        wanted = [F.col(f"`{a}`.`{c}`").alias(name) for (a, c), name in flat.items()]
-        if times:
-            members = [F.col(f"`{a}`.`{t}`").cast("timestamp") for a, t in times.items()]
-            wanted.append(F.greatest(*members).alias(next(iter(times.values()))))
-        if self.setup.shed is not None:
-            wanted.append(F.col(WEIGHT))
-        return whole.select(*wanted)
+        columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}
+        return flat(whole, columns, self.setup.times, self.setup.shed is not None)
 
     def events(self, since: int = 0) -> list[Any]:
         """What happened, typed and in order, from event number ``since`` on. The last thousand
@@ -450,26 +433,7 @@ class JoinRun:
 
         Raises ValueError for another ``by``.
         """
-        if not isinstance(by, str) or by not in _ROWS:
-            raise ValueError(f"metrics are by {by!r}; it must be one of {', '.join(_ROWS)}")
-        commits = self.store.told.of(BatchCommitted)
-        rows = [row for e in commits for row in _ROWS[by](e)]
-        return pd.DataFrame(rows or {"batch": [], **({"host": []} if by == "host" else {})})
-
-
-def _by_host(e: BatchCommitted) -> list[dict[str, Any]]:
-    dids = map(msgspec.structs.asdict, e.hosts)
-    return [{"batch": e.batch, "host": h, **did} for h, did in enumerate(dids)]
-
-
-def _by_batch(e: BatchCommitted) -> list[dict[str, Any]]:
-    did = e.all_hosts
-    counts = {"received": sum(e.received), "results": e.results, "stored": did.stored}
-    how = {"compared": did.compared, "executor": e.executor, "last_commit": e.last_commit}
-    return [{"batch": e.batch, **counts, **how, **e.seconds}]
-
-
-_ROWS = {"host": _by_host, "batch": _by_batch}
+        return metrics(self.store.told.of(BatchCommitted), by)
 
 
 def _sentence(error: BaseException) -> str:

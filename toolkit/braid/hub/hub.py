@@ -21,7 +21,7 @@ from braid.hub.table_reader import TableReader
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
 from braid.papers.reuse.rates import Rates
-from braid.setup import condition
+from braid.streams import condition
 
 
 class QueryHub:

@@ -18,11 +18,11 @@ from braid.engine.store import Store
 from braid.join import StreamJoin, shed_of
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
-from braid.setup import Time, named
 from braid.sharing.calibrate import measure
 from braid.sharing.changes import Queries, entered, left
 from braid.sharing.run import SharedRun
 from braid.sharing.setup import SharedSetup
+from braid.streams import Time, named
 
 
 class SharedJoin(StreamJoin):
