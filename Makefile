@@ -43,7 +43,7 @@ bench: $(READY) java ## all benchmarks, one after the other, and docs/performanc
 	@$(BIN)/python benchmarks/_page.py
 
 docs: $(READY) ## build the documentation into site/; a broken link or reference fails
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict $(ARGS)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open file://$(CURDIR)/site/index.html"
 
 lint: $(READY) js-lint ## rules, format, types, and which floor may import which
