@@ -412,3 +412,26 @@ def test_what_cannot_be_asked_of_a_network_is_refused_and_changes_nothing(tmp_pa
         QueryHub(tables(4), "ts", network=NETWORK)
     with pytest.raises(ValueError, match="that needs network="):
         QueryHub(tables(4), "ts", at=AT)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"batches": 0}, "batches is 0; it must be a whole number, 1 or more"),
+        ({"batches": 2.5}, "batches is 2.5; it must be a whole number, 1 or more"),
+        ({"batches": 10**9}, "batches is 1000000000; it must be .* at most"),
+        ({"pace": -1}, "pace is -1; "),
+        ({"pace": "soon"}, "pace is 'soon'; "),
+        ({"availableNow": True}, "a run of tables has no trigger; got availableNow"),
+    ],
+)
+def test_odd_arguments_are_refused_before_anything_is_written(
+    tmp_path: Path, given: dict[str, Any], said: str
+) -> None:
+    hub = QueryHub(tables(5), "ts")
+    with pytest.raises(ValueError, match=said):
+        hub.start(tmp_path / "hub", **given)
+    assert not (tmp_path / "hub").exists()
+    for path, told in ((7, "it must be a path"), ("/dev/null/hub", "is no folder")):
+        with pytest.raises(ValueError, match=told):
+            hub.start(path)

@@ -22,7 +22,7 @@ from braid.engine.tables import table
 from braid.explain import Explanation, explain
 from braid.papers.shedding.shed import Shed
 from braid.run import JoinRun
-from braid.setup import Setup, auto, check_placement, packed
+from braid.setup import LONGEST_PACE, Setup, auto, check_placement, packed
 from braid.shedding import check as check_shed
 from braid.streams import Time, condition, is_spark, named, spans
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 
 _LARGEST_SEED = (1 << 63) - 1
-_LONGEST_PACE = 86_400
-"""Seconds between two micro-batches: a day."""
 
 
 class StreamJoin:
@@ -235,19 +233,13 @@ class StreamJoin:
         when one of its files is missing or not what was written.
         """
         store = Store(folder(path), durability)
-        seconds(pace, "pace", _LONGEST_PACE)
+        seconds(pace, "pace", LONGEST_PACE)
         trigger = self.setup.trigger(trigger)
         self._adopt(store)
         if self._known(store) is None:
             self.setup.check_batches(batches)
         self.setup.equip()
-        try:
-            store.acquire()
-        except OSError as error:
-            raise ValueError(
-                f"the run's folder {store.path} cannot be made or written to: {error.strerror}; "
-                "give another"
-            ) from error
+        store.acquire()
         try:
             self.setup.share(store.path)
             known = self._known(store) or self._prepared(store, batches)

@@ -26,6 +26,8 @@ from braid.streams import Time, times
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+LONGEST_PACE = 86_400
+"""Seconds between two micro-batches: a day."""
 _MOST_PARTITIONS = 10_000
 """Tasks of a stage; Spark takes some ms for each, whatever it does."""
 _FEW_BATCHES = 1_000
@@ -148,7 +150,8 @@ class Setup:
 
         share(self.spark.sparkContext, folder)
 
-    def trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    @staticmethod
+    def trigger(given: Mapping[str, Any]) -> dict[str, Any]:
         """Spark's trigger, as Spark takes it. Raises ValueError for what is none."""
         if not given:
             return {}

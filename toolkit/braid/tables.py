@@ -83,7 +83,8 @@ class TableSetup(Setup):
     def share(self, folder: Path) -> None:
         """There are no workers."""
 
-    def trigger(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    @staticmethod
+    def trigger(given: Mapping[str, Any]) -> dict[str, Any]:
         """Raises ValueError for any."""
         if given:
             raise ValueError(

@@ -116,11 +116,17 @@ class Store:
             durable.sync(folder.parent)
 
     def acquire(self) -> None:
-        """Hold the run for this process. Raises RuntimeError when another one has it; a killed
-        process holds nothing.
+        """Hold the run for this process; a killed process holds nothing. Raises RuntimeError when
+        another one has it, and ValueError when its folder cannot be written to.
         """
-        self._folder()
-        lock = open(self.path / ".lock", "w")  # noqa: SIM115 (held until release)
+        try:
+            self._folder()
+            lock = open(self.path / ".lock", "w")  # noqa: SIM115 (held until release)
+        except OSError as error:
+            raise ValueError(
+                f"the run's folder {self.path} cannot be made or written to: {error.strerror}; "
+                "give another"
+            ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from braid.core.accept import folder, seconds, whole
 from braid.core.spans import Span, micros, written
 from braid.engine import tables
 from braid.engine.store import Store
@@ -21,7 +22,9 @@ from braid.hub.table_reader import TableReader
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
 from braid.papers.reuse.rates import Rates
+from braid.setup import LONGEST_PACE, Setup
 from braid.streams import condition
+from braid.tables import TableSetup
 
 
 class QueryHub:
@@ -120,7 +123,12 @@ class QueryHub:
 
         Raises ValueError when the folder holds something else, and for a query that is not taken.
         """
-        store = Store(path)
+        setup = TableSetup if self.tables else Setup
+        store = Store(folder(path))
+        seconds(pace, "pace", LONGEST_PACE)
+        trigger = setup.trigger(trigger)
+        if not isinstance(batches, str):
+            whole(batches, "batches", 1, setup.most_batches, ", or the name of a column")
         known, mine = store.query(), self._fingerprint()
         if known is not None and "hub" not in known:
             raise ValueError(f"{path} holds a run that is no hub; use a new folder")
@@ -161,8 +169,6 @@ class QueryHub:
 
     def _replayed(self, store: Store, batches: int | str) -> int | None:
         copied = self._static()
-        if isinstance(batches, int) and batches < 1:
-            raise ValueError(f"batches is {batches}; it must be 1 or more, or the name of a column")
         if not copied:
             return None
         kind: Any = tables

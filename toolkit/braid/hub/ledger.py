@@ -5,8 +5,6 @@ it is. The file is the truth: what it does not name does not exist.
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 from braid.core import events
 from braid.core.codec import typed
 from braid.core.state import check_version
+from braid.engine import durable
 from braid.papers.reuse.deployment import Deployment
 from braid.papers.reuse.stored import from_plain, to_plain
 
@@ -98,12 +97,7 @@ class Ledger:
         """Replace the file: that is the commit of whatever changed, and of what happened."""
         self.told = [events.to_dict(e) for e in happened]
         self.lines += len(self.told)
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-        with open(temporary, "w") as file:
-            file.write(json.dumps({"v": VERSION, **self._plain()}))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        durable.put(path, json.dumps({"v": VERSION, **self._plain()}).encode(), force=True)
 
     def _plain(self) -> dict[str, Any]:
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
