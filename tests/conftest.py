@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,14 @@ settings.load_profile("quick" if os.environ.get("BRAID_QUICK") else "braid")
 
 # Of every JVM that a test starts, in notebooks and drivers too: many are short, and starting fast
 # beats running fast.
+ARCHIVE = Path(sys.prefix) / "spark.jsa"
+"""Spark's classes, which `make test` has written."""
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
-    "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+    "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    + (f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else ""),
 )
+os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
 
 # Two workers run on two cores; NumPy's own threads would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 import pandas as pd
@@ -110,14 +109,10 @@ def as_atr(kind: Any) -> Any:
     )
 
 
-def asked_far_away(plan: Any) -> Any:
-    """A plan that waits for an answer."""
-
-    def waits(*given: Any) -> Any:
-        time.sleep(0.4)
-        return plan(*given)
-
-    return waits
+def asked_far_away(clock: Callable[[], float]) -> Any:
+    """The clock by which each plan waits 0.4 s for an answer."""
+    waits = count()
+    return lambda: clock() + 0.4 * next(waits)
 
 
 def one_second(kind: Any) -> Any:
@@ -185,7 +180,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a plan that is made far away",
-        "braid.papers.diffusion.coordinated.Coordinated.plan",
+        "braid.studies.diffusion_plans.perf_counter",
         asked_far_away,
         routed,
         (

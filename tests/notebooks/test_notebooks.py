@@ -90,7 +90,7 @@ def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert "batch 6 of 6 (100%)" in told.err and f"wrote {page}" in told.out
 
 
-DIFFUSION = ["seconds=20", "points=2", "measured_seconds=3"]
+DIFFUSION = ["seconds=15", "points=2", "measured_seconds=2"]
 
 
 def test_load_diffusion(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_the_psp_ring(tmp_path: Path) -> None:
     ), "the claims"
 
 
-SLICES = ["flight_days=1", "flight_batches=24", "study_seconds=45"]
+SLICES = ["flight_days=1", "flight_batches=16", "study_seconds=45"]
 
 
 def test_state_slices(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ SHEDDING = [
     "burst_rate=60",
     "burst_batches=6",
     "flight_days=1",
-    "flight_batches=24",
+    "flight_batches=12",
 ]
 
 

@@ -245,8 +245,8 @@ def claims():
             sharing.memory_savings(),
             sharing.cpu_savings(),
             sharing.tree_ratios(),
-            sharing.strategies(rates=(20.0, 80.0), seconds=45.0),
-            sharing.chains(rates=(20.0, 80.0), seconds=45.0),
+            sharing.strategies(rates=(20.0, 80.0), seconds=45.0, step=1.0),
+            sharing.chains(rates=(20.0, 80.0), seconds=45.0, step=1.0),
         )
     )
 

@@ -21,16 +21,17 @@ _OWN = threading.local()
 
 
 @cache
-def _duckdb() -> Any:
+def database() -> Any:
+    """This process's DuckDB, for cursors: to open one takes longer than a small micro-batch."""
     import duckdb
 
-    atexit.register(_duckdb.cache_clear)  # else it is reported as leaked
+    atexit.register(database.cache_clear)  # else it is reported as leaked
     return duckdb.connect(config={"threads": 1})
 
 
 def _cursor(candidates: int) -> Any:
     if not hasattr(_OWN, "cursors"):
-        _OWN.cursors = [_duckdb().cursor() for _ in range(2)]
+        _OWN.cursors = [database().cursor() for _ in range(2)]
         for cursor in _OWN.cursors:
             cursor.execute("SET TimeZone = 'UTC'")
         _OWN.cursors[0].execute("PRAGMA disable_optimizer")
