@@ -21,6 +21,7 @@ from braid.engine.engine import Engine
 from braid.engine.executor import Executor, executor
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
+from braid.health import Health, health
 from braid.metrics import metrics
 from braid.papers.shedding.rate import Budget
 from braid.results import flat
@@ -359,6 +360,12 @@ class JoinRun:
         if self._stopping.is_set():
             return None
         return self._error or self._spark_query.exception()
+
+    def health(self) -> Health:
+        """How the run is, as ``braid health`` says it to other processes: printed, a line; and as
+        JSON or Prometheus's text.
+        """
+        return health(self.store.path)
 
     @property
     def status(self) -> dict[str, Any]:

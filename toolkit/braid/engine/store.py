@@ -32,11 +32,12 @@ import fcntl
 import os
 import re
 import threading
+import time
 import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -54,6 +55,8 @@ from braid.engine.told import Told
 
 _EVERY = 500
 """So many commits are rolled up at once."""
+_ASKING = 0.05
+"""Seconds, in which whoever has just asked whether a run is held has done so."""
 
 
 class Store:
@@ -127,14 +130,24 @@ class Store:
                 f"the run's folder {self.path} cannot be made or written to: {error.strerror}; "
                 "give another"
             ) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        mine = _locked(lock, fcntl.LOCK_EX)
+        if not mine:
+            time.sleep(_ASKING)
+            mine = _locked(lock, fcntl.LOCK_EX)
+        if not mine:
             lock.close()
             raise RuntimeError(
                 f"{self.path} is in use by a run that has not ended; stop that run first"
-            ) from None
+            )
         self._lock = lock
+
+    def held(self) -> bool:
+        """Whether some process holds the run."""
+        file = self.path / ".lock"
+        if not file.exists():
+            return False
+        with open(file) as lock:
+            return not _locked(lock, fcntl.LOCK_SH)
 
     def release(self) -> None:
         """Let other processes have the run, and its block files go."""
@@ -331,6 +344,15 @@ class Store:
             archive = self.told.archive(before, *self._ends[entry])
             self.log.roll(archive, self._opening, self.force)
         self._ends = {n: end for n, end in self._ends.items() if n > entry}
+
+
+def _locked(file: IO[str], how: int) -> bool:
+    """Lock an open file, unless another process's lock is in the way."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 _TEMPORARY = re.compile(r"\.\d{6,}\.json\.[0-9a-f]{8}")

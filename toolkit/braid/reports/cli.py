@@ -68,11 +68,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     film.add_argument("-f", "--force", action="store_true", help="replace the file if it exists")
     film.set_defaults(command=_replay)
+    how = commands.add_parser(
+        "health", help="say how a run is, whoever runs it; fails for one that failed or died"
+    )
+    form = how.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as a JSON object")
+    form.add_argument("--prometheus", action="store_true", help="as Prometheus's text")
+    how.set_defaults(command=_health)
     whole = commands.add_parser("check", help="say whether all files of a stopped run are whole")
     back = commands.add_parser(
         "repair", help="have a stopped run go back to a batch after which it was"
     )
-    for command in (whole, back):
+    for command in (how, whole, back):
         command.add_argument("run", metavar="RUN", type=Path, help="a run folder")
     back.add_argument(
         "--to-batch",
@@ -185,6 +192,15 @@ def _replay(options: argparse.Namespace) -> int:
         raise ValueError(f"{options.output} exists; -f replaces it") from None
     print(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)")
     return 0
+
+
+@_refuses(ValueError)
+def _health(options: argparse.Namespace) -> int:
+    from braid.health import health
+
+    found = health(options.run)
+    print(found.json() if options.json else found.prometheus() if options.prometheus else found)
+    return 0 if found.well else 1
 
 
 @_refuses(ValueError)

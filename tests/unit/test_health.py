@@ -1,0 +1,100 @@
+"""How a run is, asked of its folder by anybody."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from braid.engine import store as module
+from braid.health import health
+from braid.hub.hub import QueryHub
+from braid.join import StreamJoin
+from braid.reports.cli import main
+from oracle import killed_before, tables, until
+from prometheus_client.parser import text_string_to_metric_families
+from scatter import Scatter
+
+STREAMS = tables("ab", 60, seed=95, batches=5)
+JOIN = StreamJoin(STREAMS, "a.k = b.k", Scatter())
+
+
+def test_a_run_that_goes_on_says_so_to_others(tmp_path: Path) -> None:
+    run = JOIN.start(tmp_path / "run", batches="batch")
+    until(lambda: run.status["batch"] >= 2, "two batches")
+    run.pause()
+    until(lambda: not run._turn.locked(), "a pause")
+    told = (tmp_path / "run" / "events.jsonl").stat().st_mtime
+    found = health(tmp_path / "run", lambda: told + 7.25)
+    assert found.state == "running" and found.well and found.lag == 7.25
+    assert (found.batches, found.due) == (run.status["batch"], 5)
+    assert found.received == run.status["tuples"] and found.live > 0
+    line = f"a ⋈ b, Scatter: running; batch {found.batches} of 5, 7.2 s ago; the last took "
+    assert str(found).startswith(line) and str(run.health()).startswith(line[:38])
+    shutil.copytree(tmp_path / "run", tmp_path / "died")  # what kill -9 leaves: nobody holds it
+    died = health(tmp_path / "died")
+    assert died.state == "died" and not died.well and died.lag == 0
+    assert (died.batches, died.received) == (found.batches, found.received)
+    run.stop()
+    assert health(tmp_path / "run").state == "stopped" and run.health().well
+    StreamJoin.resume(tmp_path / "run", STREAMS).awaitTermination()
+    assert (found := health(tmp_path / "run")).state == "completed" and found.batches == 5
+
+
+def test_json_and_prometheus_say_what_the_line_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = JOIN.start(tmp_path, batches="batch")
+    run.awaitTermination()
+    assert main(["health", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("a ⋈ b, Scatter: completed; batch 5 of 5; the last")
+    assert main(["health", str(tmp_path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["state"] == "completed" and told["well"] and told["received"] == run.status["tuples"]
+    assert main(["health", str(tmp_path), "--prometheus"]) == 0
+    families = text_string_to_metric_families(capsys.readouterr().out)
+    values = {s.name: s for f in families for s in f.samples if "part" not in s.labels}
+    assert values["braid_received_tuples"].value == told["received"] and values["braid_up"].value == 0
+    assert values["braid_well"].value == 1 and values["braid_batches"].value == 5
+    assert all(s.labels == {"run": "a ⋈ b"} for s in values.values())
+    parts = run.metrics(by="batch").iloc[-1]
+    assert told["seconds"] == {part: parts[part] for part in told["seconds"]}
+
+
+def test_a_run_that_failed_is_not_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with killed_before(3):
+        run = JOIN.start(tmp_path, batches="batch")
+        with pytest.raises(OSError, match="killed"):
+            run.awaitTermination()
+    assert main(["health", str(tmp_path)]) == 1
+    assert "failed: OSError: killed; batch 3 of 5; " in capsys.readouterr().out
+
+
+def test_of_long_files_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = JOIN.start(tmp_path, batches="batch")
+    run.awaitTermination()
+    whole = health(tmp_path)
+    for tail in (10, 300, 5000):
+        monkeypatch.setattr("braid.health._TAIL", tail)
+        assert health(tmp_path) == whole
+
+
+def test_who_asks_does_not_keep_others_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The moment in which it is asked whether a run is held is waited for."""
+    JOIN.start(tmp_path, batches="batch").awaitTermination()
+    asking = open(tmp_path / ".lock")  # noqa: SIM115 (closed as if the asking had ended)
+    assert module._locked(asking, module.fcntl.LOCK_SH)
+    monkeypatch.setattr(module.time, "sleep", lambda _: asking.close())
+    assert StreamJoin.resume(tmp_path, STREAMS).awaitTermination()
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["health", str(tmp_path)]) == 2
+    assert "holds no run that has begun" in capsys.readouterr().err
+    hub = QueryHub(STREAMS, "ts").start(tmp_path / "hub", "batch")
+    hub.awaitTermination()
+    with pytest.raises(ValueError, match="no join; the joins of a hub are in its folder operators"):
+        health(tmp_path / "hub")

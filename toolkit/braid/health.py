@@ -1,0 +1,148 @@
+"""How a run is, for those who keep an eye on many: a line, JSON, or Prometheus's text.
+
+All comes from the run's folder, so any process may ask, whoever runs it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from braid.core import events
+from braid.core.events import BatchCommitted, RunEnded, RunStarted
+from braid.engine.store import Store
+
+_TAIL = 1 << 20
+"""Bytes at the end of a run's events that are read first: a commit takes some thousand."""
+State = Literal["running", "completed", "stopped", "failed", "died"]
+
+
+@dataclass(frozen=True)
+class Health:
+    """How a run is.
+
+    ``died``: nobody runs it, and it has told of no end; resumed, it goes on. ``batches`` are those
+    that are committed, ``due`` how many there will be (None: unknown). ``received`` tuples are
+    since the start, ``live`` ones are held now. Of the last batch are ``results``, ``late`` tuples,
+    ``missed`` combinations, and ``seconds``, by part and in all ("total"). ``lag``: seconds since
+    the last commit, while it runs.
+    """
+
+    run: str
+    placement: str
+    state: State
+    batches: int
+    due: int | None
+    received: int
+    live: int
+    results: int
+    late: int
+    missed: int
+    lag: float
+    seconds: dict[str, float] = field(default_factory=dict)
+    error: str = ""
+
+    @property
+    def well(self) -> bool:
+        """Whether nobody needs to look."""
+        return self.state not in ("failed", "died")
+
+    def __str__(self) -> str:
+        of = f" of {self.due:,}" if self.due is not None else ""
+        parts = ", ".join(f"{k} {s:.2f}" for k, s in self.seconds.items() if k != "total" and s >= 0.005)
+        took = f"; the last took {self.seconds['total']:.2f} s ({parts})" if self.seconds else ""
+        lag = f", {self.lag:.1f} s ago" if self.state == "running" and self.batches else ""
+        error = f": {self.error}" if self.error else ""
+        return (
+            f"{self.run}, {self.placement}: {self.state}{error}; batch {self.batches:,}{of}{lag}"
+            f"{took}; {self.received:,} tuples so far, {self.live:,} held"
+        )
+
+    def json(self) -> str:
+        """As one JSON object."""
+        return msgspec.json.encode({**asdict(self), "well": self.well}).decode()
+
+    def prometheus(self) -> str:
+        """As Prometheus's text, for a node's textfile collector."""
+        from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+        registry, known = CollectorRegistry(), dict[str, Any]()
+
+        def told(name: str, about: str, value: float, **labels: str) -> None:
+            names = ("run", *labels)
+            gauge = known.get(name) or Gauge(f"braid_{name}", about, names, registry=registry)
+            known[name] = gauge
+            gauge.labels(self.run, *labels.values()).set(value)
+
+        told("up", "1 while the run goes on", self.state == "running")
+        told("well", "0 when the run failed or died", self.well)
+        told("batches", "micro-batches committed", self.batches)
+        told("received_tuples", "tuples since the start", self.received)
+        told("live_tuples", "tuples held", self.live)
+        told("batch_results", "results of the last batch", self.results)
+        told("batch_late_tuples", "tuples of the last batch behind the watermark", self.late)
+        told("batch_missed_pairs", "combinations left out in the last batch", self.missed)
+        told("lag_seconds", "seconds since the last commit", self.lag)
+        for part, seconds in self.seconds.items():
+            told("batch_seconds", "seconds of the last batch", seconds, part=part)
+        return generate_latest(registry).decode()
+
+
+def health(path: str | Path, clock: Callable[[], float] = time.time) -> Health:
+    """How the run in a folder is. Raises ValueError where there is none."""
+    store = Store(path)
+    file = store.path / "events.jsonl"
+    if store.query() is None or not file.exists():
+        raise ValueError(f"{path} holds no run that has begun")
+    held = store.held()  # asked first: a run that ends now has told so by the time it is read
+    start, last, end = _told(file)
+    if start is None:
+        raise ValueError(f"{path} holds no join; the joins of a hub are in its folder operators")
+    state: State = "running" if held else "died"
+    if not held and end is not None:
+        state = _REASONS[end.reason]
+    return Health(
+        " ⋈ ".join(start.streams),
+        start.placement,
+        state,
+        0 if last is None else last.batch + 1,
+        start.batches,
+        0 if last is None else sum(last.total),
+        0 if last is None else sum(last.live),
+        0 if last is None else last.results,
+        0 if last is None else last.late,
+        0 if last is None else last.missed,
+        max(0.0, clock() - file.stat().st_mtime) if state == "running" else 0.0,
+        {} if last is None else dict(last.seconds),
+        "" if end is None or state != "failed" else end.error,
+    )
+
+
+_REASONS: dict[str, State] = {"completed": "completed", "stopped": "stopped", "failed": "failed"}
+
+
+def _told(file: Path) -> tuple[RunStarted | None, BatchCommitted | None, RunEnded | None]:
+    """The start, the last commit, and the end if nothing came after it."""
+    with open(file, "rb") as lines:
+        first = events.from_dict(msgspec.json.decode(lines.readline()))
+        size, tail = file.stat().st_size, _TAIL
+        while True:
+            lines.seek(max(0, size - tail))
+            *whole, _ = lines.read(tail).split(b"\n")
+            told = [_event(line) for line in whole[tail < size :] if line]
+            commits = [e for e in told if isinstance(e, BatchCommitted)]
+            if commits or tail >= size:
+                break
+            tail *= 4
+    end = told[-1] if told and isinstance(told[-1], RunEnded) else None
+    start = first if isinstance(first, RunStarted) else None
+    return start, commits[-1] if commits else None, end
+
+
+def _event(line: bytes) -> Any:
+    return events.from_dict(msgspec.json.decode(line))
