@@ -51,11 +51,15 @@ def test_json_and_prometheus_say_what_the_line_says(
     assert capsys.readouterr().out.startswith("a ⋈ b, Scatter: completed; batch 5 of 5; the last")
     assert main(["health", str(tmp_path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["state"] == "completed" and told["well"] and told["received"] == run.status["tuples"]
+    assert (
+        told["state"] == "completed" and told["well"] and told["received"] == run.status["tuples"]
+    )
     assert main(["health", str(tmp_path), "--prometheus"]) == 0
     families = text_string_to_metric_families(capsys.readouterr().out)
     values = {s.name: s for f in families for s in f.samples if "part" not in s.labels}
-    assert values["braid_received_tuples"].value == told["received"] and values["braid_up"].value == 0
+    assert (
+        values["braid_received_tuples"].value == told["received"] and values["braid_up"].value == 0
+    )
     assert values["braid_well"].value == 1 and values["braid_batches"].value == 5
     assert all(s.labels == {"run": "a ⋈ b"} for s in values.values())
     parts = run.metrics(by="batch").iloc[-1]

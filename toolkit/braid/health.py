@@ -54,7 +54,9 @@ class Health:
 
     def __str__(self) -> str:
         of = f" of {self.due:,}" if self.due is not None else ""
-        parts = ", ".join(f"{k} {s:.2f}" for k, s in self.seconds.items() if k != "total" and s >= 0.005)
+        parts = ", ".join(
+            f"{k} {s:.2f}" for k, s in self.seconds.items() if k != "total" and s >= 0.005
+        )
         took = f"; the last took {self.seconds['total']:.2f} s ({parts})" if self.seconds else ""
         lag = f", {self.lag:.1f} s ago" if self.state == "running" and self.batches else ""
         error = f": {self.error}" if self.error else ""

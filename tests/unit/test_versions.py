@@ -1,0 +1,48 @@
+"""Runs that earlier versions of the formats left behind go on in this one."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from braid.core.state import VERSION
+from braid.engine.store import Store
+from braid.health import health
+from braid.join import StreamJoin
+from oracle import differ, expected, ids
+
+KEPT = sorted((Path(__file__).parents[1] / "kept").glob("v*.tar.gz"))
+
+
+def given(folder: Path) -> pa.Table:
+    """A stream as it was given, of its copy: with the column that numbers its micro-batches."""
+    parts = [pq.read_table(file) for file in sorted(folder.glob("*.parquet"))]
+    number = [pa.array([k] * part.num_rows, pa.int32()) for k, part in enumerate(parts)]
+    numbered = zip(parts, number, strict=True)
+    return pa.concat_tables([part.add_column(1, "batch", n) for part, n in numbered])
+
+
+def test_a_run_of_this_version_is_kept() -> None:
+    """For the next one: tests/kept/make.py writes it."""
+    assert f"v{VERSION}.tar.gz" in [file.name for file in KEPT]
+
+
+@pytest.mark.parametrize("file", KEPT, ids=lambda file: file.name)
+def test_a_kept_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    with tarfile.open(file) as kept:
+        kept.extractall(tmp_path, filter="data")
+    folder = tmp_path / "run"
+    query = json.loads((folder / "run.json").read_text())
+    routed = query["schemas"][""].removeprefix("tables, routed by DuckDB ")
+    monkeypatch.setattr("duckdb.__version__", routed)
+    streams = {alias: given(folder / "input" / alias) for alias in query["streams"]}
+    assert Store(folder).committed() == [0, 1, 2] and health(folder).well is False
+    run = StreamJoin.resume(folder, streams)
+    assert run.awaitTermination()
+    want = expected(streams, query["on"], {"a": 100, "b": 100})
+    assert want.total() > 100 and differ(ids(run.results()), want) == ""
+    assert health(folder).state == "completed"
