@@ -36,6 +36,15 @@ os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
 # Two workers run on two cores; NumPy's own threads would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+
+def fsync(_: int) -> None:
+    """Does nothing: no test cuts the power. Those of what outlives that watch the calls themselves;
+    all others need not wait for a disk that two workers share.
+    """
+
+
+os.fsync = fsync  # type: ignore[assignment]
+
 HERE = Path(__file__).parent
 FOLDERS = ("spark", "browser", "notebooks", "unit")
 """In the order in which they are begun: what takes longest first."""

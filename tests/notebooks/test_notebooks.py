@@ -180,7 +180,7 @@ SHEDDING = [
     "burst_rate=60",
     "burst_batches=6",
     "flight_days=1",
-    "flight_batches=12",
+    "flight_batches=24",
 ]
 
 

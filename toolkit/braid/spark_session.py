@@ -30,6 +30,9 @@ SETTINGS = {
     # expression.
     "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
     "spark.driver.memory": "4g",
+    # How long the JVM waits for this process to take rows that it asked for: a busy machine may
+    # need more than 15 s.
+    "spark.python.authenticate.socketTimeout": "120s",
     # Local files without checksum files beside them: a micro-batch writes several small logs, and
     # each file costs a process.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",

@@ -42,6 +42,7 @@ class Replicas:
         return host % self.batch.spec.partitions == self.partition
 
     def count(self, host: int) -> HostDid:
+        """What a host did so far."""
         return self.counts.setdefault(host, HostDid())
 
     def rows(self, block: int, host: int) -> Rows | None:
