@@ -51,6 +51,9 @@ def figures(folder: Path) -> list[dict[str, Any]]:
 def page(found: Sequence[dict[str, Any]]) -> str:
     """The page, in Markdown."""
     lines = [HEAD, *_machine(found), "## Measures", "", *_measures(found), ""]
+    programs = {file.stem for file in Path(__file__).parent.glob("[!_]*.py")}
+    if missing := sorted(programs - {each["name"] for each in found}):
+        lines += [f"Not measured in this run: {', '.join(missing)}.", ""]
     lines += ["![Measured, required and aimed-at ratios](performance.svg)", ""]
     for each in found:
         lines += [f"## {each['name']}", "", each["about"], ""]
