@@ -22,7 +22,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 HERE = Path(__file__).parent
 RECORDING = recordings.path("fluct")
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu"]
-SIZE = (1000, 900)
+SIZE = (1000, 1400)  # all of it: what is below would be scrolled to
 HOLD, LAST = 450, 2500  # milliseconds that a batch, and the last one, is shown
 
 
