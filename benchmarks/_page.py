@@ -120,7 +120,7 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value).replace("|", "\\|")
 
 
-WIDE, ROW, LEFT, RIGHT = 900, 26, 430, 60
+WIDE, ROW, LEFT, RIGHT = 1000, 26, 480, 80
 
 
 def chart(found: Sequence[dict[str, Any]]) -> str:
@@ -140,7 +140,8 @@ def chart(found: Sequence[dict[str, Any]]) -> str:
         'aria-label="Ratios, as in the table above" font-family="system-ui, sans-serif" '
         f'font-size="12"><rect width="{WIDE}" height="{tall}" fill="#ffffff"/>'
     ]
-    for tick in (n * 10**e for e in range(-2, 4) for n in (1, 2, 5)):
+    steps = (1, 2, 5) if high - low < 3 else (1,)
+    for tick in (n * 10**e for e in range(-3, 4) for n in steps):
         if low <= log10(tick) <= high:
             at = f'x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="20" y2="{tall - 34}"'
             parts.append(f'<line {at} stroke="#dee2e6"/>')
@@ -158,7 +159,7 @@ def _bar(m: dict[str, Any], y: float, x: Any) -> Iterator[str]:
     yield _text(LEFT - 8, y + 13, m["name"], "end", "#212529")
     yield f'<rect x="{left:.1f}" y="{y + 3}" width="{max(1, right - left):.1f}" height="14" '
     yield f'fill="{colour}"/>'
-    yield _text(max(right, x(1)) + 5, y + 14, f"{m['value']:.3g}", "start", "#212529")
+    yield _text(WIDE - 8, y + 14, f"{m['value']:.3g}", "end", "#212529")
     for what, dash in (("required", ""), ("aim", ' stroke-dasharray="3 2"')):
         if m[what]:
             at = f'x1="{x(m[what]):.1f}" x2="{x(m[what]):.1f}" y1="{y}" y2="{y + 20}"'
