@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -36,14 +36,14 @@ class Health:
     run: str
     placement: str
     state: State
-    batches: int
     due: int | None
-    received: int
-    live: int
-    results: int
-    late: int
-    missed: int
-    lag: float
+    lag: float = 0.0
+    batches: int = 0
+    received: int = 0
+    live: int = 0
+    results: int = 0
+    late: int = 0
+    missed: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     error: str = ""
 
@@ -73,13 +73,10 @@ class Health:
         """As Prometheus's text, for a node's textfile collector."""
         from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-        registry, known = CollectorRegistry(), dict[str, Any]()
+        registry = CollectorRegistry()
 
-        def told(name: str, about: str, value: float, **labels: str) -> None:
-            names = ("run", *labels)
-            gauge = known.get(name) or Gauge(f"braid_{name}", about, names, registry=registry)
-            known[name] = gauge
-            gauge.labels(self.run, *labels.values()).set(value)
+        def told(name: str, about: str, value: float) -> None:
+            Gauge(f"braid_{name}", about, ["run"], registry=registry).labels(self.run).set(value)
 
         told("up", "1 while the run goes on", self.state == "running")
         told("well", "0 when the run failed or died", self.well)
@@ -90,8 +87,10 @@ class Health:
         told("batch_late_tuples", "tuples of the last batch behind the watermark", self.late)
         told("batch_missed_pairs", "combinations left out in the last batch", self.missed)
         told("lag_seconds", "seconds since the last commit", self.lag)
+        about = "seconds of the last batch"
+        spent = Gauge("braid_batch_seconds", about, ["run", "part"], registry=registry)
         for part, seconds in self.seconds.items():
-            told("batch_seconds", "seconds of the last batch", seconds, part=part)
+            spent.labels(self.run, part).set(seconds)
         return generate_latest(registry).decode()
 
 
@@ -105,27 +104,21 @@ def health(path: str | Path, clock: Callable[[], float] = time.time) -> Health:
     start, last, end = _told(file)
     if start is None:
         raise ValueError(f"{path} holds no join; the joins of a hub are in its folder operators")
-    state: State = "running" if held else "died"
-    if not held and end is not None:
-        state = _REASONS[end.reason]
+    state: State = "running" if held else "died" if end is None else cast(State, end.reason)
+    did: dict[str, Any] = {}
+    if last is not None:
+        counts = {name: getattr(last, name) for name in ("results", "late", "missed")}
+        did = {"batches": last.batch + 1, "received": sum(last.total), "live": sum(last.live)}
+        did |= {**counts, "seconds": dict(last.seconds)}
     return Health(
         " ⋈ ".join(start.streams),
         start.placement,
         state,
-        0 if last is None else last.batch + 1,
         start.batches,
-        0 if last is None else sum(last.total),
-        0 if last is None else sum(last.live),
-        0 if last is None else last.results,
-        0 if last is None else last.late,
-        0 if last is None else last.missed,
-        max(0.0, clock() - file.stat().st_mtime) if state == "running" else 0.0,
-        {} if last is None else dict(last.seconds),
-        "" if end is None or state != "failed" else end.error,
+        max(0.0, clock() - file.stat().st_mtime) if held else 0.0,
+        error=end.error if end is not None and state == "failed" else "",
+        **did,
     )
-
-
-_REASONS: dict[str, State] = {"completed": "completed", "stopped": "stopped", "failed": "failed"}
 
 
 def _told(file: Path) -> tuple[RunStarted | None, BatchCommitted | None, RunEnded | None]:
