@@ -21,19 +21,24 @@ _OWN = threading.local()
 
 
 @cache
-def database() -> Any:
-    """This process's DuckDB, for cursors: to open one takes longer than a small micro-batch."""
+def _database() -> Any:
+    """This process's DuckDB: to open one takes longer than a small micro-batch."""
     import duckdb
 
-    atexit.register(database.cache_clear)  # else it is reported as leaked
+    atexit.register(_database.cache_clear)  # else it is reported as leaked
     return duckdb.connect(config={"threads": 1})
+
+
+def cursor() -> Any:
+    """A new cursor of this process's DuckDB, in UTC. What is registered with it is its own."""
+    found = _database().cursor()
+    found.execute("SET TimeZone = 'UTC'")
+    return found
 
 
 def _cursor(candidates: int) -> Any:
     if not hasattr(_OWN, "cursors"):
-        _OWN.cursors = [database().cursor() for _ in range(2)]
-        for cursor in _OWN.cursors:
-            cursor.execute("SET TimeZone = 'UTC'")
+        _OWN.cursors = [cursor() for _ in range(2)]
         _OWN.cursors[0].execute("PRAGMA disable_optimizer")
     return _OWN.cursors[candidates > _FEW]
 

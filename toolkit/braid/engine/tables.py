@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from braid.condition.arrow import ArrowAnalyser
 from braid.condition.predicate import Predicate
-from braid.condition.residual import database
+from braid.condition.residual import cursor
 from braid.core.columns import DRAW, ROUTING, TIME, WORTH
 
 _PLACE = "__place"
@@ -73,7 +73,7 @@ def extent(rows: pa.Table, time: str | None) -> tuple[int, int]:
 def frequent(alias: str, rows: pa.Table, sql: str) -> float:
     """The part of the rows that has the most frequent value of Spark SQL over them, but NULL."""
     value = ArrowAnalyser({alias: rows}).compiled(alias, sql)[0]
-    with database().cursor() as db:
+    with cursor() as db:
         db.register("tuples", rows)
         counts = f"SELECT count(*) AS n FROM tuples WHERE ({value}) IS NOT NULL GROUP BY {value}"
         found = db.execute(f"SELECT max(n) / sum(n) FROM ({counts})").fetchone()
@@ -184,8 +184,7 @@ class Feed:
     def tuples(self, folder: Path, number: int) -> dict[int, list[pa.RecordBatch]]:
         """The tuples of a micro-batch, by stream."""
         found: dict[int, list[pa.RecordBatch]] = {}
-        with database().cursor() as db:
-            db.execute("SET TimeZone = 'UTC'")
+        with cursor() as db:
             for i, (alias, query) in enumerate(self.queries.items()):
                 rows = pq.read_table(folder / alias / f"{number:06d}.parquet")
                 if not rows.num_rows:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from braid.condition.compiler import Compiler
+from braid.condition.residual import cursor
 from braid.condition.sqltypes import BIGINT
 from braid.condition.typed import Unknown
 from braid.core.columns import QUERIES
@@ -68,22 +67,12 @@ class Reader(ABC):
     def __init__(self, schemas: Schemas, time: str) -> None:
         self.schemas, self.time = schemas, time
         self._compiled: dict[tuple[Any, ...], str | None] = {}
-        self._open: list[duckdb.DuckDBPyConnection] = []
-        weakref.finalize(self, self._open.clear)  # at the latest when this process ends
 
     def asked(self, sql: str, name: str, rows: pa.Table) -> pa.Table:
-        """What DuckDB says of a table, by its name in the SQL. One connection serves all: to make
-        one takes ten times as long as to ask.
-        """
-        if not self._open:
-            self._open.append(duckdb.connect(config={"threads": 1}))
-            self._open[0].execute("SET TimeZone = 'UTC'")
-        db = self._open[0]
-        db.register(name, rows)
-        try:
+        """What DuckDB says of a table, by its name in the SQL."""
+        with cursor() as db:
+            db.register(name, rows)
             return db.sql(sql).to_arrow_table()
-        finally:
-            db.unregister(name)
 
     @abstractmethod
     def frame(self, columns: Mapping[str, Column]) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import SparkSession
 
+from braid.condition.residual import cursor
 from braid.core.events import BatchCommitted
 from braid.core.history import LiveBlocks
 from braid.core.query import Query
@@ -58,11 +59,8 @@ class Oracle:
     """The data of a join, asked by DuckDB for each query alone."""
 
     def __init__(self, shared: Shared) -> None:
-        import duckdb
-
         self.shared = shared
-        self.connection = duckdb.connect(config={"threads": 1})
-        self.connection.execute("SET TimeZone = 'UTC'")
+        self.connection = cursor()
         for alias, frame in shared.join.streams.items():
             self.connection.register(alias, frame.toArrow())
 
