@@ -16,13 +16,19 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from braid.condition.sqltypes import SqlType
 from braid.hub import moving
+from braid.hub.asking import Asking
+from braid.hub.delivering import Told
 from braid.hub.desk import Desk
 from braid.hub.dialect import QueryError
+from braid.hub.faults import may_fail
+from braid.hub.flat import renamed
 from braid.hub.hub import QueryHub
 from braid.hub.instance import Instance
 from braid.hub.ledger import Ledger
 from braid.hub.works import Works
+from braid.papers.reuse.events import OperatorBuilt, QueryEnded
 from braid.papers.reuse.example import Q1, Q2, example
 from braid.papers.reuse.stored import from_plain, to_plain
 from braid.workloads import airport
@@ -96,6 +102,20 @@ def crash(monkeypatch: Any, owner: Any, name: str, nth: int, before: bool) -> It
     monkeypatch.setattr(owner, name, real)
 
 
+ARRIVES = WIDE + " AND unix_micros(f.ts) * 50000000000 > 5"
+"""It fails on a flight of the fourth batch: a product is too large."""
+MEETS = WIDE + " AND (f.num + c.seats) * 500000000 > c.seats"
+"""It fails on pairs."""
+SELECTS = WIDE.replace("SELECT ", "SELECT unix_micros(f.ts) * 50000000000 AS large, ")
+"""It fails as ARRIVES does, in what it selects of a match."""
+
+
+def safe(flights: pa.Table) -> pa.Table:
+    """The flights on which ARRIVES does not fail."""
+    most = (2**63 - 1) // 50_000_000_000
+    return flights.filter(pc.less_equal(flights["ts"].cast(pa.int64()), most))
+
+
 POINTS: list[tuple[Any, str]] = [
     (Instance, "run"),
     (Ledger, "write"),
@@ -156,15 +176,21 @@ class Script:
         for name in [q.name for q in self.desk.ledger.served if rng.random() < 0.2]:
             self.safely(lambda hub, name: hub.desk.withdraw(name), name)
         for _ in range(rng.randint(0, 2)):
-            sql = rng.choice([random_query(rng)] * 4 + [TICKED, GROUPED, COUNTED])
+            sql = rng.choice([random_query(rng)] * 4 + [TICKED, GROUPED, COUNTED, ARRIVES])
             name, first = f"q{len(self.asked)}", self.desk.ledger.epoch + 1
-            self.safely(
-                Driven.submit, sql, name, rng.choice(["S1", "S2"]) if self.network else None
-            )
+            self.safely(self.submit, sql, name, rng.choice(["S1", "S2"]) if self.network else None)
             if any(q.name == name for q in self.desk.ledger.queries):
                 self.asked[name] = sql, first
         if self.network:
             self.shake()
+
+    @staticmethod
+    def submit(hub: Driven, sql: str, name: str, at: str | None) -> None:
+        """One that fails on tuples that have come is refused."""
+        try:
+            hub.submit(sql, name, at)
+        except QueryError as error:
+            assert sql == ARRIVES and "fails on tuples that have come" in str(error)
 
     def shake(self) -> None:
         """Move something, have a node fail or come back, plan all anew."""
@@ -192,7 +218,8 @@ class Script:
             until = self.desk.progress(query.definition.streams)
             until = until if served.end is None else served.until
             found = self.hub.answered(name)
-            truth = partial(expected, self.data, sql, first, end, since=served.since, until=until)
+            data = self.data | ({"flights": safe(self.data["flights"])} if sql == ARRIVES else {})
+            truth = partial(expected, data, sql, first, end, since=served.since, until=until)
             rows += sum(found.values())
             if not any(served.complete.values()):
                 assert found == truth(), (name, sql)
@@ -247,33 +274,92 @@ def test_what_is_asked_between_a_crash_and_the_batch_that_it_hit_misses_no_tick(
     assert hub.answered("ticked", ended=True) == truth
 
 
-ARRIVES = WIDE + " AND unix_micros(f.ts) * 50000000000 > 5"
-"""It fails on a flight of the fourth batch: a product is too large."""
-MEETS = WIDE + " AND (f.num + c.seats) * 500000000 > c.seats"
-"""It fails on pairs."""
-
-
+@pytest.mark.parametrize("network", [False, True])
 @pytest.mark.parametrize("reuse", ["relaxed", "separate"])
 def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
-    reuse: Any, tmp_path: Path
+    reuse: Any, network: bool, tmp_path: Path
 ) -> None:
-    data = tables(6)
-    hub = Driven(tmp_path / "hub", data, NETWORK, AT, reuse)
-    for name, sql in (("wide", WIDE), ("arrives", ARRIVES), ("meets", MEETS), ("three", THREE)):
-        hub.submit(sql, name, "S1")
+    data, at = tables(6), ("S1" if network else None)
+    where = (NETWORK, AT) if network else (None, None)
+    hub = Driven(tmp_path / "hub", data, *where, reuse)
+    asked = dict(wide=WIDE, arrives=ARRIVES, meets=MEETS, three=THREE, selects=SELECTS)
+    for name, sql in asked.items():
+        hub.submit(sql, name, at)
     while hub.desk.ledger.epoch < BATCHES - 1:
         hub.step()
     assert hub.answered("wide") == expected(data, WIDE)
     assert hub.answered("three") == expected(data, THREE)
-    arrives, meets = hub.desk.last("arrives"), hub.desk.last("meets")
+    arrives, meets, selects = map(hub.desk.last, ("arrives", "meets", "selects"))
     assert arrives.end == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", arrives.reason)
     assert meets.end == 0 and meets.reason.startswith("it failed in batch 0: ")
+    assert selects.end == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", selects.reason)
     assert [q.name for q in hub.desk.ledger.served] == ["wide", "three"]
+    ended = {e.name: e.reason for e in hub.desk.happened() if isinstance(e, QueryEnded)}
+    assert ended == {q.name: q.reason for q in (arrives, meets, selects)}
     early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
-    assert hub.answered("arrives") == expected(early, ARRIVES, 0, 3)
-    with pytest.raises(QueryError, match="the query fails on tuples that have come: .*verflow"):
-        hub.submit(WIDE + " AND unix_micros(c.ts) * 40000000000 > 5", "again", "S2")
-    assert not (tmp_path / "hub" / "operators" / "0004-000").exists()
+    for name in ("arrives", "selects"):
+        assert hub.answered(name) == expected(early, asked[name], 0, 3), name
+    if network or reuse == "separate":  # else what is there holds it
+        with pytest.raises(QueryError, match="the query fails on tuples that have come: .*verflow"):
+            hub.submit(WIDE + " AND unix_micros(c.ts) * 40000000000 > 5", "again", at)
+    last = sorted(f.name for f in (tmp_path / "hub" / "operators").iterdir())[-1]
+    assert {e.operator for e in hub.desk.happened() if isinstance(e, OperatorBuilt)} == {
+        *range(1 + int(last[:4]))
+    }, "nothing is left of what was refused"
+
+
+def test_what_fails_when_it_is_read_says_so_in_a_sentence(tmp_path: Path) -> None:
+    hub = Driven(tmp_path / "hub", tables(6))
+    large = TICKED.replace("SELECT ", "SELECT (f.num + c.seats) * 500000000 AS large, ")
+    hub.submit(large, "large")
+    hub.submit(TICKED, "ticked")
+    hub.step()
+    hub.step()
+    with pytest.raises(QueryError, match="^the answer to 'large' fails: .*verflow"):
+        hub.answered("large")
+    assert hub.answered("ticked") and len(hub.desk.ledger.served) == 2
+
+
+def test_where_spark_does_not_fail_nothing_is_looked_at(tmp_path: Path) -> None:
+    hub = Driven(tmp_path / "hub", tables(6))
+    for ansi, found in ((True, True), (False, False)):
+        hub.desk.reader.ansi = ansi
+        asking = Asking(hub.desk.reader, True)
+        assert asking.may_fail(Told("q", 0, 0, "`flights__num` + 1 > 2", ())) is found
+        known = {"flights__num": ("flights", "num")}, {"found": "`flights__num` + 1"}
+        rows = pa.table({"flights__num": pa.array([1], pa.int32())})
+        if ansi:
+            assert hub.desk.reader.computed(rows, *known)["found"].to_pylist() == [2]
+        else:
+            hub.desk.reader._compiled.clear()
+            with pytest.raises(AssertionError, match="not known to DuckDB"):
+                hub.desk.reader.computed(rows, *known)
+
+
+@pytest.mark.parametrize(
+    ("sql", "fails"),
+    [
+        ("a.n > 3 AND a.t LIKE 'x%' OR a.n IS NULL", False),
+        ("a.n = 2.5 AND (a.r < a.n OR a.b)", False),
+        ("upper(a.t) = 'X' AND coalesce(a.t, 'y') IN ('x', 'z')", False),
+        ("greatest(unix_micros(a.at), unix_micros(a.at)) - unix_micros(a.at) < 7", False),
+        ("CASE WHEN a.b THEN a.n ELSE 0 END", False),
+        ("a.n + 1 > 3", True),
+        ("greatest(a.n, a.n) - greatest(a.n, a.n) < 7", True),
+        ("abs(a.n)", True),
+        ("1 / a.n > 0", True),
+        ("a.t = 7", True),
+        ("CAST(a.t AS INT)", True),
+        ("element_at(a.t, 7)", True),
+    ],
+)
+def test_what_may_fail_on_a_tuple_is_told_from_what_cannot(sql: str, fails: bool) -> None:
+    kinds = {"n": "int", "t": "string", "r": "double", "b": "boolean", "at": "timestamp"}
+    assert may_fail(sql, {("a", c): SqlType(k) for c, k in kinds.items()}) is fails
+
+
+def test_a_column_alone_is_renamed_like_any_other() -> None:
+    assert renamed("f.late", lambda stream, column: f"{stream}__{column}") == "`f__late`"
 
 
 def test_a_fault_that_is_no_querys_stops_the_hub(

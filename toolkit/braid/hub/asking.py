@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import sqlglot
+from sqlglot import exp
+
 from braid.core.spans import Span, micros, written
 from braid.hub.blueprints import selections_of
-from braid.hub.flat import Texts
+from braid.hub.delivering import Told
+from braid.hub.faults import may_fail
+from braid.hub.flat import Texts, flat, renamed
 from braid.hub.ledger import Served
 from braid.hub.query import StreamQuery, understood
 from braid.hub.reader import Reader
@@ -35,6 +40,10 @@ class Asking:
     def __init__(self, reader: Reader, whole: bool) -> None:
         self.reader, self.whole = reader, whole
         self._known: dict[tuple[str, str, str], StreamQuery] = {}
+        self._types = {
+            ("", flat(s, c)): kind for s, own in reader.schemas.items() for c, kind in own.items()
+        }
+        self._failing: dict[str, bool] = {}
 
     def new(
         self,
@@ -70,6 +79,30 @@ class Asking:
             schemas, time = self.reader.schemas, self.reader.time
             self._known[key] = understood(served.sql, schemas, time, served.windows, served.every)
         return self._known[key]
+
+    def told(self, served: Served) -> Told:
+        """What a query that is answered makes of its operator's results."""
+        query, span = self.of(served), served.spans[-1]
+        return Told(served.name, span.operator, span.bit, span.where, tuple(self._select(query)))
+
+    def _select(self, query: StreamQuery) -> Iterator[str]:
+        """What may fail of what is selected of each match, over a plain table of results."""
+        for sql in query.select if query.every is None else ():
+            tree = sqlglot.parse_one(sql, dialect="spark").unalias()
+            if tree.find(exp.Star) is None:
+                text = tree.sql(dialect="spark", normalize_functions=False)
+                plain = renamed(text, lambda alias, column: flat(query.aliases[alias], column))
+                if self._may_fail(plain):
+                    yield plain
+
+    def may_fail(self, told: Told) -> bool:
+        """Whether an expression of a query may fail on its operator's results."""
+        return bool(told.select) or (told.where is not None and self._may_fail(told.where))
+
+    def _may_fail(self, sql: str) -> bool:
+        if sql not in self._failing:
+            self._failing[sql] = self.reader.ansi and may_fail(sql, self._types)
+        return self._failing[sql]
 
     def texts(self, queries: Iterable[Served], *more: StreamQuery) -> Texts:
         """The SQL of all selections that these queries have."""

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from braid.core.columns import TIME
 from braid.core.spans import text
+from braid.hub.delivering import delivered
 from braid.hub.desk import Desk, said
 from braid.hub.flows import counted
 from braid.hub.history import trim
@@ -55,12 +56,14 @@ def _batch(desk: Desk, source: Any, epoch: int) -> None:
     for stream, rows in tables.items():
         _received(after, stream, epoch, rows, list(desk.reader.schemas[stream]))
     came = desk.works.join(tables, names, epoch, after.latest, deployment)
-    compensations = {q.name: q.spans[-1].where for q in after.served}
     several = desk.settings.network is not None
-    flows = counted(desk.works, deployment, came, epoch, compensations) if several else ()
+    told = [desk.asking.told(q) for q in after.served]
+    looked = told if several else [t for t in told if desk.asking.may_fail(t)]
+    matches = dict(delivered(desk.works, looked, epoch))
+    flows = counted(desk.works, deployment, came, matches) if several else ()
     after.epoch = epoch
     _trim(desk, after)
-    told = HubCommitted(
+    committed = HubCommitted(
         epoch,
         {s: t.num_rows for s, t in tables.items()},
         after.latest,
@@ -69,7 +72,7 @@ def _batch(desk: Desk, source: Any, epoch: int) -> None:
         _usage(desk),
         clock.perf_counter() - began,
     )
-    desk.commit(after, [told])
+    desk.commit(after, [committed])
     desk.works.history.tidy(after)
 
 

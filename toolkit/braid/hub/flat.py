@@ -32,9 +32,13 @@ def flat(stream: str, column: str) -> str:
 
 def renamed(sql: str, name: Callable[[str, str], str]) -> str:
     """Spark SQL over ``stream.column`` with other names of columns."""
-    tree = sqlglot.parse_one(sql, dialect="spark")
-    for column in list(tree.find_all(exp.Column)):
-        column.replace(exp.column(name(column.table, column.name), quoted=True))
+
+    def named(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column):
+            return node
+        return exp.column(name(node.table, node.name), quoted=True)
+
+    tree = sqlglot.parse_one(sql, dialect="spark").transform(named)
     return tree.sql(dialect="spark", normalize_functions=False)
 
 
@@ -54,6 +58,12 @@ def columns_of(shape: Shape) -> dict[str, Column]:
     return {flat(*column): column for fields in shape.values() for column in fields.values()}
 
 
+def of_demand(rows: pa.Table, bit: int) -> pa.Table:
+    """The results that serve a demand."""
+    serves = rows[QUERIES].to_numpy() >> np.int64(bit) & 1
+    return rows.filter(pa.array(serves != 0))
+
+
 def flattened(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.Table | None:
     """The results in these files as a plain table, with the demands that each serves in the column
     ``QUERIES``; those of one demand if a ``bit`` is given. None if there is none.
@@ -63,8 +73,7 @@ def flattened(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.
         return None
     whole = pa.concat_tables(tables)
     if bit is not None:
-        serves = whole[QUERIES].to_numpy() >> np.int64(bit) & 1
-        whole = whole.filter(pa.array(serves != 0))
+        whole = of_demand(whole, bit)
     if not whole.num_rows:
         return None
     columns = {

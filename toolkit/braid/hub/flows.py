@@ -9,7 +9,7 @@ import pyarrow as pa
 from braid.core.columns import TIME
 from braid.hub.flat import flat
 from braid.hub.instance import Rows
-from braid.hub.works import Fault, Works
+from braid.hub.works import Works
 from braid.papers.reuse.deployment import Asked, Deployment
 from braid.papers.reuse.events import Flowed
 
@@ -18,11 +18,10 @@ def counted(
     works: Works,
     deployment: Deployment,
     came: Mapping[int, Mapping[str, Rows]],
-    epoch: int,
-    compensations: Mapping[str, str | None],
+    told: Mapping[str, pa.Table],
 ) -> Iterator[Flowed]:
-    """All that went from node to node in a batch, each flow for itself. ``compensations`` are by
-    query (see ``Span.where``). Raises Fault.
+    """All that went from node to node in a batch, each flow for itself. ``told`` are the matches
+    that queries were told, by name.
     """
     for operator in deployment.operators.values():
         instance = works.instances[operator.id]
@@ -36,25 +35,17 @@ def counted(
             )
             taken = instance.taken(alias, rows).select([*inputs[alias].stored, TIME])
             yield _flow(str(read), str(operator.id), node, operator.node, taken)
-    for asked in deployment.queries.values():
-        try:
-            answer = delivered(works, asked, epoch, compensations[asked.name])
-        except works.reader.faults as error:
-            raise Fault(error, query=asked.name) from error
+    for name, matches in told.items():
+        asked = deployment.queries[name]
         node = deployment.operators[asked.operator].node
-        if answer is not None:
-            yield _flow(str(asked.operator), asked.name, node, asked.sink, answer)
+        answer = matches.select(_sent(asked, works.reader.time))
+        yield _flow(str(asked.operator), name, node, asked.sink, answer)
 
 
-def delivered(works: Works, asked: Asked, epoch: int, where: str | None) -> pa.Table | None:
-    """What a query was told in a batch, as it goes to its sink: matches, with event times."""
-    rows = works.results(asked.operator, epoch, asked.bit)
-    if rows is None:
-        return None
-    time = works.reader.time
+def _sent(asked: Asked, time: str) -> list[str]:
+    """The columns of matches that go to a query's sink: with event times."""
     columns = zip(asked.definition.streams, asked.definition.columns, strict=True)
-    told = [flat(s, c) for s, mine in columns for c in sorted(mine | {time})]
-    return works.passing(asked.operator, rows, where).select(told)
+    return [flat(s, c) for s, mine in columns for c in sorted(mine | {time})]
 
 
 def _flow(what: str, to: str, source: str, target: str, rows: pa.Table) -> Flowed:

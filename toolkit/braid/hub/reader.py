@@ -16,6 +16,7 @@ from braid.condition.sqltypes import BIGINT
 from braid.condition.typed import Unknown
 from braid.core.columns import QUERIES
 from braid.hub.conditions import Schemas
+from braid.hub.faults import may_fail
 from braid.hub.flat import Shape
 from braid.hub.query import StreamQuery
 from braid.papers.reuse.definition import Column
@@ -63,6 +64,8 @@ class Reader(ABC):
     faults: tuple[type[Exception], ...]
     ours = True
     """Whether DuckDB may hash: nothing else does, then."""
+    ansi = True
+    """Whether expressions fail where Spark's do by its default, and are not NULL or wrong there."""
 
     def __init__(self, schemas: Schemas, time: str) -> None:
         self.schemas, self.time = schemas, time
@@ -121,6 +124,8 @@ class Reader(ABC):
         if key not in self._compiled:
             types = {("", n): self.schemas[s][c] for n, (s, c) in columns}
             types |= {("", QUERIES): BIGINT} if told else {}
+            if not self.ansi and may_fail(sql, types):  # there DuckDB fails where Spark does not
+                return self._compiled.setdefault(key, None)
             try:
                 self._compiled[key] = Compiler(types, ours=self.ours).text(sql)[0]
             except Unknown:

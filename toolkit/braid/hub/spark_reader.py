@@ -37,6 +37,7 @@ class SparkReader(Reader):
         super().__init__(types, time)
         self.frames, self.finite = frames, finite
         self.spark = next(iter(frames.values())).sparkSession
+        self.ansi = self.spark.conf.get("spark.sql.ansi.enabled") == "true"
 
     def _field(self, name: str, column: Column) -> T.StructField:
         stream, own = column

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from braid.engine.store import Store
-from braid.hub.desk import Desk
+from braid.hub.desk import Desk, said
+from braid.hub.dialect import QueryError
 from braid.hub.instance import blueprint_of, files_of, folder_of
 from braid.hub.ledger import Served, Span
 from braid.hub.reader import Part, Ticks
@@ -15,6 +16,8 @@ from braid.hub.reader import Part, Ticks
 def answer(desk: Desk, served: Served, ended: bool) -> Any:
     """What a query was told so far; ``ended``: all has come. One with a SLIDE is told at its first
     ticks of matches too that were there before it came.
+
+    Raises QueryError if what it selects fails on what it was told.
     """
     query = desk.asking.of(served)
     past = query.every is not None
@@ -23,7 +26,10 @@ def answer(desk: Desk, served: Served, ended: bool) -> Any:
     began = [desk.ledger.first.get(s) for s in streams]
     start = None if None in began else max(t for t in began if t is not None)
     ticks = Ticks(served.since, _until(desk, served, streams, ended), start)
-    return desk.reader.answer(query, parts, ticks)
+    try:
+        return desk.reader.answer(query, parts, ticks)
+    except desk.reader.faults as error:
+        raise QueryError(f"the answer to {served.name!r} fails: {said(error)}") from error
 
 
 def _part(desk: Desk, span: Span, past: bool) -> Part:

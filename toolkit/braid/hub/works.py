@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from braid.core.columns import MARK, TIME
 from braid.engine.executor import executor
 from braid.engine.files import close_all
 from braid.hub.blueprints import Drawing
-from braid.hub.flat import Texts, columns_of, flattened, latest_of, micros_of
+from braid.hub.flat import Texts, flattened, latest_of, micros_of
 from braid.hub.history import History
 from braid.hub.instance import (
     Input,
@@ -261,18 +260,10 @@ class Works:
                 raise Fault(error, operator.id) from error
         return came
 
-    def results(self, operator: int, epoch: int, bit: int | None = None) -> pa.Table | None:
+    def results(self, operator: int, epoch: int) -> pa.Table | None:
         """What an operator found in a batch, as a plain table; None: nothing."""
         instance = self.instances[operator]
-        return flattened(instance.files(epoch, epoch + 1), instance.made.shape, bit)
-
-    def passing(self, operator: int, rows: pa.Table, where: str | None) -> pa.Table:
-        """The results of an operator that pass a compensation."""
-        if where is None:
-            return rows
-        columns = columns_of(self.instances[operator].made.shape)
-        told = self.reader.computed(rows, columns, {"passes": where})["passes"]
-        return rows.filter(pc.fill_null(told, False))
+        return flattened(instance.files(epoch, epoch + 1), instance.made.shape)
 
 
 def _bits(deployment: Deployment, operator: int) -> set[int]:

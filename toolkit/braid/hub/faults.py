@@ -1,0 +1,51 @@
+"""Which expressions of queries may end in an error on tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlglot
+from sqlglot import exp
+
+from braid.condition.calls import BITS, COMPARISONS, PARTS
+from braid.condition.compiler import Compiler
+from braid.condition.sqltypes import SqlType
+from braid.condition.typed import Unknown
+
+_SAFE = {
+    *(exp.Column, exp.Identifier, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.DataType),
+    *(exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Is, *COMPARISONS, *BITS),
+    *(exp.If, exp.Case, exp.Nullif, exp.Coalesce, exp.Greatest, exp.Least, exp.Cast),
+    *(exp.Like, exp.Concat, exp.DPipe, exp.Length, exp.Substring, exp.Left, exp.Right),
+    *(exp.StartsWith, exp.EndsWith, exp.Contains, exp.StrPosition, exp.Replace),
+    *(exp.UnixMicros, exp.UnixDate, exp.TsOrDsToDate, exp.DateDiff, *PARTS),
+}
+"""Kinds of nodes that have a value wherever their operands have one, of types that the compiler
+takes: it casts only what loses nothing.
+"""
+_TEXT = (exp.Upper, exp.Lower, exp.Trim)
+"""Texts of texts, which only Spark knows and which do not fail either."""
+
+
+def may_fail(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
+    """Whether Spark SQL over columns of these types, by (alias, name), may fail on some tuple, or
+    is not known not to.
+    """
+    tree = sqlglot.parse_one(sql, dialect="spark")
+    tree = tree.transform(lambda n: n.this if isinstance(n, _TEXT) else n)
+    try:
+        Compiler(types).compile(tree)
+    except Unknown:
+        return True
+    return not all(type(n) in _SAFE or _is_age(n) for n in tree.walk())
+
+
+def _is_age(node: exp.Expr) -> bool:
+    """Whether it is the difference of two event times in microseconds."""
+    return isinstance(node, exp.Sub) and _is_time(node.this) and _is_time(node.expression)
+
+
+def _is_time(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Greatest):
+        return all(map(_is_time, (node.this, *node.expressions)))
+    return isinstance(node, exp.UnixMicros)
