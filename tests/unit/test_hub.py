@@ -22,7 +22,7 @@ from braid.hub.asking import Asking
 from braid.hub.delivering import Told
 from braid.hub.desk import Desk
 from braid.hub.dialect import QueryError
-from braid.hub.faults import may_fail
+from braid.hub.expressions import is_zoned, may_fail
 from braid.hub.flat import renamed
 from braid.hub.hub import QueryHub
 from braid.hub.instance import Instance
@@ -356,6 +356,23 @@ def test_where_spark_does_not_fail_nothing_is_looked_at(tmp_path: Path) -> None:
 def test_what_may_fail_on_a_tuple_is_told_from_what_cannot(sql: str, fails: bool) -> None:
     kinds = {"n": "int", "t": "string", "r": "double", "b": "boolean", "at": "timestamp"}
     assert may_fail(sql, {("a", c): SqlType(k) for c, k in kinds.items()}) is fails
+
+
+@pytest.mark.parametrize(
+    ("sql", "zoned"),
+    [
+        ("unix_micros(cast(a.at as timestamp)) % 7 = a.n", False),
+        ("a.n > 3 AND a.t = '2026-01-01'", False),
+        ("hour(a.at) = 5", True),
+        ("unix_micros(cast(a.day as timestamp)) > 3", True),
+        ("a.day = '2026-01-01'", True),
+    ],
+)
+def test_what_a_time_zone_matters_to_is_left_to_spark_unless_it_is_utc(
+    sql: str, zoned: bool
+) -> None:
+    kinds = {"n": "int", "t": "string", "day": "date", "at": "timestamp"}
+    assert is_zoned(sql, {("a", c): SqlType(k) for c, k in kinds.items()}) is zoned
 
 
 def test_a_column_alone_is_renamed_like_any_other() -> None:

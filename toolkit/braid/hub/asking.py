@@ -12,7 +12,7 @@ from sqlglot import exp
 from braid.core.spans import Span, micros, written
 from braid.hub.blueprints import selections_of
 from braid.hub.delivering import Told
-from braid.hub.faults import may_fail
+from braid.hub.expressions import may_fail
 from braid.hub.flat import Texts, flat, renamed
 from braid.hub.ledger import Served
 from braid.hub.query import StreamQuery, understood

@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +30,8 @@ class History:
         file = self._file(stream, epoch)
         file.parent.mkdir(parents=True, exist_ok=True)
         temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}")
-        pq.write_table(rows, temporary, compression="lz4")
+        plain: dict[str, Any] = dict(use_dictionary=False, write_statistics=False)
+        pq.write_table(rows, temporary, compression="lz4", **plain)  # it is read once, if at all
         os.replace(temporary, file)
 
     def rows(self, ledger: Ledger, stream: str, after: int | None = None) -> pa.Table | None:

@@ -16,7 +16,7 @@ from braid.condition.sqltypes import BIGINT
 from braid.condition.typed import Unknown
 from braid.core.columns import QUERIES
 from braid.hub.conditions import Schemas
-from braid.hub.faults import may_fail
+from braid.hub.expressions import is_zoned, may_fail
 from braid.hub.flat import Shape
 from braid.hub.query import StreamQuery
 from braid.papers.reuse.definition import Column
@@ -66,6 +66,8 @@ class Reader(ABC):
     """Whether DuckDB may hash: nothing else does, then."""
     ansi = True
     """Whether expressions fail where Spark's do by its default, and are not NULL or wrong there."""
+    utc = True
+    """Whether times are read in UTC."""
 
     def __init__(self, schemas: Schemas, time: str) -> None:
         self.schemas, self.time = schemas, time
@@ -82,8 +84,10 @@ class Reader(ABC):
         """What has the types of these columns: conditions are judged by it."""
 
     @abstractmethod
-    def batch(self, source: Any, stream: str, wanted: Mapping[str, str]) -> pa.Table:
-        """The tuples of a stream in a batch, with what is computed of them: Spark SQL by name."""
+    def batch(self, source: Any, wanted: Mapping[str, Mapping[str, str]]) -> Mapping[str, pa.Table]:
+        """The tuples of a batch, of the streams in ``wanted``, with what is computed of them: Spark
+        SQL by name.
+        """
 
     @abstractmethod
     def judge(self, query: StreamQuery) -> None:
@@ -111,12 +115,28 @@ class Reader(ABC):
         """What Spark SQL says of each tuple, by name. ``columns`` are those of ``rows``; results
         have ``QUERIES`` besides.
         """
-        known = tuple(columns.items()), QUERIES in rows.column_names
-        chosen = {name: self._duckdb(sql, *known) for name, sql in wanted.items()}
-        if None in chosen.values():
+        chosen = self._known(columns, wanted, QUERIES in rows.column_names)
+        if chosen is None:
             return self.elsewhere(rows, columns, wanted)
         select = ", ".join(f'{sql} AS "{name}"' for name, sql in chosen.items())
         return self.asked(f"SELECT {select} FROM tuples", "tuples", rows)
+
+    def extended(self, stream: str, rows: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
+        """Tuples of a stream with what is computed of them."""
+        made = self.computed(rows, {c: (stream, c) for c in rows.column_names}, wanted)
+        for name in made.column_names:
+            rows = rows.append_column(name, made[name])
+        return rows
+
+    def _known(
+        self, columns: Mapping[str, Column], wanted: Mapping[str, str], told: bool = False
+    ) -> dict[str, str] | None:
+        """DuckDB SQL by name; None if some of it is not known to mean the same. ``told``: of
+        results.
+        """
+        found = {n: self._duckdb(sql, tuple(columns.items()), told) for n, sql in wanted.items()}
+        known = {name: sql for name, sql in found.items() if sql is not None}
+        return known if len(known) == len(found) else None
 
     def _duckdb(self, sql: str, columns: tuple[tuple[str, Column], ...], told: bool) -> str | None:
         """DuckDB SQL for Spark SQL; None for what is not known to mean the same."""
@@ -124,7 +144,7 @@ class Reader(ABC):
         if key not in self._compiled:
             types = {("", n): self.schemas[s][c] for n, (s, c) in columns}
             types |= {("", QUERIES): BIGINT} if told else {}
-            if not self.ansi and may_fail(sql, types):  # there DuckDB fails where Spark does not
+            if (not self.ansi and may_fail(sql, types)) or (not self.utc and is_zoned(sql, types)):
                 return self._compiled.setdefault(key, None)
             try:
                 self._compiled[key] = Compiler(types, ours=self.ours).text(sql)[0]

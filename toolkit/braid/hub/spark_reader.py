@@ -2,25 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from braid.condition.sqltypes import SqlType
 from braid.core.columns import QUERIES
+from braid.engine.collect import collected
+from braid.engine.layout import laid_out, layouts
+from braid.engine.wire import Layout
 from braid.hub.answers import answer, judged
 from braid.hub.flat import columns_of, flat
 from braid.hub.query import StreamQuery
 from braid.hub.reader import Part, Reader, Ticks, Turn
 from braid.papers.reuse.definition import Column
+
+_UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
+
+
+@dataclass(frozen=True)
+class _Arriving:
+    """How a stream's tuples come out of a batch: where their columns are, and their types."""
+
+    layout: Layout
+    schema: pa.Schema
+
+    def table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+        """The tuples, which came in these pieces."""
+        if not batches:
+            return self.schema.empty_table()
+        return pa.Table.from_batches(batches).select(self.schema.names).cast(self.schema)
+
+
+def arriving(
+    frames: Mapping[str, DataFrame], wanted: Mapping[str, Mapping[str, str]]
+) -> dict[str, _Arriving]:
+    """How tuples of these streams arrive with what is computed of them: Spark SQL by name."""
+    where = layouts(list(frames.values()), [wanted[s] for s in frames])
+    found = {}
+    for (s, frame), layout in zip(frames.items(), where, strict=True):
+        own = [F.col(f"`{c}`") for c in frame.columns]
+        told = frame.select(*own, *(F.expr(sql).alias(n) for n, sql in wanted[s].items()))
+        schema = to_arrow_schema(told.schema, timezone="UTC")
+        found[s] = _Arriving(layout, pa.schema([f.with_nullable(True) for f in schema]))
+    return found
 
 
 class SparkReader(Reader):
@@ -37,6 +73,9 @@ class SparkReader(Reader):
         super().__init__(types, time)
         self.frames, self.finite = frames, finite
         self.spark = next(iter(frames.values())).sparkSession
+        self._read = arriving(frames, {s: {} for s in frames})
+        self._arriving: dict[str, dict[str, _Arriving]] = {}
+        self.utc = self.spark.conf.get("spark.sql.session.timeZone") in _UTC
         self.ansi = self.spark.conf.get("spark.sql.ansi.enabled") == "true"
 
     def _field(self, name: str, column: Column) -> T.StructField:
@@ -49,11 +88,47 @@ class SparkReader(Reader):
     def _schema(self, columns: Mapping[str, Column]) -> T.StructType:
         return T.StructType([self._field(n, c) for n, c in columns.items()])
 
-    def batch(self, source: Any, stream: str, wanted: Mapping[str, str]) -> pa.Table:
-        number = list(self.frames).index(stream)
-        own = source.where(F.col("__stream") == number).select(f"`__s{number}`.*")
-        told = [F.col(f"`{c}`") for c in own.columns]
-        return own.select(*told, *(F.expr(sql).alias(n) for n, sql in wanted.items())).toArrow()
+    def batch(self, source: Any, wanted: Mapping[str, Mapping[str, str]]) -> Mapping[str, pa.Table]:
+        """In one job. Where DuckDB knows all that is computed, Spark only reads."""
+        columns = {s: {c: (s, c) for c in self.schemas[s]} for s in wanted}
+        if all(self._known(columns[s], sql) is not None for s, sql in wanted.items()):
+            came = self._came(collected(source), self._read)
+            return {s: self.extended(s, came[s], sql) for s, sql in wanted.items()}
+        arriving = self._computing(wanted)
+        parts = [
+            laid_out(i, self._own(source, i), F.lit(0), wanted[s], arriving[s].layout)
+            for i, s in enumerate(self.frames)
+            if s in wanted
+        ]
+        whole = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+        return self._came(collected(whole), arriving)
+
+    def _own(self, source: DataFrame, number: int) -> DataFrame:
+        """The tuples of a stream in a batch."""
+        slots = self._read[list(self.frames)[number]].layout.slots
+        own = source.where(F.col("__stream") == number)
+        return own.select(*(F.col(slot).alias(name) for name, slot in slots))
+
+    def _computing(self, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, _Arriving]:
+        """How tuples arrive with what is computed of them."""
+        key = repr(wanted)
+        if key not in self._arriving:
+            self._arriving = {key: arriving({s: self.frames[s] for s in wanted}, wanted)}
+        return self._arriving[key]
+
+    def _came(
+        self, batches: Sequence[pa.RecordBatch], arriving: Mapping[str, _Arriving]
+    ) -> dict[str, pa.Table]:
+        """The tuples of a batch by stream."""
+        parts: dict[str, list[pa.RecordBatch]] = {s: [] for s in arriving}
+        streams = list(self.frames)
+        for rows in batches:
+            numbers = rows.column("__stream").to_numpy()
+            for n in np.unique(numbers).tolist():
+                if (stream := streams[n]) in arriving:
+                    layout = arriving[stream].layout
+                    parts[stream].append(layout.flatten(rows, np.flatnonzero(numbers == n)))
+        return {s: arriving[s].table(found) for s, found in parts.items()}
 
     def elsewhere(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
@@ -108,19 +183,12 @@ class SparkReader(Reader):
             frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
             turn(frame, number)
 
-        writer = _union(self.frames).writeStream.foreachBatch(taken)
+        parts = [
+            laid_out(i, frame, F.lit(0), {}, self._read[s].layout)
+            for i, (s, frame) in enumerate(self.frames.items())
+        ]
+        whole = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+        writer = whole.writeStream.foreachBatch(taken)
         writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
         how = dict(trigger) or ({"availableNow": True} if self.finite else {})
         return (writer.trigger(**how) if how else writer).start()
-
-
-def _union(frames: Mapping[str, DataFrame]) -> DataFrame:
-    """The hub's streams as one: the stream's number, and its tuple as a struct."""
-    parts: Iterator[DataFrame] = (
-        f.select(F.lit(i).alias("__stream"), F.struct(*f.columns).alias(f"__s{i}"))
-        for i, f in enumerate(frames.values())
-    )
-    whole = next(parts)
-    for part in parts:
-        whole = whole.unionByName(part, allowMissingColumns=True)
-    return whole

@@ -37,12 +37,10 @@ class TableReader(Reader):
             [pa.field(n, self.fields[s].field(c).type) for n, (s, c) in columns.items()]
         )
 
-    def batch(self, source: Any, stream: str, wanted: Mapping[str, str]) -> pa.Table:
-        rows = pq.read_table(self.folder / stream / f"{source:06d}.parquet")
-        made = self.computed(rows, {c: (stream, c) for c in rows.column_names}, wanted)
-        for name in made.column_names:
-            rows = rows.append_column(name, made[name])
-        return rows
+    def batch(self, source: Any, wanted: Mapping[str, Mapping[str, str]]) -> Mapping[str, pa.Table]:
+        file = f"{source:06d}.parquet"
+        read = {stream: pq.read_table(self.folder / stream / file) for stream in wanted}
+        return {s: self.extended(s, rows, wanted[s]) for s, rows in read.items()}
 
     def elsewhere(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]

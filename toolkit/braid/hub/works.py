@@ -6,7 +6,6 @@ import shutil
 import time as clock
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -195,41 +194,46 @@ class Works:
         """The tuples of a batch by stream, with all that operators need of them, and by stream
         which Spark SQL is in which column; they are history from now on. Raises Fault.
         """
-        tables, names = {}, {}
+        names, wanted = {}, {}
         for stream in self.reader.schemas:
             reading = {
-                id: i.wanted(stream, _bits(deployment, id))
-                for id, i in self.instances.items()
-                if stream in i.made.inputs and i.made.inputs[stream].read == stream
+                id: self.instances[id].wanted(stream, _bits(deployment, id))
+                for id in self._readers(stream)
             }
             names[stream] = names_of(list(reading.values()))
             told = {name: sql for sql, name in names[stream].items()}
-            told |= {marks_of(id): wanted[MARK] for id, wanted in reading.items()}
-            told[TIME] = micros_of(self.reader.time)
-            try:
-                tables[stream] = self.reader.batch(source, stream, told)
-            except self.reader.faults as error:
-                self._find(source, stream, reading, deployment, error)
-                raise
+            told |= {marks_of(id): own[MARK] for id, own in reading.items()}
+            wanted[stream] = {**told, TIME: micros_of(self.reader.time)}
+        try:
+            tables = dict(self.reader.batch(source, wanted))
+        except self.reader.faults as error:
+            for stream in wanted:
+                self._find(source, stream, deployment, error)
+            raise
+        for stream, rows in tables.items():
             raw = [*self.reader.schemas[stream], TIME]
-            self.history.keep(stream, epoch, tables[stream].select(raw))
+            self.history.keep(stream, epoch, rows.select(raw))
         return tables, names
 
-    def _find(
-        self,
-        source: Any,
-        stream: str,
-        reading: Mapping[int, Mapping[str, str]],
-        deployment: Deployment,
-        error: Exception,
-    ) -> None:
-        """Raises Fault for the operator or demand whose SQL fails on a batch; if none does, or the
-        stream itself cannot be read, the error is not theirs.
+    def _readers(self, stream: str) -> list[int]:
+        """The operators that read a stream."""
+        return [
+            id
+            for id, i in self.instances.items()
+            if stream in i.made.inputs and i.made.inputs[stream].read == stream
+        ]
+
+    def _find(self, source: Any, stream: str, deployment: Deployment, error: Exception) -> None:
+        """Raises Fault for the operator or demand whose SQL fails on a stream's tuples; if none
+        does, or the stream itself cannot be read, the error is not theirs.
         """
-        self.reader.batch(source, stream, {TIME: micros_of(self.reader.time)})
-        for id in reading:
+
+        def compute(wanted: Mapping[str, str]) -> Any:
+            return self.reader.batch(source, {stream: wanted})
+
+        compute({TIME: micros_of(self.reader.time)})
+        for id in self._readers(stream):
             for bit in (None, *sorted(_bits(deployment, id))):
-                compute = partial(self.reader.batch, source, stream)
                 self._blame(self.instances[id], stream, bit, error, compute)
 
     def join(

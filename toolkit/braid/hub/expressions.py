@@ -1,4 +1,4 @@
-"""Which expressions of queries may end in an error on tuples."""
+"""What is known of expressions of queries: whether they may fail, whether a time zone matters."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ _SAFE = {
 """Kinds of nodes that have a value wherever their operands have one, of types that the compiler
 takes: it casts only what loses nothing.
 """
+_TIMES = ("timestamp", "timestamp_ntz", "date")
 _TEXT = (exp.Upper, exp.Lower, exp.Trim)
 """Texts of texts, which only Spark knows and which do not fail either."""
 
@@ -38,6 +39,25 @@ def may_fail(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
     except Unknown:
         return True
     return not all(type(n) in _SAFE or _is_age(n) for n in tree.walk())
+
+
+def is_zoned(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
+    """Whether the time zone may matter to Spark SQL over columns of these types: it reads a time or
+    a day, but for the microseconds of a timestamp.
+    """
+
+    def kind(column: exp.Column) -> str:
+        return types[column.table, column.name].name
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.UnixMicros):
+            inner = node.this.this if isinstance(node.this, exp.Cast) else node.this
+            if isinstance(inner, exp.Column) and kind(inner) == "timestamp":
+                return exp.Literal.number(0)
+        return node
+
+    tree = sqlglot.parse_one(sql, dialect="spark").transform(plain)
+    return any(kind(c) in _TIMES for c in tree.find_all(exp.Column))
 
 
 def _is_age(node: exp.Expr) -> bool:
