@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -43,6 +44,7 @@ def folder_of(run: JoinRun) -> str:
 def test_asked_batch_by_batch_every_result_comes_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("braid.engine.store._EVERY", 3)
     run = upstream(spark).start(tmp_path / "run", batches="batch")
     got, batch = Ids(), 0
     while run.isActive or batch <= run.store.committed()[-1]:
@@ -54,9 +56,22 @@ def test_asked_batch_by_batch_every_result_comes_once(
     assert run.results_since(batch)[1] == batch
     assert differ(got, expected(STREAMS, ON)) == ""
     assert differ(ids(run.results().collect()), got) == ""
-    monkeypatch.setattr("braid.run._LISTED", 3)  # of many files, the log is read
-    assert len(run.results().inputFiles()) == len(run.store.result_files()) > 3
-    assert differ(ids(run.results().collect()), got) == ""
+    merged = folder_of(run).replace("results", "merged")
+    files = [*map(str, sorted(Path(merged).iterdir()))]
+    assert len(files) == 3 and files == run.store.result_files()[:3], "of nine batches"
+    assert {unquote(f).removeprefix("file://") for f in run.results().inputFiles()} > set(files)
+    assert differ(ids(run.results_since(4)[0].collect()), ids(since(run, 4))) == ""
+    stream = spark.readStream.schema(run.results().schema).parquet(merged)
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", f"{tmp_path}/c")
+    writer.trigger(availableNow=True).start(f"{tmp_path}/copy").awaitTermination()
+    early = ids(spark.read.parquet(f"{tmp_path}/copy").collect())
+    assert differ(early + ids(since(run, 9)), got) == ""
+
+
+def since(run: JoinRun, batch: int) -> list[Any]:
+    """The results of the batches from one on, by the files that tasks wrote."""
+    names = [f for f in Path(folder_of(run)).glob("*.parquet") if int(f.name[:6]) >= batch]
+    return pq.read_table([*map(str, names)]).to_pylist()
 
 
 def test_spark_reads_the_log_of_a_long_run(spark: SparkSession, tmp_path: Path) -> None:

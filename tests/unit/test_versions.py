@@ -40,7 +40,8 @@ def test_a_kept_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fil
     routed = query["schemas"][""].removeprefix("tables, routed by DuckDB ")
     monkeypatch.setattr("duckdb.__version__", routed)
     streams = {alias: given(folder / "input" / alias) for alias in query["streams"]}
-    assert Store(folder).committed() == [0, 1, 2] and health(folder).well is False
+    batches = {"v3.tar.gz": 3}.get(file.name, 5)
+    assert Store(folder).committed() == [*range(batches)] and health(folder).well is False
     run = StreamJoin.resume(folder, streams)
     assert run.awaitTermination()
     want = expected(streams, query["on"], {"a": 100, "b": 100})

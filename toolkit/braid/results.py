@@ -1,4 +1,4 @@
-"""Results of a run as columns of their own."""
+"""Results of a run as DataFrames."""
 
 from __future__ import annotations
 
@@ -6,9 +6,27 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from braid.core.columns import WEIGHT
+from braid.setup import PAGES
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_SERIAL = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+
+
+def read(spark: SparkSession, schema: StructType, files: Sequence[str]) -> DataFrame:
+    """What is in some result files. Spark looks for more than 32 of them by a job with a task for
+    each, so it is told to do it by itself for once: 0.2 s instead of 8 for 500.
+    """
+    if not files:
+        return spark.createDataFrame([], schema)
+    before = spark.conf.get(_SERIAL) or ""
+    spark.conf.set(_SERIAL, str(len(files)))
+    try:
+        return spark.read.schema(schema).options(**PAGES).parquet(*files)
+    finally:
+        spark.conf.set(_SERIAL, before)
 
 
 def flat(

@@ -24,8 +24,8 @@ from braid.engine.wire import JoinSpec
 from braid.health import Health, health
 from braid.metrics import metrics
 from braid.papers.shedding.rate import Budget
-from braid.results import flat
-from braid.setup import PAGES, Setup
+from braid.results import flat, read
+from braid.setup import Setup
 from braid.shedding import estimates
 from braid.shedding import status as shed_status
 from braid.watching import viewable, watch
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-_LISTED = 64
-"""Of more files, Spark reads the log of results: by their names it would list them one by one."""
 _MISSING = "spark.sql.files.ignoreMissingFiles"
 
 
@@ -390,17 +388,10 @@ class JoinRun:
         """The committed results: one struct column per alias, so that "l.l_orderkey" selects; and
         in a run that sheds load the ``weight`` of each.
         """
-        files = self.store.result_files(deep=self._deep)
-        listed = self._deep or len(files) <= _LISTED
-        return self._read(files if listed else [str(self.store.results)])
+        return self._read(self.store.result_files(deep=self._deep))
 
     def _read(self, files: list[str]) -> DataFrame:
-        spark = self.setup.spark
-        return (
-            spark.read.schema(self._result_schema).options(**PAGES).parquet(*files)
-            if files
-            else spark.createDataFrame([], self._result_schema)
-        )
+        return read(self.setup.spark, self._result_schema, files)
 
     def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:
         """The results of the batches from number ``batch`` on, as ``results``, and the number to

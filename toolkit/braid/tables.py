@@ -169,7 +169,8 @@ class TableRun(JoinRun):
 
     def _read(self, files: list[str]) -> Any:
         schema = self._result_schema
-        found = [pq.read_table(f, schema=schema) for f in files]
+        checked = {"schema": schema, "page_checksum_verification": True}
+        found = [pq.read_table(f, **checked) for f in files]
         return pa.concat_tables(found) if found else schema.empty_table()
 
     @property

@@ -14,8 +14,10 @@ from braid.core.harvest import Harvested
 from braid.core.plan import Block, Keys
 from braid.core.query import Query
 
-VERSION = 3
-"""Of the stored form. There is no reader of other versions."""
+VERSION = 4
+"""Of the stored form."""
+READ = (3, 4)
+"""The versions that are read. Version 4 has merged results in roll-ups."""
 
 Place = tuple[int, int]
 """(block, host)."""
@@ -155,8 +157,9 @@ def decode(body: bytes, policy: type = object, shedding: type = object) -> State
 
 
 def check_version(version: Any, what: str) -> None:
-    """Raise ValueError, with one sentence, unless stored data are of this version."""
-    if version != VERSION:
+    """Raise ValueError, with one sentence, unless stored data are of a version that is read."""
+    if version not in READ:
+        known = f"{READ[0]} to {READ[-1]}"
         raise ValueError(
-            f"{what} is of version {version!r}; this version of Braid reads version {VERSION}"
+            f"{what} is of version {version!r}; this version of Braid reads versions {known}"
         )

@@ -8,6 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from braid.core.state import State
 from braid.engine import durable
 from braid.engine.durable import Damaged
@@ -39,9 +42,9 @@ def check(path: str | Path) -> tuple[list[str], str]:
         return found, f"a hub of {len(operators)} operators"
     state = _tried(store.state)
     blocks = state.files if isinstance(state, State) else {}
-    results = [named for kept in store.log.commits for named in kept.results]
+    results = store.named()
     size = sum(s.bytes for s in [*blocks.values(), *(seal for _, seal in results)])
-    batches, files = len(store.log.commits), f"{len(results)} result files"
+    batches, files = store.log.batches, f"{len(results)} result files"
     return found, f"{batches} batches, {files}, {len(blocks)} block files, {size:,} bytes"
 
 
@@ -84,9 +87,12 @@ def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
     yield from _tried_all(store.log.refresh)
     if store.log.rolled is not None:
         yield from _tried_all(partial(store.told.check, store.log.rolled.archive))
-    for kept in store.log.commits:
-        for named in kept.results:
-            yield from _tried_all(partial(store.check_result, named, deep=True))
+    for named in store.named():
+        yield from _tried_all(partial(store.check_result, named, deep=True))
+    merged = _tried(partial(store.result_files, end=store.log.first, merged=False))
+    for file in [] if isinstance(merged, ValueError) else merged:
+        yield from _tried_all(partial(_read, file))
+    yield from [str(merged)] if isinstance(merged, ValueError) else []
     for kept in store.log.commits[-1:]:
         state = _tried(partial(store.state_of, kept))
         if not isinstance(state, State):
@@ -99,6 +105,14 @@ def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
     if "on" in query and "" not in query["schemas"]:
         epoch = getattr(_tried(store.state), "epoch", -1)
         yield from _tried_all(partial(store.checkpoint.check, epoch))
+
+
+def _read(file: str) -> None:
+    """Raise Damaged unless all pages of a result file have their checksums."""
+    try:
+        pq.ParquetFile(file, page_checksum_verification=True).read()
+    except (OSError, pa.ArrowException) as error:
+        raise Damaged(f"{file} is damaged: {error}") from None
 
 
 def _tried(check: Callable[[], Any]) -> Any:
@@ -117,17 +131,21 @@ def _tried_all(check: Callable[[], Any]) -> Iterator[str]:
 def _intact(store: Store) -> int:
     """The last batch up to which the log and all results are whole; -1: none."""
     _tried(store.log.refresh)
-    for kept in store.log.commits:
-        for named in kept.results:
-            if isinstance(_tried(partial(store.check_result, named, deep=True)), ValueError):
-                return kept.batch - 1
-    return len(store.log.commits) - 1
+    if isinstance(_tried(store.merged_files), ValueError):
+        return -1
+    first = [(m.first, named) for m in store.log.merged for named in m.parts]
+    later = [(kept.batch, named) for kept in store.log.commits for named in kept.results]
+    for batch, named in (*first, *later):
+        if isinstance(_tried(partial(store.check_result, named, deep=True)), ValueError):
+            return batch - 1
+    return store.log.batches - 1
 
 
 def _restorable(store: Store) -> list[int]:
     """The intact batches after which state and blocks are whole still."""
     last = _intact(store)
-    return [k.batch for k in store.log.commits[: last + 1][-OLD:] if _whole(store, k)]
+    intact = [k for k in store.log.commits if k.batch <= last]
+    return [k.batch for k in intact[-OLD:] if _whole(store, k)]
 
 
 def _whole(store: Store, kept: Kept) -> bool:

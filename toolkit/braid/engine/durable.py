@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from braid.core.state import VERSION, Seal, check_version
+from braid.core.state import READ, Seal, check_version
 
 Durability = Literal["power", "process"]
 """What a commit outlives: a cut of the power, or the end of the process alone."""
@@ -143,5 +143,5 @@ def _check_other(body: bytes, what: str) -> None:
         version = _version(body)
     except (msgspec.DecodeError, AttributeError, UnicodeDecodeError):
         return
-    if version != VERSION:
+    if version not in READ:
         check_version(version, what)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +23,8 @@ from braid.engine.durable import Damaged
 from braid.engine.told import Archive
 
 _OURS = re.compile(
-    r"\d{6,}-(\d+-)?[0-9a-f]{8}(-\d+\.arrow|\.parquet)|state-\d{6,}-[0-9a-f]{8}\.json"
+    r"\d{6,}-(\d+-)?[0-9a-f]{8}(-\d+\.arrow|\.parquet)|\d{6,}-\d{6,}\.parquet"
+    r"|state-\d{6,}-[0-9a-f]{8}\.json"
 )
 
 
@@ -92,9 +94,21 @@ class Kept(NamedTuple):
     results: tuple[Named, ...]
 
 
+class Merged(NamedTuple):
+    """The results of the batches from ``first`` up to, not with, ``end`` as few ``parts``: in
+    merged/, and as these many ``files`` in results/.
+    """
+
+    first: int
+    end: int
+    files: int
+    parts: tuple[Named, ...]
+
+
 class Rolled(msgspec.Struct, frozen=True):
-    """What all entries up to ``entry`` said, the last of which has the checksum ``before``: by
-    batch the results, and the events, which are in events.jsonl after ``opening`` others.
+    """What all entries up to ``entry`` said, the last of which has the checksum ``before``: the
+    results of the first batches, ``merged``, and by batch those of the ones after them; and the
+    events, which are in events.jsonl after ``opening`` others.
     """
 
     v: int
@@ -103,6 +117,7 @@ class Rolled(msgspec.Struct, frozen=True):
     results: list[tuple[Named, ...]]
     archive: Archive
     opening: int
+    merged: list[Merged] = []
 
 
 class Log:
@@ -110,10 +125,22 @@ class Log:
 
     def __init__(self, folder: Path, run: Path) -> None:
         self.folder, self.run = folder, run
+        self.merged: list[Merged] = []
+        """The results of the first batches."""
         self.commits: list[Kept] = []
-        """Of batches 0, 1, ..., in order."""
+        """Of the batches after those, in order."""
         self.rolled: Rolled | None = None
         self._next, self._before = 0, ""
+
+    @property
+    def first(self) -> int:
+        """The first batch whose results are not merged."""
+        return self.merged[-1].end if self.merged else 0
+
+    @property
+    def batches(self) -> int:
+        """How many are committed."""
+        return self.first + len(self.commits)
 
     def path(self, entry: int) -> Path:
         """Where an entry is."""
@@ -145,7 +172,7 @@ class Log:
         while self.path(self._next).exists():
             self._take(*self._read(self._next))
         if not first and any(_number(file) >= self._next for file in self._roll_ups()):
-            self.commits, self._next, self._before = [], 0, ""  # others have gone on long since
+            self._nothing()  # others have gone on long since
             self.refresh()
         if first and any(n > self._next for n in self._entries()):
             raise Damaged(f"{self.path(self._next)} is missing, but later ones are there")
@@ -163,24 +190,30 @@ class Log:
                     raise
                 continue
             self.rolled = rolled = msgspec.json.decode(body, type=Rolled)
-            self.commits = [Kept(-1, b, None, r) for b, r in enumerate(rolled.results)]
+            self.merged = rolled.merged
+            self.commits = [Kept(-1, b, None, r) for b, r in enumerate(rolled.results, self.first)]
             self._next, self._before = rolled.entry + 1, rolled.before
             return
 
     def _roll_ups(self) -> list[Path]:
         return sorted(self.folder.glob("rolled-*.json"), key=_number)
 
-    def roll(self, archive: Archive, opening: int, force: bool) -> None:
+    def roll(self, archive: Archive, opening: int, merged: Sequence[Merged], force: bool) -> None:
         """Sum up all entries but those from the last commit but one on; ``archive`` has their
-        events. Of the entries those since the last roll-up are kept, and that.
+        events, ``merged`` more of their results. Of the entries those since the last roll-up are
+        kept, and that.
         """
-        summed, last = self.commits[:-OLD], self.commits[-OLD].entry - 1
+        last = self.commits[-OLD].entry - 1
         crc = durable.crc_of(self.path(last).read_bytes())
-        rolled = Rolled(VERSION, last, crc, [kept.results for kept in summed], archive, opening)
+        end = merged[-1].end if merged else self.first
+        kept = [k for k in self.commits if k.batch >= end]
+        results, whole = [k.results for k in kept[:-OLD]], [*self.merged, *merged]
+        rolled = Rolled(VERSION, last, crc, results, archive, opening, whole)
         name = f"rolled-{last:06d}.json"
         durable.put(self.folder / name, durable.sealed(rolled), force)
         before, self.rolled = self.rolled, rolled
-        self.commits[: len(summed)] = [kept._replace(entry=-1, state=None) for kept in summed]
+        self.commits = [k._replace(entry=-1, state=None) for k in kept[:-OLD]] + kept[-OLD:]
+        self.merged = whole
         self._forget(-1 if before is None else before.entry)
 
     def _forget(self, entry: int) -> None:
@@ -193,8 +226,7 @@ class Log:
 
     def unrolled(self) -> list[Kept]:
         """The commits whose entries are still to be rolled up, in order."""
-        known = len(self.rolled.results) if self.rolled else 0
-        return self.commits[known:]
+        return [kept for kept in self.commits if kept.entry >= 0]
 
     def _entries(self) -> list[int]:
         return sorted(int(f.stem) for f in self.folder.glob("[0-9]*.json"))
@@ -206,7 +238,7 @@ class Log:
                 "is of another run or time"
             )
         if found.state is not None:
-            if found.batch != len(self.commits):
+            if found.batch != self.batches:
                 raise Damaged(f"{self.path(found.entry)} is of batch {found.batch}, not the next")
             self.commits.append(Kept(found.entry, found.batch, found.state, found.results))
         self._next, self._before = found.entry + 1, crc
@@ -218,7 +250,11 @@ class Log:
         for file in self._roll_ups():
             if _number(file) > last:
                 file.unlink()
-        self.commits, self.rolled, self._next, self._before = [], None, 0, ""
+        self._nothing()
+
+    def _nothing(self) -> None:
+        """Know of nothing, so that all is read again."""
+        self.merged, self.commits, self.rolled, self._next, self._before = [], [], None, 0, ""
 
     def append(
         self,
@@ -233,7 +269,7 @@ class Log:
         """
         if not self._next:
             self.refresh()
-        batch = len(self.commits) - (state is None)
+        batch = self.batches - (state is None)
         found = Manifest(
             VERSION, self._next, self._before, batch, state, results, events or [], driver
         )

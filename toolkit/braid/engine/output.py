@@ -48,6 +48,14 @@ class Output:
         file = self.results / name
         return str(file if file.exists() or not (self.new / name).exists() else self.new / name)
 
+    def listed(self, end: int) -> list[list[str]]:
+        """The files of the batches up to, not with, ``end`` that others see."""
+        found = list[list[str]]([] for _ in range(end))
+        for name in sorted(os.listdir(self.results)) if end else ():
+            if ours(name) and (batch := int(name.partition("-")[0])) < end:
+                found[batch].append(name)
+        return found
+
     def publish(self, batch: int, names: Sequence[str]) -> None:
         """Let others see a batch that has been committed."""
         self._move(names)
@@ -76,10 +84,10 @@ class Output:
         self._clean(self.log, _kept(last), _logs)
 
     def _says(self, batch: int, files: Sequence[Sequence[str]]) -> bool:
-        """Whether the log has what it is to have of a batch."""
+        """Whether the log has what it is to have of a batch; its files are in any order."""
         first = 0 if _compact(batch) else batch
-        names = [name for each in files[first : batch + 1] for name in each]
-        lines = _read(self._file(batch)) if self._file(batch).exists() else None
+        names = sorted(name for each in files[first : batch + 1] for name in each)
+        lines = sorted(_read(self._file(batch))) if self._file(batch).exists() else None
         return lines is not None and len(lines) == len(names) and all(map(self._of, lines, names))
 
     def _of(self, line: str, name: str) -> bool:

@@ -10,6 +10,7 @@ A run is a folder::
     blocks/*.arrow               block files, each written once by one task attempt
     new/*.parquet                result files, likewise, until their batch is committed
     results/*.parquet            result files of committed batches (see output.py)
+    merged/*.parquet             the results of many batches in few files (see merging.py)
     commits/000012.json          the log (see log.py): a batch, its results, its events; the link
                                  that puts it there is the commit
     commits/state-000012-*.json  live blocks, where their replicas lie, and the placement's state
@@ -49,12 +50,13 @@ from braid.engine import durable, files
 from braid.engine.checkpoint import Checkpoint
 from braid.engine.copied import Copied
 from braid.engine.durable import Damaged, Durability
-from braid.engine.log import OLD, Driver, Kept, Log, Manifest, Named, ours
+from braid.engine.log import OLD, Driver, Kept, Log, Manifest, Merged, Named, ours
+from braid.engine.merging import Merging, of_many
 from braid.engine.output import Output
 from braid.engine.told import Told
 
 _EVERY = 500
-"""So many commits are rolled up at once."""
+"""So many commits are rolled up at once, and their results merged."""
 _ASKING = 0.05
 """Seconds, in which whoever has just asked whether a run is held has done so."""
 
@@ -71,7 +73,7 @@ class Store:
         self.blocks, self.results = self.path / "blocks", self.path / "results"
         self.commits, self.input = self.path / "commits", self.path / "input"
         self.log, self.copied = Log(self.commits, self.path), Copied(self.input)
-        self.output = Output(self.path)
+        self.output, self.merging = Output(self.path), Merging(self.path)
         self.checkpoint = Checkpoint(self.path / "checkpoint")
         self._lock: Any = None
         self._reading = threading.Lock()
@@ -177,12 +179,14 @@ class Store:
         """The numbers of the batches that are committed, rising."""
         with self._reading:
             self.log.refresh()
-            return [kept.batch for kept in self.log.commits]
+            return [*range(self.log.batches)]
 
     def manifest(self, batch: int) -> Manifest:
-        """What the commit of a batch says. Raises ValueError for another version's."""
+        """What the commit of a batch says, as long as it is not rolled up. Raises ValueError for
+        another version's.
+        """
         self.log.refresh()
-        return self.log.read(self.log.commits[batch].entry)
+        return self.log.read(self.log.commits[batch - self.log.first].entry)
 
     def state(self, policy: type = object, shedding: type = object) -> State | None:
         """The state after the last commit; None before the first. ``policy`` and ``shedding`` are
@@ -258,7 +262,9 @@ class Store:
         others see all results that one does. What Braid has not named stays.
         """
         self.log.refresh()
-        self.output.recover((k.batch, [f.name for f in k.results]) for k in self.log.commits)
+        names = self.merged_files() + [[f.name for f in kept.results] for kept in self.log.commits]
+        self.merging.recover(self.log.merged)
+        self.output.recover(enumerate(names))
         self._live = {}
         for kept in self.log.commits[-OLD:]:
             if kept.state is not None and (self.commits / kept.state.name).exists():
@@ -269,32 +275,72 @@ class Store:
                 if (ours(file.name) and file.name not in live) or _TEMPORARY.fullmatch(file.name):
                     file.unlink()
 
+    def merged_files(self) -> list[list[str]]:
+        """By batch, the files in results/ of those that are merged too. Raises Damaged where some
+        are missing.
+        """
+        found = self.output.listed(self.log.first)
+        for merged in self.log.merged:
+            there = sum(map(len, found[merged.first : merged.end]))
+            if there != merged.files:
+                raise Damaged(
+                    f"{self.results} is damaged: it has {there} files of the batches "
+                    f"{merged.first} to {merged.end - 1}, {merged.files} were written"
+                )
+        return found
+
     def verify(self) -> None:
         """Raise Damaged unless all that the log names is there with its length. What is in the
         files is checked as they are opened.
         """
         self.log.refresh()
-        for kept in self.log.commits:
-            for named in kept.results:
-                self.check_result(named)
+        for named in self.named():
+            self.check_result(named)
+        self.merged_files()
         if (state := self.state()) is not None:
             for name, seal in state.files.items():
                 durable.check(self.blocks / name, seal, deep=False)
 
-    def check_result(self, named: Named, deep: bool = False) -> None:
-        """Raise Damaged unless a result file has its length, and its checksum if ``deep``."""
-        durable.check(Path(self.output.path(named.name)), named.seal, deep)
+    def named(self) -> list[Named]:
+        """The result files that the log names: those of merged batches in few parts."""
+        parts = [part for merged in self.log.merged for part in merged.parts]
+        return parts + [named for kept in self.log.commits for named in kept.results]
 
-    def result_files(self, first: int = 0, end: int | None = None, deep: bool = False) -> list[str]:
-        """The result files of the batches from ``first`` up to, not with, ``end``. Raises Damaged
-        where one has not its length, or its checksum if ``deep``.
+    def check_result(self, named: Named, deep: bool = False) -> str:
+        """Where a result file is. Raises Damaged unless it has its length, and its checksum if
+        ``deep``.
+        """
+        many = of_many(named.name)
+        file = self.merging.path(named.name) if many else Path(self.output.path(named.name))
+        durable.check(file, named.seal, deep)
+        return str(file)
+
+    def result_files(
+        self, first: int = 0, end: int | None = None, deep: bool = False, merged: bool = True
+    ) -> list[str]:
+        """The result files of the batches from ``first`` up to, not with, ``end``, in order; of
+        many batches in one file where all of them are asked for, unless ``merged`` is False. Raises
+        Damaged where one has not its length, or its checksum if ``deep``.
         """
         with self._reading:
             self.log.refresh()
-            wanted = [f for kept in self.log.commits[max(first, 0) : end] for f in kept.results]
-            for named in wanted:
-                self.check_result(named, deep)
-            return [self.output.path(named.name) for named in wanted]
+            end = self.log.batches if end is None else end
+            wanted = range(max(first, 0), end)
+            found = self._of_merged(wanted, deep, merged)
+            late = [kept for kept in self.log.commits if kept.batch in wanted]
+            return found + [self.check_result(f, deep) for kept in late for f in kept.results]
+
+    def _of_merged(self, wanted: range, deep: bool, merged: bool) -> list[str]:
+        """The files of those of the wanted batches that are merged."""
+        found, listed = list[str](), list[list[str]]()
+        for group in self.log.merged:
+            within = range(max(group.first, wanted.start), min(group.end, wanted.stop))
+            if merged and within == range(group.first, group.end):
+                found += [self.check_result(part, deep) for part in group.parts]
+            elif within:
+                listed = listed or self.merged_files()
+                found += [str(self.results / name) for b in within for name in listed[b]]
+        return found
 
     def history(self) -> list[Any]:
         """The events of all committed batches, in order."""
@@ -336,14 +382,29 @@ class Store:
             self._roll(waiting[-OLD - 1].entry)
 
     def _roll(self, entry: int) -> None:
-        """Sum up the log up to the commit in an entry."""
+        """Sum up the log up to the commit in an entry, and merge the results of its batches."""
         before = self.log.rolled.archive if self.log.rolled else None
+        merged = self._merge()
         if self.force:
             durable.sync(self.told.path)
         with self._reading:
             archive = self.told.archive(before, *self._ends[entry])
-            self.log.roll(archive, self._opening, self.force)
+            self.log.roll(archive, self._opening, merged, self.force)
+            self.merging.show(merged)
         self._ends = {n: end for n, end in self._ends.items() if n > entry}
+
+    def _merge(self) -> list[Merged]:
+        """Write the results of batches once more, as few files, for the next roll-up. It is always
+        the same batches that come together, so that a file that has to be made again is the same.
+        """
+        made, waiting = list[Merged](), self.log.commits[:-OLD]
+        while waiting and waiting[-1].batch + 1 >= (
+            end := (waiting[0].batch // _EVERY + 1) * _EVERY
+        ):
+            some = end - waiting[0].batch
+            made.append(self.merging.merge(waiting[:some], self.force))
+            waiting = waiting[some:]
+        return made
 
 
 def _locked(file: IO[str], how: int) -> bool:

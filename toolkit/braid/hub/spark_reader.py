@@ -27,6 +27,7 @@ from braid.hub.flat import columns_of, flat
 from braid.hub.query import StreamQuery
 from braid.hub.reader import Part, Reader, Ticks, Turn
 from braid.papers.reuse.definition import Column
+from braid.results import read
 
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
@@ -169,7 +170,7 @@ class SparkReader(Reader):
         fields = [T.StructField(a, self._schema(fields)) for a, fields in part.shape.items()]
         schema = T.StructType([*fields, T.StructField(QUERIES, T.LongType())])
         mine = F.col(QUERIES).bitwiseAND(F.lit(1 << part.bit)) != 0
-        told = self.spark.read.schema(schema).parquet(*part.files).where(mine)
+        told = read(self.spark, schema, part.files).where(mine)
         return told.select(
             *(
                 F.col(f"`{alias}`.`{field}`").alias(flat(*column))

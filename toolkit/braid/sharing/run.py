@@ -18,6 +18,7 @@ from braid.core.query import Query
 from braid.core.spans import Span, micros
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import MODES
+from braid.results import read
 from braid.run import JoinRun
 from braid.sharing.changes import Queries, entered, left
 from braid.sharing.marks import latest, marked
@@ -86,9 +87,10 @@ class SharedRun(JoinRun):
         parts = [spark.createDataFrame([], self._result_schema)]
         for bit, first, last in spans:
             ends = [e for e in (last, end) if e is not None]
-            if files := self.store.result_files(max(first, since), min(ends, default=None)):
+            within = max(first, since), min(ends, default=None)
+            if files := self.store.result_files(*within, merged=not ordered):
                 mine = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
-                found = spark.read.schema(schema).parquet(*files).where(mine)
+                found = read(spark, schema, files).where(mine)
                 parts.append((found.orderBy(*self._order()) if ordered else found).drop(QUERIES))
         return reduce(DataFrame.union, parts[1:] or parts)
 

@@ -1,0 +1,133 @@
+"""The results of many batches in few files, for whoever reads all of them.
+
+Whenever the log is rolled up, the results of so many batches are written once more, batch after
+batch, as one file under ``merged/``; the roll-up names it, and then it is moved there, so that a
+listing of ``merged/*.parquet`` has whole files of whole batches, from the first on. Files there are
+never changed. Those that are large already are linked, not written again.
+
+The files under ``results/`` stay: a stream that reads them has seen some and not others, and would
+take a merged one for new.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.core.state import Seal
+from braid.engine import durable
+from braid.engine.log import Kept, Merged, Named, ours
+
+_LARGE = 64 << 20
+"""Bytes of result files that make a file; a batch that has more is not written again."""
+_GROUP_ROWS = 1 << 16
+
+
+def of_many(name: str) -> bool:
+    """Whether a result file is named as one of many batches; one that is linked is not."""
+    return re.fullmatch(r"\d{6,}-\d{6,}\.parquet", name) is not None
+
+
+class Merging:
+    """The merged results of the run in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.new, self.results, self.merged = (
+            folder / name for name in ("new", "results", "merged")
+        )
+
+    def path(self, name: str) -> Path:
+        """Where a file of many batches is; a run that was killed may have left it unmoved."""
+        file = self.merged / name
+        return file if file.exists() or not (self.new / name).exists() else self.new / name
+
+    def merge(self, batches: Sequence[Kept], force: bool) -> Merged:
+        """Write the results of batches that follow each other into parts, which exist once a
+        roll-up names them. Raises Damaged where a file of theirs is.
+        """
+        parts: list[Named] = []
+        for several in _together(batches):
+            parts += self._part(several, force)
+        if force:
+            durable.sync(self.new)
+        files = sum(len(kept.results) for kept in batches)
+        return Merged(batches[0].batch, batches[-1].batch + 1, files, tuple(parts))
+
+    def _part(self, several: Sequence[Kept], force: bool) -> Sequence[Named]:
+        """The results of some batches as one file; or their own files where that cannot be, or is
+        not worth while.
+        """
+        files = [file for kept in several for file in kept.results]
+        if len(files) < 2 or sum(file.seal.bytes for file in files) > _LARGE:
+            return files
+        name = f"{several[0].batch:06d}-{several[-1].batch:06d}.parquet"
+        if not _written(self.new / name, self._tables(files)):
+            (self.new / name).unlink()
+            return files
+        return [Named(name, durable.seal(self.new / name, force))]
+
+    def _tables(self, files: Iterable[Named]) -> Iterator[pa.Table]:
+        for name, seal in files:
+            body = (self.results / name).read_bytes()
+            if Seal(len(body), zlib.crc32(body)) != seal:
+                durable.check(self.results / name, seal)
+            yield pq.read_table(pa.BufferReader(body))
+
+    def show(self, merged: Iterable[Merged]) -> None:
+        """Let others see what a roll-up names; again, after a crash."""
+        self.merged.mkdir(exist_ok=True)
+        for name in (part.name for each in merged for part in each.parts):
+            if (self.new / name).exists():
+                os.replace(self.new / name, self.merged / name)
+            elif not (self.merged / name).exists():
+                os.link(self.results / name, self.merged / name)
+
+    def recover(self, merged: Sequence[Merged]) -> None:
+        """Do again what a crash may have cut off, and remove what no roll-up names."""
+        self.show(merged)
+        named = {part.name for each in merged for part in each.parts}
+        for file in self.merged.iterdir():
+            if ours(file.name) and file.name not in named:
+                file.unlink()
+
+
+def _together(batches: Iterable[Kept]) -> Iterator[list[Kept]]:
+    """Batches that follow each other and are at most so large in all, or one that is larger."""
+    several, size = list[Kept](), 0
+    for kept in batches:
+        more = sum(file.seal.bytes for file in kept.results)
+        if several and size + more > _LARGE:
+            yield several
+            several, size = [], 0
+        several, size = [*several, kept], size + more
+    if several:
+        yield several
+
+
+def _written(file: Path, tables: Iterable[pa.Table]) -> bool:
+    """Write tables one after the other, if they have the same columns; whether they do."""
+    waiting, writer = list[pa.Table](), None
+    try:
+        for table in tables:
+            if waiting and waiting[0].schema != table.schema:
+                return False
+            if writer is None:
+                writer = pq.ParquetWriter(
+                    str(file), table.schema, compression="zstd", write_page_checksum=True
+                )
+            waiting.append(table)
+            if sum(t.num_rows for t in waiting) >= _GROUP_ROWS:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting = [table.slice(table.num_rows)]
+        if writer is not None:
+            writer.write_table(pa.concat_tables(waiting))
+        return True
+    finally:
+        if writer is not None:
+            writer.close()
