@@ -68,9 +68,10 @@ def cost(found: HubRun) -> dict[str, float]:
     }
 
 
-def alone(spark: SparkSession, folder: Path, out: Path) -> float:
+def alone(spark: SparkSession, folder: Path, out: Path, executor: str = "auto") -> float:
     """Seconds of the median batch of a SharedJoin with the first query."""
-    join = SharedJoin({s: stream(spark, folder / s) for s in "ab"}, "a.k = b.k", "ts", "memory")
+    streams = {s: stream(spark, folder / s) for s in "ab"}
+    join = SharedJoin(streams, "a.k = b.k", "ts", "memory", executor=executor)
     join.add("q", "60 seconds")
     found = join.start(out, availableNow=True)
     found.awaitTermination()
@@ -111,6 +112,10 @@ def main() -> None:
             apart.append(cost(own))
         together, whole = cost(shared), pd.DataFrame(apart).sum()
         single = alone(spark, folder, folder / "single")
+        ways = pd.DataFrame(
+            {"executor": way, "s/batch": alone(spark, folder, folder / way, way)}
+            for way in ("process", "spark")
+        )
         table = pd.DataFrame(
             {"operators": n, "s/batch": steady(seconds(r.spark_query))} for n, r in sizes.items()
         )
@@ -127,7 +132,8 @@ def main() -> None:
             Measure("deploying a query that is held, in batches", took["holds"], 0.2, most=True),
             Measure("deploying a relaxed query, in batches", took["relaxed"], 5, most=True),
         ]
-        leave(args, {"Operators of a hub": table.round(3)}, measures)
+        tables = {"Operators of a hub": table, "One SharedJoin, by executor": ways}
+        leave(args, {name: t.round(3) for name, t in tables.items()}, measures)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import random
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from braid.condition.sqltypes import SqlType
-from braid.hub import moving
+from braid.hub import moving, works
 from braid.hub.asking import Asking
 from braid.hub.delivering import Told
 from braid.hub.desk import Desk
@@ -85,15 +87,15 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
 
 @contextmanager
 def crash(monkeypatch: Any, owner: Any, name: str, nth: int, before: bool) -> Iterator[None]:
-    """Be cut off right before or after the nth call of a method."""
-    real, calls = getattr(owner, name), [0]
+    """Be cut off right before or after the nth call of a method, in whichever thread."""
+    real, calls = getattr(owner, name), count(1)
 
     def cut(*args: Any, **kwargs: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == nth and before:
+        mine = next(calls)
+        if mine == nth and before:
             raise KeyboardInterrupt
         found = real(*args, **kwargs)
-        if calls[0] == nth:
+        if mine == nth:
             raise KeyboardInterrupt
         return found
 
@@ -377,6 +379,37 @@ def test_what_a_time_zone_matters_to_is_left_to_spark_unless_it_is_utc(
 
 def test_a_column_alone_is_renamed_like_any_other() -> None:
     assert renamed("f.late", lambda stream, column: f"{stream}__{column}") == "`f__late`"
+
+
+def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, real = tables(6), Instance.run
+    hub = Driven(tmp_path / "hub", data, NETWORK, AT)
+    hub.submit(WIDE, "wide", "S1")
+    hub.submit(THREE, "three", "S2")
+    other = WIDE.replace("f.num = c.flight", "f.num = c.seats")
+    hub.submit(other, "other", "S2")
+    one, *deeper = hub.desk.deployment.depths()
+    assert len(one) == 2 and [o.inputs for d in deeper for o in d], "a join reads another"
+    both, done = threading.Barrier(2), set[int]()
+
+    def run(self: Instance, *arguments: Any) -> None:
+        if self.made.operator in {o.id for o in one}:
+            both.wait(10)
+        else:
+            assert done >= {o.id for o in one}
+        real(self, *arguments)
+        done.add(self.made.operator)
+
+    monkeypatch.setattr(works, "cores", lambda: 2)
+    monkeypatch.setattr(Instance, "run", run)
+    for _ in range(BATCHES):
+        done.clear()
+        hub.step()
+    assert hub.answered("wide") == expected(data, WIDE)
+    assert hub.answered("three") == expected(data, THREE)
+    assert hub.answered("other") == expected(data, other)
 
 
 def test_a_fault_that_is_no_querys_stops_the_hub(

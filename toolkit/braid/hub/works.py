@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import time as clock
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pyarrow as pa
 from braid.core.columns import MARK, TIME
 from braid.engine.executor import executor
 from braid.engine.files import close_all
+from braid.engine.memory import cores
 from braid.hub.blueprints import Drawing
 from braid.hub.flat import Texts, flattened, latest_of, micros_of
 from braid.hub.history import History
@@ -59,7 +62,6 @@ class Works:
     def __init__(self, path: Path, reader: Reader, slack: int) -> None:
         self.path, self.reader, self.slack = path, reader, slack
         self.history = History(path / "history")
-        self.executor = executor("process")
         self.instances: dict[int, Instance] = {}
 
     def open(self, ledger: Ledger) -> None:
@@ -79,7 +81,7 @@ class Works:
             self.instances[id] = self._instance(folder, blueprint_of(folder))
 
     def _instance(self, folder: Path, made: Any) -> Instance:
-        return Instance(folder, made, self.reader, self.slack, self.executor)
+        return Instance(folder, made, self.reader, self.slack, executor("process"))
 
     def build(
         self, operators: Iterable[Operator], new: Deployment, ledger: Ledger, texts: Texts
@@ -244,25 +246,51 @@ class Works:
         latest: Mapping[str, int | None],
         deployment: Deployment,
     ) -> dict[int, dict[str, Rows]]:
-        """Have a batch go through all operators, each after those that it reads; what came to each,
-        by alias. Raises Fault.
+        """Have a batch go through all operators, those of one depth side by side; what came to
+        each, by alias. Raises Fault.
         """
         came: dict[int, dict[str, Rows]] = {}
-        for operator in deployment.upstream():
-            instance = self.instances[operator.id]
-            came[operator.id] = {}
-            for alias, read in instance.made.inputs.items():
-                if isinstance(read.read, str):
-                    rows = Rows(tables[alias], names[alias], marks_of(operator.id))
-                    came[operator.id][alias] = rows
-                elif (found := self.results(read.read, epoch)) is not None:
-                    bits = _bits(deployment, operator.id)
-                    came[operator.id][alias] = self._rows(instance, alias, found, bits)
-            try:
-                instance.run(came[operator.id], epoch, latest)
-            except self.reader.faults as error:
-                raise Fault(error, operator.id) from error
+        for depth in deployment.depths():
+            ids = [operator.id for operator in depth]
+            for id in ids:
+                came[id] = dict(self._coming(id, tables, names, epoch, _bits(deployment, id)))
+            each = [partial(self._run, id, came[id], epoch, latest) for id in ids]
+            if len(each) == 1:
+                each[0]()
+                continue
+            with ThreadPoolExecutor(min(len(each), cores()), "braid-operator") as pool:
+                running = [pool.submit(run) for run in each]
+            for future in running:
+                future.result()
         return came
+
+    def _coming(
+        self,
+        operator: int,
+        tables: Mapping[str, pa.Table],
+        names: Mapping[str, Mapping[str, str]],
+        epoch: int,
+        bits: set[int],
+    ) -> Iterator[tuple[str, Rows]]:
+        """What comes to an operator in a batch, by alias."""
+        instance = self.instances[operator]
+        for alias, read in instance.made.inputs.items():
+            if isinstance(read.read, str):
+                yield alias, Rows(tables[alias], names[alias], marks_of(operator))
+            elif (found := self.results(read.read, epoch)) is not None:
+                yield alias, self._rows(instance, alias, found, bits)
+
+    def _run(
+        self,
+        operator: int,
+        came: Mapping[str, Rows],
+        epoch: int,
+        latest: Mapping[str, int | None],
+    ) -> None:
+        try:
+            self.instances[operator].run(came, epoch, latest)
+        except self.reader.faults as error:
+            raise Fault(error, operator) from error
 
     def results(self, operator: int, epoch: int) -> pa.Table | None:
         """What an operator found in a batch, as a plain table; None: nothing."""

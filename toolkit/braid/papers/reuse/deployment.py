@@ -157,13 +157,18 @@ class Deployment:
 
     def upstream(self) -> list[Operator]:
         """The operators, each after those that it reads."""
-        done: dict[int, Operator] = {}
-        while len(done) < len(self.operators):
-            for operator in self.operators.values():
-                read = [i for i in operator.inputs if isinstance(i, int)]
-                if operator.id not in done and all(i in done for i in read):
-                    done[operator.id] = operator
-        return list(done.values())
+        return [operator for depth in self.depths() for operator in depth]
+
+    def depths(self) -> Iterator[list[Operator]]:
+        """The operators by depth: those that read streams alone, and then those that read none but
+        what came before.
+        """
+        left = dict(self.operators)
+        while left:
+            ready = [o for o in left.values() if not any(i in left for i in o.inputs)]
+            yield ready
+            for operator in ready:
+                del left[operator.id]
 
 
 @dataclass(frozen=True)
