@@ -108,6 +108,17 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
+def seaweed() -> Iterator[str]:
+    """The URL of a bucket of SeaweedFS, which the environment tells how to reach."""
+    from weed import weed
+
+    with weed() as where, pytest.MonkeyPatch.context() as patch:
+        for name, value in where.items():
+            patch.setenv(name, value)
+        yield "s3://runs"
+
+
+@pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of Debian's Chromium; without it the test fails and says what to install."""
     found = shutil.which("chromium")

@@ -15,6 +15,7 @@ import msgspec
 
 from braid.core import events
 from braid.core.events import BatchCommitted, RunEnded, RunStarted
+from braid.engine.mirror import in_bucket
 from braid.engine.store import Store
 
 _TAIL = 1 << 20
@@ -95,7 +96,12 @@ class Health:
 
 
 def health(path: str | Path, clock: Callable[[], float] = time.time) -> Health:
-    """How the run in a folder is. Raises ValueError where there is none."""
+    """How the run in a folder is. Raises ValueError where there is none, and for a bucket."""
+    if in_bucket(path):
+        raise ValueError(
+            f"{path} is a bucket, which does not tell whether somebody runs what is in it; ask "
+            "run.health() of the process that does"
+        )
     store = Store(path)
     file = store.path / "events.jsonl"
     if store.query() is None or not file.exists():

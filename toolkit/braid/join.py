@@ -17,6 +17,7 @@ from braid.engine.check import advice
 from braid.engine.durable import Damaged, Durability
 from braid.engine.executor import checked
 from braid.engine.memory import allowed
+from braid.engine.mirror import in_bucket, opened
 from braid.engine.store import Store
 from braid.engine.tables import table
 from braid.explain import Explanation, explain
@@ -232,7 +233,7 @@ class StreamJoin:
         Raises ValueError when the folder holds a run of another query, and Damaged, a ValueError,
         when one of its files is missing or not what was written.
         """
-        store = Store(folder(path), durability)
+        store = opened(path if in_bucket(path) else folder(path), durability)
         seconds(pace, "pace", LONGEST_PACE)
         trigger = self.setup.trigger(trigger)
         self._adopt(store)
@@ -241,7 +242,7 @@ class StreamJoin:
         self.setup.equip()
         store.acquire()
         try:
-            self.setup.share(store.path)
+            self.setup.share(store)
             known = self._known(store) or self._prepared(store, batches)
             self._check(store)
             store.take_over()
@@ -266,7 +267,7 @@ class StreamJoin:
         if differ:
             there, here = _apart(known.get(differ[0]), query[differ[0]])
             raise ValueError(
-                f"{store.path} holds a run of another query: {differ[0]} is {there!r} there and "
+                f"{store.where} holds a run of another query: {differ[0]} is {there!r} there and "
                 f"{here!r} here; use a new folder, or StreamJoin.resume to go on with that run"
             )
         return known if known.get("ready") else None
@@ -288,6 +289,8 @@ class StreamJoin:
             store.verify()
             self.setup.check_source(store)
         except Damaged as damaged:
+            if store.url:
+                raise
             raise Damaged(f"{damaged}; {advice(store)}") from None
         store.copied.check()
 
@@ -304,7 +307,7 @@ class StreamJoin:
         from the copy in the folder. ``executor`` and ``driver_memory`` are as for StreamJoin, and
         ``durability`` as for ``start``, whatever ran it before. Raises as ``start``.
         """
-        query = Store(folder(path)).query()
+        query = opened(path if in_bucket(path) else folder(path)).query()
         if query is None:
             raise ValueError(f"{path} holds no run that could be resumed")
         placement = Placement.by_name(query["placement"]).of(query["settings"])

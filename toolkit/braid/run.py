@@ -111,6 +111,7 @@ class JoinRun:
             str(self.store.path),
             setup.partitions,
             setup.worth,
+            bucket=self.store.url,
         )
         return spec, frame
 
@@ -324,7 +325,7 @@ class JoinRun:
         batches = f"{s['batch']} of {s['batches']}" if s["batches"] is not None else s["batch"]
         return (
             f"{type(self).__name__}({' ⋈ '.join(self.setup.streams)}: {s['state']}, "
-            f"batch {batches}, {s['tuples']:,} tuples, in {str(self.store.path)!r})"
+            f"batch {batches}, {s['tuples']:,} tuples, in {self.store.where!r})"
         )
 
     def _ipython_display_(self) -> None:
@@ -339,7 +340,7 @@ class JoinRun:
 
     def _repr_html_(self) -> str:
         rows = tuple((name, str(value)) for name, value in self.status.items())
-        return table(f"{type(self).__name__} in {self.store.path}", rows)
+        return table(f"{type(self).__name__} in {self.store.where}", rows)
 
     @property
     def isActive(self) -> bool:
@@ -409,8 +410,13 @@ class JoinRun:
         result's members. What a result may lie behind others of its stream is this join's
         lateness, so a join that reads it needs a lateness as long.
 
-        Raises ValueError where two columns would have one name.
+        Raises ValueError where two columns would have one name, and for a run in a bucket.
         """
+        if self.store.url:
+            raise ValueError(
+                f"the run in {self.store.where} has no stream of results, which Spark reads from a "
+                "folder only; ask results_since(batch) again and again"
+            )
         whole = self.setup.spark.readStream.schema(self._result_schema).parquet(
             self.store.output.results.as_uri()
         )

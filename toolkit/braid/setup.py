@@ -16,6 +16,7 @@ from braid.core.harvest import Worth
 from braid.core.placement import MOST_HOSTS, MOST_KEYS, Placement
 from braid.core.query import Query
 from braid.core.spans import micros
+from braid.engine.bucket import settings
 from braid.engine.store import Store
 from braid.engine.wire import Layout
 from braid.model.placing import Chosen, Known, choose
@@ -144,11 +145,37 @@ class Setup:
 
         equip(self.spark)
 
-    def share(self, folder: Path) -> None:
-        """Raises ValueError unless Spark's workers can read and write this folder of ours."""
+    def share(self, store: Store) -> None:
+        """Raises ValueError unless Spark's workers can read and write where the run is."""
         from braid.cluster import share
 
-        share(self.spark.sparkContext, folder)
+        if store.url:
+            self._check_bucket(store.url)
+            self.spark.sparkContext.environment.update(settings())
+        else:
+            share(self.spark.sparkContext, store.path)
+
+    def _check_bucket(self, url: str) -> None:
+        """Raises ValueError unless Spark can run what lives in a bucket: its own checkpoint does
+        not, so only streams that are replayed in known micro-batches can go on from there; and it
+        reads these from this machine's disk.
+        """
+        endless = [a for a in self.streams if a not in self.static]
+        if endless:
+            raise ValueError(
+                f"stream {endless[0]} does not end, and Spark's checkpoint, which says how far it "
+                f"was read, cannot be in {url}; use a folder, or streams that are static"
+            )
+        if self.apart(self.streams):
+            raise ValueError(
+                f"Spark's workers on other machines cannot read the copy of static streams that a "
+                f"run in {url} has on this one; use a folder that all share, or local[*]"
+            )
+        if url.startswith("memory:"):
+            raise ValueError(
+                f"{url} is in the memory of this process, which Spark's workers do not see; use "
+                "another bucket or a folder"
+            )
 
     @staticmethod
     def trigger(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,7 +215,11 @@ class Setup:
         return static.extent(self.static[alias], self.times.get(alias))
 
     def check_source(self, store: Store) -> None:
-        """Raise Damaged unless Spark goes on where the run's last commit was."""
+        """Raise Damaged unless Spark goes on where the run's last commit was. In a run that lives
+        in a bucket it begins anew, and the engine skips what has been committed.
+        """
+        if store.url:
+            return
         store.checkpoint.sweep()
         state = store.state()
         store.checkpoint.check(-1 if state is None else state.epoch)

@@ -80,7 +80,7 @@ class TableSetup(Setup):
     def equip(self) -> None:
         """There are no workers."""
 
-    def share(self, folder: Path) -> None:
+    def share(self, store: Store) -> None:
         """There are no workers."""
 
     @staticmethod
@@ -142,6 +142,7 @@ class TableRun(JoinRun):
             str(self.store.path),
             setup.partitions,
             setup.worth,
+            bucket=self.store.url,
         )
         return spec, setup.feed(schemas)
 

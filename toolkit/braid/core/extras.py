@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Literal
 
-Extra = Literal["notebooks", "data", "exact", "docs", "dev"]
+Extra = Literal["notebooks", "data", "exact", "cloud", "docs", "dev"]
 
 
 def missing(what: str, extra: Extra) -> str:

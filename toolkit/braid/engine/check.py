@@ -15,6 +15,7 @@ from braid.core.state import State
 from braid.engine import durable
 from braid.engine.durable import Damaged
 from braid.engine.log import OLD, Kept
+from braid.engine.mirror import Mirror, in_bucket, opened
 from braid.engine.store import Store
 
 
@@ -31,11 +32,14 @@ def advice(store: Store) -> str:
 
 def check(path: str | Path) -> tuple[list[str], str]:
     """What is wrong with the run in a folder, a sentence for each file; and what it has, in words.
-    Every file is read. Raises ValueError for a folder without a run.
+    Every file is read; of a run in a bucket, brought here. Raises ValueError for a folder without a
+    run.
     """
-    store = Store(path)
+    store = opened(path)
     query = _query(store)
-    found = [*_faults(store, query)]
+    if isinstance(store, Mirror):
+        store.bring()
+    found = [fault.replace(str(store.path), store.where) for fault in _faults(store, query)]
     if "hub" in query:
         operators = sorted((store.path / "operators").glob("[0-9]*"))
         found += [fault for o in operators for fault in _faults(Store(o), {})]
@@ -54,6 +58,8 @@ def repair(path: str | Path, batch: int) -> None:
 
     Raises ValueError for a batch that it cannot go back to, RuntimeError while the run goes on.
     """
+    if in_bucket(path):
+        raise ValueError(f"{path} is a bucket; only a run in a folder can be repaired")
     store = Store(path)
     _query(store)
     store.acquire()
@@ -78,7 +84,7 @@ def repair(path: str | Path, batch: int) -> None:
 def _query(store: Store) -> dict[str, Any]:
     query = store.query()
     if query is None:
-        raise ValueError(f"{store.path} holds no run")
+        raise ValueError(f"{store.where} holds no run")
     return query
 
 
@@ -102,7 +108,7 @@ def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
             yield from _tried_all(partial(durable.check, store.blocks / name, seal))
     if query.get("ready"):
         yield from _tried_all(partial(store.copied.check, deep=True))
-    if "on" in query and "" not in query["schemas"]:
+    if "on" in query and "" not in query["schemas"] and not store.url:
         epoch = getattr(_tried(store.state), "epoch", -1)
         yield from _tried_all(partial(store.checkpoint.check, epoch))
 

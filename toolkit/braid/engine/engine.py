@@ -91,8 +91,8 @@ class Engine:
         """
         if epoch > self.state.epoch + 1:
             raise RuntimeError(
-                f"micro-batch {epoch} has come, but the last that the run in {self.store.path} has "
-                f"committed is {self.state.epoch}; what lies between would be lost"
+                f"micro-batch {epoch} has come, but the last that the run in {self.store.where} "
+                f"has committed is {self.state.epoch}; what lies between would be lost"
             )
         if epoch > self.state.epoch:
             self._turn(frame, epoch, seen)

@@ -18,17 +18,21 @@ from braid.core.cover import meets
 from braid.core.events import BatchCommitted, BatchPlanned, Event, RunEnded, RunStarted
 from braid.core.plan import Block
 from braid.core.recorded import Meeting, Recorded
+from braid.engine.mirror import in_bucket, opened
 from braid.engine.store import Store
 
 
 def load(path: str | Path) -> Recorded:
-    """The run in a folder, or of a recording (a .jsonl file). Raises ValueError when it is none."""
-    path = Path(path)
-    if path.is_file():
-        return Recorded.of(events.read(path))
-    if not path.is_dir():
-        raise ValueError(f"{path} is neither a run folder nor a recording")
-    store = Store(path)
+    """The run in a folder or a bucket, or of a recording (a .jsonl file). Raises ValueError when it
+    is none.
+    """
+    if not in_bucket(path):
+        path = Path(path)
+        if path.is_file():
+            return Recorded.of(events.read(path))
+        if not path.is_dir():
+            raise ValueError(f"{path} is neither a run folder nor a recording")
+    store = opened(path)
     if store.query() is None:
         raise ValueError(f"{path} is empty; a run folder has a run.json")
     return Recorded.of(_told(store))

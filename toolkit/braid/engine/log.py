@@ -123,7 +123,7 @@ class Rolled(msgspec.Struct, frozen=True):
 class Log:
     """The manifests in ``folder``, of the run in ``run``."""
 
-    def __init__(self, folder: Path, run: Path) -> None:
+    def __init__(self, folder: Path, run: Path | str) -> None:
         self.folder, self.run = folder, run
         self.merged: list[Merged] = []
         """The results of the first batches."""
@@ -256,6 +256,10 @@ class Log:
         """Know of nothing, so that all is read again."""
         self.merged, self.commits, self.rolled, self._next, self._before = [], [], None, 0, ""
 
+    def _place(self, entry: int, body: bytes, force: bool) -> None:
+        """Put an entry into place. Raises FileExistsError when one is there."""
+        durable.put(self.path(entry), body, force, new=True)
+
     def append(
         self,
         force: bool,
@@ -275,7 +279,7 @@ class Log:
         )
         body = durable.sealed(found)
         try:
-            durable.put(self.path(found.entry), body, force, new=True)
+            self._place(found.entry, body, force)
         except FileExistsError:
             who = self.read(found.entry).driver or "another driver"
             raise Superseded(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from braid.core.plan import Derivation, Keys
 from braid.core.report import Replica, Report, Size
 from braid.core.state import Address
 from braid.core.state import Place as StoredAt
+from braid.engine.copies import Copies
 from braid.engine.files import BlockFiles, keep, replica
 from braid.engine.fresh import Fresh
 from braid.engine.wire import Batch
@@ -26,13 +26,13 @@ class Replicas:
     ``stem``; only those that a report carries to the driver come into being.
     """
 
-    def __init__(self, batch: Batch, partition: int, stem: str) -> None:
-        folder = Path(batch.spec.folder) / "blocks"
+    def __init__(self, batch: Batch, partition: int, stem: str, copies: Copies) -> None:
+        folder = copies.folder / "blocks"
         self.batch, self.partition = batch, partition
         self.counts: dict[int, HostDid] = {}
         self.told: list[Replica] = []
         self.files = BlockFiles(folder, stem, batch.spec.force)
-        self._folder, self._seals = folder, dict(batch.files)
+        self._seals, self._copies = dict(batch.files), copies
         keep(folder, self._seals)
         self._made: dict[StoredAt, tuple[Address, Rows]] = {}
         self._open: dict[Address, Rows] = {}
@@ -58,7 +58,7 @@ class Replicas:
     def _opened(self, address: Address) -> Rows:
         """What lies there, which hosts share that have it from one another."""
         if address not in self._open:
-            file = self._folder / address.file
+            file = self._copies.block(address.file)
             seal = self._seals[address.file]
             self._open[address] = replica(str(file), address.part, address.keys, seal)
         return self._open[address]

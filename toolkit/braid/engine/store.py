@@ -62,16 +62,21 @@ _ASKING = 0.05
 
 
 class Store:
-    """The folder of one run. One process at a time may hold it (``acquire``).
+    """The folder of one run. One process at a time may hold it (``acquire``). A run that lives in
+    an object store has a Mirror instead (mirror.py).
 
     Raises ValueError for a path that is none of this machine's.
     """
+
+    url = ""
+    """The bucket that the run lives in; "": none but this folder."""
 
     def __init__(self, path: str | Path, durability: Durability = "power") -> None:
         self.path = local(path)
         self.force = checked(durability) == "power"
         self.blocks, self.results = self.path / "blocks", self.path / "results"
         self.commits, self.input = self.path / "commits", self.path / "input"
+        self.where = str(self.path)
         self.log, self.copied = Log(self.commits, self.path), Copied(self.input)
         self.output, self.merging = Output(self.path), Merging(self.path)
         self.checkpoint = Checkpoint(self.path / "checkpoint")

@@ -8,13 +8,13 @@ attempt; only those that a report carries to the driver come into being.
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 from socket import gethostname
 
 import pyarrow as pa
 
 from braid.core.harvest import Harvested
 from braid.core.report import KeyCount, Matched, Report
+from braid.engine.copies import Copies
 from braid.engine.files import ResultFile
 from braid.engine.fresh import Cutter
 from braid.engine.probing import Probing
@@ -30,14 +30,14 @@ class Task:
     def __init__(self, batch: Batch, partition: int) -> None:
         self.batch, self.partition = batch, partition
         spec = batch.spec
-        stem = f"{batch.number:06d}-{partition}-{uuid.uuid4().hex[:8]}"
+        stem, self.copies = f"{batch.number:06d}-{partition}-{uuid.uuid4().hex[:8]}", Copies(batch)
         self.reaper: Reaper | None = None
         if batch.harvest is not None and spec.worth is not None:
             self.reaper = Reaper(batch.harvest, spec.worth, len(spec.columns))
-        self.replicas = Replicas(batch, partition, stem)
+        self.replicas = Replicas(batch, partition, stem, self.copies)
         typed = self.reaper is not None and self.reaper.worth.typed
         self.cutter = Cutter(batch, self.replicas.files, typed)
-        self.results = ResultFile(spec, Path(spec.folder) / "new", stem)
+        self.results = ResultFile(spec, self.copies.folder / "new", stem)
         self.probing = Probing(self.replicas, self.results, self.reaper)
 
     def take_in(self, arrived: dict[int, list[pa.RecordBatch]]) -> dict[tuple[int, int], Rows]:
@@ -51,6 +51,7 @@ class Task:
     def report(self) -> Report:
         """What the driver has to know, when all is done: the files are whole then."""
         blocks, results = self.replicas.files.close(), self.results.close()
+        self.copies.put(blocks, results)
         matches = self.probing.matches.items()
         return Report(
             hosts=self.replicas.counts,

@@ -57,7 +57,8 @@ class Layout:
 class JoinSpec:
     """What stays the same from batch to batch. ``columns`` are the user's column names by stream;
     ``folder`` is the run's; ``worth`` says what results are worth in a run that sheds load;
-    ``force``: tasks force what they write to disk before they report it.
+    ``force``: tasks force what they write to disk before they report it. ``bucket`` is the URL of a
+    run that lives in an object store: ``folder`` is its driver's mirror then.
     """
 
     predicate: Predicate
@@ -68,6 +69,7 @@ class JoinSpec:
     partitions: int
     worth: Worth | None = None
     force: bool = False
+    bucket: str = ""
 
 
 @dataclass(frozen=True)

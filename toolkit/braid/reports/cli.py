@@ -206,11 +206,17 @@ def _health(options: argparse.Namespace) -> int:
 @_refuses(ValueError)
 def _check(options: argparse.Namespace) -> int:
     from braid.engine.check import advice, check
+    from braid.engine.mirror import in_bucket
     from braid.engine.store import Store
 
     faults, has = check(options.run)
     print(*faults, sep="\n", end="\n" if faults else "")
-    print(f"{has}: {advice(Store(options.run)) if faults else 'all whole'}")
+    if not faults:
+        print(f"{has}: all whole")
+    elif in_bucket(options.run):
+        print(f"{has}: restore these objects")
+    else:
+        print(f"{has}: {advice(Store(options.run))}")
     return 1 if faults else 0
 
 

@@ -1,0 +1,514 @@
+"""A run that lives in an object store: as exact as one in a folder, wherever its driver ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import clouded
+import obstore
+import pytest
+from braid import StreamJoin
+from braid.core.state import Seal
+from braid.engine import copies
+from braid.engine.bucket import Bucket, bucket
+from braid.engine.check import check, repair
+from braid.engine.durable import Damaged
+from braid.engine.inspect import inspect
+from braid.engine.log import Superseded
+from braid.engine.mirror import Mirror, opened
+from braid.engine.process import ProcessExecutor
+from braid.engine.store import Store
+from braid.health import health
+from braid.papers.shedding.shed import Shed
+from braid.run import JoinRun
+from clouded import STREAMS, WANTED, join
+from oracle import differ, expected, ids, tables, until
+
+
+@pytest.fixture
+def url() -> str:
+    """A bucket of this process's memory."""
+    return f"memory:///{uuid.uuid4().hex}"
+
+
+@pytest.fixture(params=["memory", "file", "s3"])
+def there(request: pytest.FixtureRequest, tmp_path: Path, url: str) -> Bucket:
+    if request.param == "memory":
+        return Bucket(url)
+    if request.param == "file":
+        return Bucket(tmp_path.as_uri())
+    return Bucket(f"{request.getfixturevalue('seaweed')}/{uuid.uuid4().hex}")
+
+
+def start(url: str, **more: Any) -> JoinRun:
+    return join().start(url, batches="batch", **more)
+
+
+def ends_equal(run: JoinRun) -> None:
+    assert run.awaitTermination()
+    assert differ(ids(run.results()), WANTED) == ""
+
+
+def test_what_a_run_needs_of_a_bucket(there: Bucket, tmp_path: Path) -> None:
+    there.probe()
+    assert there.names() == {}
+    body = os.urandom(3 << 20)
+    (tmp_path / "file").write_bytes(body)
+    there.put("a/1", tmp_path / "file")
+    there.put("a/1", body[:7])
+    there.put("a/2", tmp_path / "file", new=True)
+    there.put("ab", b"")
+    assert (there.get("a/1"), there.names("a")) == (body[:7], {"a/1": 7, "a/2": len(body)})
+    there.fetch("a/2", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == body
+    assert (there.size("a/2"), there.size("a/3")) == (len(body), -1)
+    for ask in (there.get, lambda name: there.fetch(name, tmp_path / "none")):
+        with pytest.raises(FileNotFoundError, match=rf"^{there.url}/a/3 is missing$"):
+            ask("a/3")
+    with pytest.raises(FileExistsError, match="ab is there"):
+        there.put("ab", b"x", new=True)
+    there.delete(["a/1", "a/2", "a/3"])
+    assert [n for n in there.names() if n not in ("file", "copy")] == ["ab"]
+    assert not [f for f in tmp_path.iterdir() if f.name.startswith(".")]
+
+
+def test_of_several_that_put_a_new_object_one_does(there: Bucket) -> None:
+    def put(n: int) -> bool:
+        try:
+            there.put("1", b"%d" % n, new=True)
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        won = [*pool.map(put, range(4))]
+    assert won.count(True) == 1 and there.get("1") == b"%d" % won.index(True)
+
+
+def test_a_store_that_ignores_the_condition_is_refused(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = obstore.put
+    monkeypatch.setattr(obstore, "put", lambda *given, mode=None, **more: real(*given, **more))
+    with pytest.raises(ValueError, match=r"puts an object that is to be new .* over one"):
+        start(url)
+    assert bucket(url).names() == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("hdfs://host:8020/run", "cannot be opened: .* a run needs a folder, or a bucket as s3://"),
+        ("s3://", "cannot be opened"),
+        ("nonsense://a/b", "cannot be opened"),
+    ],
+)
+def test_what_is_no_bucket_is_refused(path: str, sentence: str) -> None:
+    for begin in (start, lambda path: StreamJoin.resume(path, STREAMS), inspect, check):
+        with pytest.raises(ValueError, match=sentence) as said:
+            begin(path)
+        assert "\n" not in str(said.value)
+
+
+def test_a_bucket_of_something_else_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="holds no run that could be resumed"):
+        StreamJoin.resume(url, STREAMS)
+    bucket(url).put("thesis.tex", b"")
+    with pytest.raises(ValueError, match=r"holds objects but no run of Braid, as thesis.tex"):
+        start(url)
+    assert [*bucket(url).names()] == ["thesis.tex"]
+
+
+def test_a_run_of_another_query_is_refused(url: str) -> None:
+    ends_equal(start(url))
+    with pytest.raises(ValueError, match=f"{url} holds a run of another query: on is"):
+        StreamJoin(STREAMS, "a.k < b.k", clouded.Scatter(), check=True).start(url)
+
+
+def test_what_a_folder_alone_can_do_says_so(url: str) -> None:
+    with pytest.raises(ValueError, match="does not tell whether somebody runs what is in it"):
+        health(url)
+    with pytest.raises(ValueError, match="only a run in a folder can be repaired"):
+        repair(url, -1)
+    with pytest.raises(ValueError, match="is no folder of this machine"):
+        opened(Path(url))
+
+
+def test_a_run_is_looked_into_from_elsewhere(url: str) -> None:
+    run = start(url)
+    ends_equal(run)
+    assert run.health().batches == 4 and run.health().state == "completed"
+    assert url in repr(run) and url in run._repr_html_()
+    assert "batches 0 to 3 committed: 53 of a and 55 of b in" in inspect(url)
+    faults, has = check(url)
+    assert (faults, has.startswith("4 batches, 4 result files, ")) == ([], True)
+    names = bucket(url).names()
+    block, *_ = [n for n in names if n.startswith("blocks/")]
+    result = next(n for n in names if n.startswith("results/000002"))
+    bucket(url).put(block, b"x" * names[block])
+    bucket(url).delete([result])
+    one, two = check(url)[0]
+    assert one == f"{url}/{result} is missing"
+    assert two.startswith(f"{url}/{block} is damaged: its checksum is")
+    with pytest.raises(Damaged, match=f"^{url}/{result} is missing$"):
+        StreamJoin.resume(url, STREAMS)
+
+
+class Killed(OSError):
+    """A driver that was killed does nothing any more."""
+
+
+def deaths(patch: pytest.MonkeyPatch, at: int) -> list[str]:
+    """Have the driver killed when it asks the store for the ``at``-th time; what it has asked for."""
+    done: list[str] = []
+    lock = threading.Lock()
+
+    def dying(verb: str) -> None:
+        real = getattr(Bucket, verb)
+
+        def ask(there: Bucket, *given: Any, **more: Any) -> Any:
+            with lock:
+                done.append(f"{verb} {given[0] if given and isinstance(given[0], str) else ''}")
+                if len(done) > at:
+                    raise Killed("killed")
+            return real(there, *given, **more)
+
+        patch.setattr(Bucket, verb, ask)
+
+    for verb in ("put", "delete", "names", "fetch"):
+        dying(verb)
+    return done
+
+
+def sound(url: str) -> None:
+    """What the manifests name is in the bucket: results of all commits, the last state, its
+    blocks.
+    """
+    names = bucket(url).names()
+    reader = opened(url)
+    if reader.query() is None:
+        return
+    for kept in reader.log.commits:
+        assert {f"results/{f.name}": f.seal.bytes for f in kept.results}.items() <= names.items()
+    if (state := reader.state()) is not None:
+        assert {f"blocks/{n}": s.bytes for n, s in state.files.items()}.items() <= names.items()
+
+
+def broken_off(url: str, at: int) -> int:
+    """Have a driver killed when it asks for the ``at``-th time; the last batch that was seen."""
+    seen, real = [-1], JoinRun._publish
+
+    def publish(run: JoinRun, happened: list[Any]) -> None:
+        seen.extend(e.batch for e in happened)
+        real(run, happened)
+
+    with pytest.MonkeyPatch.context() as patch:
+        deaths(patch, at)
+        patch.setattr(JoinRun, "_publish", publish)
+        try:
+            start(url).awaitTermination()
+        except (OSError, ValueError) as error:
+            assert "killed" in str(error)
+    return max(seen)
+
+
+def test_wherever_a_driver_is_killed_nothing_is_lost_or_doubled(url: str) -> None:
+    """Before each thing that it asks of the store in a batch, and every third of the rest: another
+    one goes on, from an empty mirror.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        done = deaths(patch, 10**6)
+        ends_equal(start(url))
+    one, two = (done.index(f"put commits/00000{entry}.json") for entry in (3, 4))
+    assert two - one >= 6
+    lasts = set()
+    for at in sorted({*range(0, len(done) + 1, 3), *range(one, two + 1)}):
+        place = f"{url}/{at}"
+        lasts.add(last := broken_off(place, at))
+        sound(place)
+        found = opened(place)
+        assert last < 0 or (found.query() is not None and found.committed()[-1] >= last)
+        ends_equal(start(place))
+        nothing_left(place)
+    assert lasts == {-1, 0, 1, 2, 3}
+
+
+def opened_files(url: str) -> list[tuple[str, Seal]]:
+    reader = opened(url)
+    reader.query()
+    return [(f"results/{n}", s) for kept in reader.log.commits for n, s in kept.results]
+
+
+def nothing_left(url: str) -> None:
+    """There are the results of all commits, the last two states with their blocks, and no others."""
+    names, reader = bucket(url).names(), opened(url)
+    reader.query()
+    last = [kept for kept in reader.log.commits[-2:] if kept.state is not None]
+    blocks = {f"blocks/{name}" for kept in last for name in reader.state_of(kept).files}
+    states = {f"commits/{kept.state.name}" for kept in last if kept.state is not None}
+    entries = {n for n in names if n.startswith("commits/0")}
+    copied = {n for n in names if n.startswith("input/")}
+    results = {name for name, _ in opened_files(url)}
+    assert len({n.split("/")[1] for n in copied}) == 1
+    assert names.keys() == {
+        *{"run.json", "opening.jsonl"},
+        *entries,
+        *states,
+        *blocks,
+        *results,
+        *copied,
+    }
+
+
+@pytest.mark.parametrize("batch", [0, 2])
+def test_of_two_drivers_the_later_goes_on_and_the_other_stops(
+    url: str, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    """The first is held between what its batch is made of and the manifest, and wakes after the
+    second has begun, or has ended.
+    """
+    held, go = threading.Event(), threading.Event()
+    real, first = Mirror.commit, list[Mirror]()
+
+    def commit(mirror: Mirror, number: int, *given: Any) -> None:
+        if mirror is first[0] and number == batch:
+            held.set()
+            go.wait(60)
+        real(mirror, number, *given)
+
+    monkeypatch.setattr(Mirror, "commit", commit)
+    monkeypatch.setattr(
+        Mirror, "acquire", lambda m, real=Mirror.acquire: (first.append(m), real(m))
+    )
+    one = start(url)
+    assert held.wait(60)
+    two = StreamJoin.resume(url, STREAMS)
+    if batch:
+        two.awaitTermination()
+    go.set()
+    with pytest.raises(Superseded, match=f"has taken over the run in {url}; this driver stops"):
+        one.awaitTermination()
+    ends_equal(two)
+    sound(url)
+    ends_equal(StreamJoin.resume(url, STREAMS))
+    nothing_left(url)
+
+
+def test_a_driver_takes_over_from_one_that_goes_on_committing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch is committed between what it has read of the log and its own entry."""
+    one = start(url, pace=0.2)
+    one.pause()
+    real, left = Mirror._pull, [3]
+
+    def pull(mirror: Mirror) -> None:
+        real(mirror)
+        left[0] -= 1
+        if left[0] > 0:
+            before = one.status["batch"]
+            one.unpause()
+            until(lambda: one.status["batch"] > before, "a batch")
+            one.pause()
+
+    monkeypatch.setattr(Mirror, "_pull", pull)
+    two = StreamJoin.resume(url, STREAMS)
+    ends_equal(two)
+    one.unpause()
+    if one.status["batch"] < 4:
+        with pytest.raises(Superseded):
+            one.awaitTermination()
+    sound(url)
+
+
+def test_one_that_was_taken_over_while_it_cleaned_removes_nothing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has listed what there is, and wakes when another driver has committed."""
+    ends_equal(start(url))
+    before, stray = bucket(url).names(), "blocks/000009-0-0000dead-0.arrow"
+    bucket(url).put(stray, b"")
+    slow = Mirror(url)
+    slow.query()
+    slow.take_over()
+    real = Bucket.names
+
+    def names(there: Bucket, folder: str = "") -> dict[str, int]:
+        found = real(there, folder)
+        monkeypatch.setattr(Bucket, "names", real)
+        quick = Mirror(url)
+        quick.query()
+        quick.take_over()
+        return found
+
+    monkeypatch.setattr(Bucket, "names", names)
+    slow.clean()
+    assert stray in bucket(url).names()
+    ends_equal(StreamJoin.resume(url, STREAMS))
+    assert stray not in bucket(url).names() and before.keys() < bucket(url).names().keys()
+
+
+def test_of_two_drivers_that_begin_a_run_one_does(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other has read that there is no run, and cuts the same streams in other micro-batches."""
+    real = Mirror.create
+
+    def create(mirror: Mirror, query: dict[str, Any]) -> None:
+        if query["ready"]:
+            monkeypatch.setattr(Mirror, "create", real)
+            ends_equal(start(url))
+        real(mirror, query)
+
+    monkeypatch.setattr(Mirror, "create", create)
+    with pytest.raises(RuntimeError, match="another driver has begun the run in memory:///"):
+        join().start(url, batches=3)
+    ends_equal(start(url))
+    assert len({n.split("/")[1] for n in bucket(url).names("input")}) == 1
+
+
+def test_a_lost_answer_to_a_commit_is_no_other_driver(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store has put the manifest, its answer got lost, and the client tries again."""
+    real = Bucket.put
+
+    def put(there: Bucket, name: str, body: Any, new: bool = False) -> None:
+        real(there, name, body, new)
+        if new and name.startswith("commits/") and b'"state"' in body:
+            real(there, name, body, new)
+
+    monkeypatch.setattr(Bucket, "put", put)
+    ends_equal(start(url))
+
+
+def test_workers_have_folders_of_their_own(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on other machines, which do not see the driver's: what they read they bring, once."""
+    real, fetch = ProcessExecutor.execute, Bucket.fetch
+    brought: list[str] = []
+
+    def elsewhere(executor: ProcessExecutor, frame: Any, batch: Any) -> Any:
+        spec = replace(batch.spec, folder=str(tmp_path / "on another machine"))
+        done = real(executor, frame, replace(batch, spec=spec))
+        own = copies._own(url)
+        assert own.stat().st_mode & 0o777 == 0o700
+        named = {f"{batch.number:06d}", *(name[:6] for name in batch.files)}
+        assert {f.name[:6] for f in (own / "blocks").iterdir()} <= named
+        assert not [*(own / "new").iterdir()]
+        return done
+
+    def counted(there: Bucket, name: str, path: Path) -> None:
+        brought.append(name)
+        fetch(there, name, path)
+
+    monkeypatch.setattr(ProcessExecutor, "execute", elsewhere)
+    run = start(url, pace=0.02)
+    until(lambda: run.status["batch"] >= 2, "two batches")
+    run.stop()
+    copies._own.cache_clear()  # workers of another time
+    monkeypatch.setattr(Bucket, "fetch", counted)
+    ends_equal(StreamJoin.resume(url, STREAMS))
+    blocks = [name for name in brought if name.startswith("blocks/")]
+    assert len(blocks) == len({*blocks}) and (blocks or run.status["batch"] == 4)
+
+
+def test_a_budget_that_was_adjusted_stays(url: str) -> None:
+    join = StreamJoin(STREAMS, clouded.ON, clouded.Scatter(), shed=Shed(fraction=0.5))
+    run = join.start(url, batches="batch", pace=0.1)
+    run.adjust(fraction=1.0)
+    run.stop()
+    again = StreamJoin.resume(url, STREAMS)
+    assert again._settings["budget"] == {"kind": "fraction", "amount": 1.0}
+    assert again.awaitTermination()
+    nothing_left(url)
+
+
+def test_what_a_worker_has_put_elsewhere_is_not_committed(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one whose environment names another store."""
+    real = ProcessExecutor.execute
+
+    def elsewhere(executor: ProcessExecutor, frame: Any, batch: Any) -> Any:
+        done = real(executor, frame, batch)
+        if batch.number == 2:
+            names = [n for n in bucket(url).names() if n.startswith("results/000002")]
+            bucket(url).delete(names)
+        return done
+
+    monkeypatch.setattr(ProcessExecutor, "execute", elsewhere)
+    with pytest.raises(RuntimeError, match=r"has put results/000002.* all workers must reach"):
+        start(url).awaitTermination()
+    monkeypatch.setattr(ProcessExecutor, "execute", real)
+    ends_equal(StreamJoin.resume(url, STREAMS))
+
+
+def test_local_runs_know_no_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even what opens one."""
+    for name in ("obstore", "obstore.exceptions", "obstore.store"):
+        monkeypatch.setitem(sys.modules, name, None)
+    run = start(str(tmp_path / "run"))
+    ends_equal(run)
+    assert type(run.store) is Store
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'braid-joins\[cloud\]' brings it"):
+        Bucket("s3://bucket/run")
+
+
+def test_a_driver_is_killed_and_another_machine_goes_on(seaweed: str, tmp_path: Path) -> None:
+    """kill -9 right before a commit, on SeaweedFS; then two race for the rest."""
+    url, held = f"{seaweed}/{uuid.uuid4().hex}", tmp_path / "held"
+    with open(tmp_path / "log", "wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, clouded.__file__, url, str(held), "2"],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            until(lambda: held.exists() or process.poll() is not None, "the third batch")
+        finally:
+            process.kill()
+            process.wait()
+    assert held.exists(), (tmp_path / "log").read_text()
+    sound(url)
+    one = StreamJoin.resume(url, STREAMS)
+    two = StreamJoin.resume(url, STREAMS)
+    for run in (one, two):
+        try:
+            run.awaitTermination()
+        except Superseded as lost:
+            assert "has taken over the run in" in str(lost)
+    ends_equal(two)
+    assert opened_files(url) == [(f"results/{n}", s) for n, s in _named(two)]
+    sound(url)
+
+
+def _named(run: JoinRun) -> list[Any]:
+    return [f for kept in run.store.log.commits for f in kept.results]
+
+
+def test_a_long_run_is_rolled_up_in_its_mirror_alone(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bucket keeps every entry, and whoever opens the run reads them all."""
+    monkeypatch.setattr("braid.engine.store._EVERY", 3)
+    streams = tables("ab", 60, seed=91, batches=12)
+    run = StreamJoin(streams, clouded.ON, clouded.Scatter(), check=True).start(url, batches="batch")
+    assert run.awaitTermination() and run.store.log.rolled is not None
+    assert len({n for n in bucket(url).names("commits") if "state" not in n}) == 13
+    again = StreamJoin.resume(url, streams)
+    assert again.awaitTermination()
+    assert differ(ids(again.results()), expected(streams, clouded.ON)) == ""
+    rows = [again.results_since(n)[0].num_rows for n in (0, 9)]
+    assert rows[0] > rows[1] > 0
+    nothing_left(url)
