@@ -45,13 +45,20 @@ def test_asked_batch_by_batch_every_result_comes_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("braid.engine.store._EVERY", 3)
-    run = upstream(spark).start(tmp_path / "run", batches="batch")
+    given = dict[int, Ids]()
+
+    def give(results: DataFrame, batch: int) -> None:
+        assert batch not in given
+        given[batch] = ids(results.collect())
+
+    run = upstream(spark).start(tmp_path / "run", batches="batch", foreachBatch=give)
     got, batch = Ids(), 0
     while run.isActive or batch <= run.store.committed()[-1]:
         frame, batch = run.results_since(batch)
         got += ids(frame.collect())
     ended(run)
-    assert batch == 12
+    assert batch == 12 and [*given] == [*range(12)]
+    assert differ(sum(given.values(), Ids()), got) == ""
     assert run.results_since(batch)[0].count() == 0
     assert run.results_since(batch)[1] == batch
     assert differ(got, expected(STREAMS, ON)) == ""

@@ -14,6 +14,7 @@ from typing import Any
 
 import clouded
 import obstore
+import pyarrow as pa
 import pytest
 from braid import StreamJoin
 from braid.core.state import Seal
@@ -78,6 +79,22 @@ def test_what_a_run_needs_of_a_bucket(there: Bucket, tmp_path: Path) -> None:
     there.delete(["a/1", "a/2", "a/3"])
     assert [n for n in there.names() if n not in ("file", "copy")] == ["ab"]
     assert not [f for f in tmp_path.iterdir() if f.name.startswith(".")]
+
+
+def test_batches_are_delivered_once(url: str) -> None:
+    """What a driver that has ended delivered is known to the next, which has another mirror."""
+    given = list[int]()
+
+    def give(results: pa.Table, batch: int) -> None:
+        if given == [0, 1]:
+            given.append(-1)
+            raise OSError("killed")
+        given.append(batch)
+
+    with pytest.raises(RuntimeError, match="killed"):
+        start(url, foreachBatch=give).awaitTermination()
+    ends_equal(StreamJoin.resume(url, STREAMS, foreachBatch=give))
+    assert given == [0, 1, -1, 2, 3]
 
 
 def test_of_several_that_put_a_new_object_one_does(there: Bucket) -> None:

@@ -25,6 +25,8 @@ from braid.papers.shedding.shed import Shed
 from braid.run import JoinRun
 from braid.setup import LONGEST_PACE, Setup, auto, check_placement, packed
 from braid.shedding import check as check_shed
+from braid.sink import Give
+from braid.sink import checked as delivering
 from braid.streams import Time, condition, is_spark, named, spans
 
 if TYPE_CHECKING:
@@ -219,6 +221,7 @@ class StreamJoin:
         batches: int | str = 20,
         pace: float = 0.0,
         durability: Durability = "power",
+        foreachBatch: Give | None = None,
         **trigger: Any,
     ) -> JoinRun:
         """Start, or go on with, a run of this query in the folder ``path``; returns at once, like
@@ -230,9 +233,17 @@ class StreamJoin:
         of the "process" alone, which saves some milliseconds a batch. ``trigger`` is Spark's, for
         streams that do not end (``processingTime="1 second"``, ``availableNow=True``).
 
+        ``foreachBatch`` is called with the results of every committed batch, as ``results()`` gives
+        them (a DataFrame, an Arrow table for tables), and the batch's number, in order and without
+        gaps. That all batches up to one have been delivered is written down when the function has
+        returned, so after a crash it is called again with the same number and the same rows: a
+        function that does nothing new for a number that it has had is exactly once. The run waits
+        for it, and fails when it does. A run that goes on delivers first what is left.
+
         Raises ValueError when the folder holds a run of another query, and Damaged, a ValueError,
         when one of its files is missing or not what was written.
         """
+        give = delivering(foreachBatch, self.setups.shared)
         store = opened(path if in_bucket(path) else folder(path), durability)
         seconds(pace, "pace", LONGEST_PACE)
         trigger = self.setup.trigger(trigger)
@@ -247,7 +258,7 @@ class StreamJoin:
             self._check(store)
             store.take_over()
             store.clean()
-            return self.runs(self.setup, store, known, pace, trigger)
+            return self.runs(self.setup, store, known, pace, trigger, give)
         except BaseException:
             store.release()
             raise
@@ -301,11 +312,13 @@ class StreamJoin:
         executor: str = "auto",
         driver_memory: str | int | None = None,
         durability: Durability = "power",
+        foreachBatch: Give | None = None,
         **trigger: Any,
     ) -> JoinRun:
         """Go on with the run in ``path`` exactly where its last commit was. Static streams go on
         from the copy in the folder. ``executor`` and ``driver_memory`` are as for StreamJoin, and
-        ``durability`` as for ``start``, whatever ran it before. Raises as ``start``.
+        ``durability`` and ``foreachBatch`` as for ``start``, whatever ran it before. Raises as
+        ``start``.
         """
         query = opened(path if in_bucket(path) else folder(path)).query()
         if query is None:
@@ -320,7 +333,7 @@ class StreamJoin:
             driver_memory=driver_memory,
             **settings,
         )
-        return join.start(path, durability=durability, **trigger)
+        return join.start(path, durability=durability, foreachBatch=foreachBatch, **trigger)
 
     def _fingerprint(self) -> dict[str, Any]:
         s = self.setup

@@ -28,6 +28,7 @@ from braid.results import flat, read
 from braid.setup import Setup
 from braid.shedding import estimates
 from braid.shedding import status as shed_status
+from braid.sink import Give, Sink
 from braid.watching import viewable, watch
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class JoinRun:
         query: Mapping[str, Any],
         pace: float,
         trigger: Mapping[str, Any],
+        give: Give | None = None,
     ) -> None:
         self.setup, self.store, self._settings = setup, store, query
         opening = self._opening()
@@ -83,6 +85,7 @@ class JoinRun:
             setup.shed,
         )
         self._adjusted()
+        self._sink = None if give is None else Sink(give, store, self._of_batch)
         self._done_before = self._engine.state.epoch + 1
         self._spark_query = self._launch(frame, trigger)
         threading.Thread(target=self._watch, name="braid-run", daemon=True).start()
@@ -150,6 +153,15 @@ class JoinRun:
         name = type(j.placement).__name__
         return [started, PlacementChosen(name, chosen["why"], chosen["costs"])]
 
+    def _of_batch(self, batch: int) -> Any:
+        """The results of one batch."""
+        return self._read(self.store.result_files(batch, batch + 1, self._deep, merged=False))
+
+    def _deliver(self) -> None:
+        """Give the sink, if there is one, what it has not had."""
+        if self._sink is not None:
+            self._sink.deliver(self._engine.state.batch, self._stopping.is_set)
+
     def _run(self, frame: DataFrame, number: int) -> None:
         self._engine.run(frame, number)
 
@@ -168,9 +180,11 @@ class JoinRun:
             if self._stopping.is_set():
                 raise RuntimeError("the run was stopped before this batch")
             try:
+                self._deliver()
                 self._check_input(number)
                 self._ready(frame)
                 self._run(frame, number)
+                self._deliver()
             except Exception as error:
                 self._error = failed(error, f"batch {self._engine.state.batch + 1} failed")
                 raise
@@ -265,6 +279,7 @@ class JoinRun:
         try:
             self._spark_query.awaitTermination()
             self._engine.finish(self._nothing(), self._stopping.is_set)
+            self._deliver()
         except Exception as error:
             self._error = self._error or error
         with self._turn:

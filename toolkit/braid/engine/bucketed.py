@@ -1,4 +1,4 @@
-"""The log and the results of a run that lives in a bucket, of which its mirror has copies."""
+"""What a run that lives in a bucket keeps there: its mirror has copies of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from braid.engine import durable
 from braid.engine.bucket import Bucket, each
+from braid.engine.delivered import Delivered
 from braid.engine.durable import Damaged
 from braid.engine.log import Log
 from braid.engine.output import Output
@@ -53,6 +54,30 @@ class BucketLog(Log):
         look like another's.
         """
         return self.path(entry).read_bytes() == body and self.read(entry).state is not None
+
+
+class BucketDelivered(Delivered):
+    """How far results have been given to a sink. A driver that has lost the run, and does not know
+    it, may write an earlier batch here; what comes after that is given again, then.
+    """
+
+    def __init__(self, file: Path, there: Bucket) -> None:
+        super().__init__(file, False)
+        self._bucket = there
+
+    @property
+    def last(self) -> int:
+        """-1: none. Raises Damaged."""
+        try:
+            self._bucket.fetch(self.file.name, self.file)
+        except FileNotFoundError:
+            return -1
+        return super().last
+
+    def note(self, batch: int) -> None:
+        """All batches up to this one have been delivered."""
+        super().note(batch)
+        self._bucket.put(self.file.name, self.file)
 
 
 class BucketOutput(Output):

@@ -72,6 +72,7 @@ def repair(path: str | Path, batch: int) -> None:
             )
         back = next((k for k in store.log.commits if k.batch == batch), None)
         state = None if back is None else store.state_of(back)
+        store.delivered.cut(batch)
         store.log.cut(-1 if back is None else back.entry)
         if state is not None:
             store.checkpoint.cut(state.epoch)
@@ -106,6 +107,7 @@ def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
             continue
         for name, seal in state.files.items():
             yield from _tried_all(partial(durable.check, store.blocks / name, seal))
+    yield from _tried_all(lambda: store.delivered.last)
     if query.get("ready"):
         yield from _tried_all(partial(store.copied.check, deep=True))
     if "on" in query and "" not in query["schemas"] and not store.url:

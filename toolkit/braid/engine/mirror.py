@@ -31,7 +31,7 @@ from braid.core.report import Outcome
 from braid.core.state import VERSION, Seal, State
 from braid.engine import durable
 from braid.engine.bucket import bucket, each
-from braid.engine.bucketed import BucketLog, BucketOutput
+from braid.engine.bucketed import BucketDelivered, BucketLog, BucketOutput
 from braid.engine.durable import Damaged, Durability
 from braid.engine.log import OLD, Merged, Named, Superseded, ours
 from braid.engine.store import Store, checked
@@ -63,6 +63,7 @@ class Mirror(Store):
         self.url = self.where = self.bucket.url
         self.log: BucketLog = BucketLog(self.commits, self.bucket)
         self.output = BucketOutput(self.path, self.bucket)
+        self.delivered = BucketDelivered(self.delivered.file, self.bucket)
         self._input = ""
         self._there: set[str] = set()
 

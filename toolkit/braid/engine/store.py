@@ -15,6 +15,7 @@ A run is a folder::
                                  that puts it there is the commit
     commits/state-000012-*.json  live blocks, where their replicas lie, and the placement's state
     events.jsonl                 the events of all manifests in order, for reading along
+    delivered.json               how far results have been given to the run's sink, if it has one
 
 What Braid writes as JSON ends with its checksum and has the version of its format; another version
 is refused. Of block files, result files and states, whoever names them has the length and the
@@ -49,6 +50,7 @@ from braid.core.state import VERSION, Seal, State, decode, encode
 from braid.engine import durable, files
 from braid.engine.checkpoint import Checkpoint
 from braid.engine.copied import Copied
+from braid.engine.delivered import Delivered
 from braid.engine.durable import Damaged, Durability
 from braid.engine.log import OLD, Driver, Kept, Log, Manifest, Merged, Named, ours
 from braid.engine.merging import Merging, of_many
@@ -84,6 +86,7 @@ class Store:
         self._reading = threading.Lock()
         self._live: dict[str, frozenset[str]] = {}
         self.told = Told(self.path / "events.jsonl")
+        self.delivered = Delivered(self.path / "delivered.json", self.force)
         self._opening = -1
         self._ends: dict[int, tuple[int, int]] = {}
 
@@ -403,12 +406,10 @@ class Store:
         the same batches that come together, so that a file that has to be made again is the same.
         """
         made, waiting = list[Merged](), self.log.commits[:-OLD]
-        while waiting and waiting[-1].batch + 1 >= (
-            end := (waiting[0].batch // _EVERY + 1) * _EVERY
-        ):
-            some = end - waiting[0].batch
+        some = _EVERY - self.log.first % _EVERY
+        while len(waiting) >= some:
             made.append(self.merging.merge(waiting[:some], self.force))
-            waiting = waiting[some:]
+            waiting, some = waiting[some:], _EVERY
         return made
 
 

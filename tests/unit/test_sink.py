@@ -1,0 +1,215 @@
+"""Every committed batch is given to the user's function once, and again with the same rows where it
+is not known that it returned.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from braid import SharedJoin
+from braid.engine.check import check, repair
+from braid.engine.delivered import Delivered
+from braid.engine.store import Store
+from braid.join import JoinRun, StreamJoin
+from oracle import Ids, differ, expected, ids, tables
+from scatter import Scatter
+
+ON = "a.k = b.k"
+STREAMS = tables("ab", 60, seed=71, batches=6)
+WANTED = expected(STREAMS, ON)
+Give = Callable[[pa.Table, int], Any]
+
+
+class Idempotent:
+    """A sink that knows a batch by its number, and what it was called with."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, Ids] = {}
+        self.calls: list[int] = []
+
+    def __call__(self, results: pa.Table, batch: int) -> None:
+        found = ids(results)
+        assert self.batches.setdefault(batch, found) == found, "the same rows again"
+        self.calls.append(batch)
+
+    def has_all(self) -> bool:
+        return differ(sum(self.batches.values(), Ids()), WANTED) == ""
+
+
+def start(folder: Path, give: Give | None = None, **more: Any) -> JoinRun:
+    join = StreamJoin(STREAMS, ON, Scatter(), check=True)
+    return join.start(folder, batches="batch", foreachBatch=give, **more)
+
+
+def resume(folder: Path, give: Give | None = None) -> JoinRun:
+    return StreamJoin.resume(folder, STREAMS, foreachBatch=give)
+
+
+def test_every_batch_is_delivered_once_in_order(tmp_path: Path) -> None:
+    """When it has been committed; also one without results."""
+    sink, committed = Idempotent(), []
+
+    def give(results: pa.Table, batch: int) -> None:
+        committed.append(Store(tmp_path).committed()[-1])
+        sink(results, batch)
+
+    assert start(tmp_path, give).awaitTermination()
+    assert sink.calls == committed == [*range(6)] and sink.has_all()
+    assert resume(tmp_path, give).awaitTermination() and len(sink.calls) == 6
+    assert check(tmp_path)[0] == []
+
+
+@pytest.mark.parametrize("when", ["before", "in the middle", "after", "written down"])
+def test_what_was_cut_off_is_delivered_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """The driver ends right before batch 3 is given, while it is, when the function has returned, and
+    when that has been written down.
+    """
+    sink, real = Idempotent(), Delivered.note
+
+    def give(results: pa.Table, batch: int) -> None:
+        if batch == 3 and when == "before":
+            raise OSError("killed")
+        sink(results, batch)
+        if batch == 3 and when == "in the middle":
+            raise OSError("killed")
+
+    def note(delivered: Delivered, batch: int) -> None:
+        if batch == 3 and when == "after":
+            raise OSError("killed")
+        real(delivered, batch)
+        if batch == 3 and when == "written down":
+            raise OSError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Delivered, "note", note)
+        run = start(tmp_path, give)
+        with pytest.raises(Exception, match="killed"):
+            run.awaitTermination()
+    assert Store(tmp_path).committed() == [0, 1, 2, 3]
+    assert resume(tmp_path, sink).awaitTermination()
+    again = [] if when in ("before", "written down") else [3]
+    assert sink.calls == sorted([*range(6), *again]) and sink.has_all()
+
+
+def test_a_killed_process_delivers_again(tmp_path: Path) -> None:
+    """It ends in the function, after it has written batch 3 to a file, on its way out."""
+    program = f"""
+import os
+from pathlib import Path
+import pyarrow.parquet as pq
+import test_sink as t
+
+def give(results, batch):
+    pq.write_table(results, Path({str(tmp_path)!r}) / f"{{batch}}.parquet")
+    if batch == 3:
+        os._exit(9)
+
+t.start({str(tmp_path / "run")!r}, give).awaitTermination()
+"""
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": paths})
+    assert done.returncode == 9
+    import pyarrow.parquet as pq
+
+    sink = Idempotent()
+    for batch in range(4):
+        sink(pq.read_table(tmp_path / f"{batch}.parquet"), batch)
+    assert resume(tmp_path / "run", sink).awaitTermination()
+    assert sink.calls == [0, 1, 2, 3, 3, 4, 5] and sink.has_all()
+
+
+def test_a_sink_that_fails_ends_the_run_in_one_sentence(tmp_path: Path) -> None:
+    def give(results: pa.Table, batch: int) -> None:
+        raise KeyError("x")
+
+    run = start(tmp_path, give)
+    with pytest.raises(RuntimeError, match="foreachBatch failed on batch 0: KeyError: 'x'"):
+        run.awaitTermination()
+    assert run.health().state == "failed" and "foreachBatch failed" in run.health().error
+
+
+def test_a_sink_that_comes_later_gets_all(tmp_path: Path) -> None:
+    """Of a run that has ended, too."""
+    assert start(tmp_path).awaitTermination()
+    sink = Idempotent()
+    assert resume(tmp_path, sink).awaitTermination()
+    assert sink.calls == [*range(6)] and sink.has_all()
+
+
+def test_after_repair_batches_are_delivered_anew(tmp_path: Path) -> None:
+    assert start(tmp_path, Idempotent()).awaitTermination()
+    repair(tmp_path, 4)
+    sink = Idempotent()
+    assert resume(tmp_path, sink).awaitTermination()
+    assert sink.calls == [5]
+
+
+def test_a_run_that_is_stopped_delivers_the_rest_when_it_goes_on(tmp_path: Path) -> None:
+    sink = Idempotent()
+
+    def give(results: pa.Table, batch: int) -> None:
+        sink(results, batch)
+        if batch == 2:
+            run._stopping.set()
+
+    run = start(tmp_path, give, pace=0.1)
+    assert run._ended.wait(60) and sink.calls == [0, 1, 2]
+    assert resume(tmp_path, sink).awaitTermination()
+    assert sink.calls == [*range(6)] and sink.has_all()
+
+
+def test_what_cannot_be_called_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="foreachBatch is 3; it must be a function of the results"):
+        start(tmp_path / "run", 3)  # type: ignore[arg-type]
+    assert not (tmp_path / "run").exists()
+    from braid.sink import checked
+
+    with pytest.raises(ValueError, match=r"shared run are of many queries.*results_since"):
+        checked(print, SharedJoin.setups.shared)
+
+
+def test_into_delta_with_its_transaction_numbers(tmp_path: Path) -> None:
+    """The recipe of docs/operations.md, where the package is there. A batch whose table was written,
+    but not known to be delivered, is not written twice.
+    """
+    delta = pytest.importorskip("deltalake")
+
+    def give(results: pa.Table, batch: int) -> None:
+        if delta.DeltaTable.is_deltatable(table):
+            last = delta.DeltaTable(table).transaction_version("demo")
+            if last is not None and last >= batch:
+                return
+        mark = delta.CommitProperties(app_transactions=[delta.Transaction("demo", batch)])
+        delta.write_deltalake(table, results, mode="append", commit_properties=mark)
+
+    def fails(results: pa.Table, batch: int) -> None:
+        give(results, batch)
+        if batch == 3:
+            raise OSError("killed")
+
+    table, folder = str(tmp_path / "table"), tmp_path / "run"
+    with pytest.raises(RuntimeError, match="killed"):
+        start(folder, fails).awaitTermination()
+    Delivered(folder / "delivered.json", False).note(0)
+    assert resume(folder, give).awaitTermination()
+    assert differ(ids(delta.DeltaTable(table).to_pyarrow_table()), WANTED) == ""
+
+
+def test_how_far_it_is_has_a_seal(tmp_path: Path) -> None:
+    assert start(tmp_path, Idempotent()).awaitTermination()
+    file = tmp_path / "delivered.json"
+    assert json.loads(file.read_text())["batch"] == 5
+    file.write_text(file.read_text().replace("5", "6", 1))
+    with pytest.raises(ValueError, match=r"delivered.json is damaged"):
+        resume(tmp_path, Idempotent())
+    assert "delivered.json is damaged" in check(tmp_path)[0][0]

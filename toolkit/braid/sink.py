@@ -1,0 +1,56 @@
+"""Results given to a function of the user's, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from braid.core.accept import shown
+from braid.core.causes import cause
+from braid.engine.store import Store
+
+Give = Callable[[Any, int], Any]
+"""A function of the results of a batch and its number."""
+
+
+def checked(give: Any, shared: bool) -> Give | None:
+    """What is to be called with each batch, if anything. Raises ValueError for what cannot be."""
+    if give is None:
+        return None
+    if not callable(give):
+        raise ValueError(
+            f"foreachBatch is {shown(give)}; it must be a function of the results of a batch and "
+            "its number"
+        )
+    if shared:
+        raise ValueError(
+            "the results of a shared run are of many queries, so it has no foreachBatch; read one "
+            "query's batch by batch with results_since(batch, name)"
+        )
+    found: Give = give
+    return found
+
+
+class Sink:
+    """Calls ``give`` with each committed batch, in order: its results, as ``read`` makes them, and
+    its number. Only when that has returned is the number written down, so what a crash cut off is
+    given again, the same rows under the same number.
+    """
+
+    def __init__(self, give: Give, store: Store, read: Callable[[int], Any]) -> None:
+        self.give, self.store, self.read = give, store, read
+        self._next = store.delivered.last + 1
+
+    def deliver(self, last: int, stopped: Callable[[], bool]) -> None:
+        """Give what is left, up to a batch. Raises RuntimeError where the function fails."""
+        while self._next <= last and not stopped():
+            results = self.read(self._next)
+            try:
+                self.give(results, self._next)
+            except Exception as error:
+                raise RuntimeError(
+                    f"foreachBatch failed on batch {self._next}: {type(error).__name__}: "
+                    f"{cause(error)}"
+                ) from error
+            self.store.delivered.note(self._next)
+            self._next += 1
