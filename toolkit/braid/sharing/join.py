@@ -22,6 +22,7 @@ from braid.sharing.calibrate import measure
 from braid.sharing.changes import Queries, entered, left
 from braid.sharing.run import SharedRun
 from braid.sharing.setup import SharedSetup
+from braid.sink import Give
 from braid.streams import Time, named
 
 
@@ -142,10 +143,11 @@ class SharedJoin(StreamJoin):
         batches: int | str = 20,
         pace: float = 0.0,
         durability: Durability = "power",
+        foreachBatch: Give | None = None,
         **trigger: Any,
     ) -> SharedRun:
         """Start, or go on with, a shared run in the folder ``path``; see StreamJoin.start. Raises
-        ValueError without a query.
+        ValueError without a query, and for ``foreachBatch``: results are of many queries.
 
         A folder that holds this run goes on with the queries and chains that it had, whatever was
         added or changed meanwhile.
@@ -160,7 +162,7 @@ class SharedJoin(StreamJoin):
             self._cost(known.get("settings", {}).get("overhead", 1.0))
         elif self._mode() in ("cpu", "auto"):
             self._cost(measure() if self._overhead is None else self._overhead)
-        run = super().start(path, batches, pace, durability, **trigger)
+        run = super().start(path, batches, pace, durability, foreachBatch, **trigger)
         assert isinstance(run, SharedRun)
         return run
 
@@ -175,6 +177,7 @@ class SharedJoin(StreamJoin):
         executor: str = "auto",
         driver_memory: str | int | None = None,
         durability: Durability = "power",
+        foreachBatch: Give | None = None,
         **trigger: Any,
     ) -> SharedRun:
         """Go on with the shared run in ``path``, with the queries and chains that it had at its
@@ -199,7 +202,7 @@ class SharedJoin(StreamJoin):
                 for n, ws, sql, bit, since in query["queries"]
             )
         )
-        return join.start(path, durability=durability, **trigger)
+        return join.start(path, durability=durability, foreachBatch=foreachBatch, **trigger)
 
     def _fingerprint(self) -> dict[str, Any]:
         chain = self.chain if isinstance(self.chain, str) else list(self.chain)
