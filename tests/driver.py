@@ -7,6 +7,7 @@ FOLDER.held right before that batch's commit, and waits for ever.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from pathlib import Path
@@ -41,7 +42,8 @@ def main(
 ) -> None:
     if batch:
         hold(folder, int(batch))
-    streams = frames(session(cores=2, master=url or None), STREAMS)
+    alike = {"spark_executor_extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
+    streams = frames(session(cores=2, master=url or None, **alike), STREAMS)
     if verb == "start":
         windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
         shed = Shed(fraction=float(part)) if part else None
