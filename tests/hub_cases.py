@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import sqlglot
 from braid.condition.sqltypes import SqlType
-from braid.engine.tables import prepare
+from braid.engine.tables import Replay
 from braid.hub.batches import batch
 from braid.hub.desk import Desk
 from braid.hub.ledger import Served
@@ -208,7 +208,7 @@ class Driven:
         rates: Rates | None = None,
     ) -> None:
         if not (folder / "input").exists():
-            prepare(data, folder / "input", dict.fromkeys(data, "ts"), "batch")
+            Replay(data, dict.fromkeys(data, "ts"), "batch").write(folder / "input")
         schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
         reader = TableReader(schemas, "ts", folder / "input", BATCHES)
         places = dict(at or dict.fromkeys(data, "here"))

@@ -133,7 +133,7 @@ def test_tables_are_joined_on_sets_without_spark(
     on = line.split(" | ", 1)[1]
     join = StreamJoin(tables, on, Centralized())
     setup: Any = join.setup
-    setup.replayed(tmp_path, 1)
+    setup.replay(1).write(tmp_path)
     feed = setup.feed({a: t.schema for a, t in tables.items()})
     parts = [p for _, (p,) in sorted(feed.tuples(tmp_path, 0).items())]
     a, b = (Rows(build(part, join.predicate.indexes(i))) for i, part in enumerate(parts))

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.core.events import BatchCommitted
+from braid.engine import static
 from braid.join import JoinRun, StreamJoin
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hashing import HashPartition
@@ -102,6 +103,35 @@ def test_tuples_come_through_unchanged(spark: SparkSession, tmp_path: Path) -> N
     for alias in ("a", "b"):
         assert texts(run.results().select(f"{alias}.*")) == texts(streams[alias])
         assert run.results().schema[alias].dataType == streams[alias].schema
+
+
+@pytest.mark.parametrize("batches", ["n", 3])
+def test_static_streams_are_written_alike_here_and_by_spark(
+    spark: SparkSession, tmp_path: Path, batches: int | str
+) -> None:
+    """Whoever writes the files of micro-batches, Spark reads the same rows of the same types."""
+    frames = {a: wide(spark, 0).withColumn("n", F.expr("cast(id % 4 as short)")) for a in "ab"}
+    frames["b"] = frames["b"].filter("n = 1")
+    spans = frames["a"].withColumn("span", F.expr("interval 3 hours"))
+    assert static.Replay({"a": spans}, {}, batches, 1 << 30).tables is None, "no type of Parquet's"
+    times = {} if batches == "n" else dict.fromkeys(frames, "a time")
+    ways = {"spark": 0, "here": 1 << 30}
+    replays = {way: static.Replay(frames, times, batches, most) for way, most in ways.items()}
+    assert replays["spark"].tables is None and replays["here"].tables is not None
+    counts = {way: replay.write(tmp_path / way) for way, replay in replays.items()}
+    assert set(counts.values()) == {4 if batches == "n" else 3}
+    for alias, frame in frames.items():
+        stream = frame.drop("n") if batches == "n" else frame
+        files = {way: sorted((tmp_path / way / alias).iterdir()) for way in ways}
+        whole = {way: spark.read.parquet(*map(str, files[way])) for way in ways}
+        for way in ways:
+            assert whole[way].schema == static.schema(tmp_path / way / alias, spark)
+            assert whole[way].schema == stream.schema and texts(whole[way]) == texts(stream)
+            assert len(files[way]) == counts[way]
+            assert files[way] == sorted(files[way], key=lambda f: f.stat().st_mtime)
+        if batches == "n":
+            for one, other in zip(files["spark"], files["here"], strict=True):
+                assert texts(spark.read.parquet(str(one))) == texts(spark.read.parquet(str(other)))
 
 
 def test_forty_columns_are_planned_in_no_time(spark: SparkSession, tmp_path: Path) -> None:

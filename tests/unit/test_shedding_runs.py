@@ -159,7 +159,7 @@ def test_nulls_and_the_ends_of_lists_tell_tuples_apart(tmp_path):
     turned = rows.rename_columns(["x", "y", "l", "k"]).select(rows.column_names)
     whole = pa.concat_tables([rows, turned])
     made = StreamJoin({"a": whole, "b": whole}, "a.k <=> b.k", Centralized(), shed=Shed(fraction=1))
-    made.setup.replayed(tmp_path, 1)
+    made.setup.replay(1).write(tmp_path)
     feed = made.setup.feed({"a": whole.schema, "b": whole.schema})
     drawn = [n for part in feed.tuples(tmp_path, 0)[0] for n in part[DRAW].to_pylist()]
     assert len(drawn) == whole.num_rows == len(set(drawn))

@@ -23,7 +23,7 @@ from braid.engine.tables import table
 from braid.explain import Explanation, explain
 from braid.papers.shedding.shed import Shed
 from braid.run import JoinRun
-from braid.setup import LONGEST_PACE, Setup, auto, check_placement, packed
+from braid.setup import LONGEST_PACE, Replay, Setup, auto, check_placement, packed
 from braid.shedding import check as check_shed
 from braid.sink import Give
 from braid.sink import checked as delivering
@@ -227,7 +227,7 @@ class StreamJoin:
         """Start, or go on with, a run of this query in the folder ``path``; returns at once, like
         DataStreamWriter.start().
 
-        Static streams are replayed in ``batches`` micro-batches (see ``replay.prepare``), and
+        Static streams are replayed in ``batches`` micro-batches (see ``engine.static.Replay``), and
         all-static input ends with them. ``pace`` is the least number of seconds between two
         micro-batches. ``durability`` is what a commit outlives: a cut of the "power", or the end
         of the "process" alone, which saves some milliseconds a batch. ``trigger`` is Spark's, for
@@ -248,13 +248,13 @@ class StreamJoin:
         seconds(pace, "pace", LONGEST_PACE)
         trigger = self.setup.trigger(trigger)
         self._adopt(store)
-        if self._known(store) is None:
-            self.setup.check_batches(batches)
+        known = self._known(store)
+        replay = None if known is not None else self.setup.replay(batches)
         self.setup.equip()
         store.acquire()
         try:
             self.setup.share(store)
-            known = self._known(store) or self._prepared(store, batches)
+            known = self._known(store) or self._prepared(store, replay)
             self._check(store)
             store.take_over()
             store.clean()
@@ -283,11 +283,13 @@ class StreamJoin:
             )
         return known if known.get("ready") else None
 
-    def _prepared(self, store: Store, batches: int | str) -> dict[str, Any]:
+    def _prepared(self, store: Store, replay: Replay | None) -> dict[str, Any]:
         """Make the folder of a new run, with a copy of what is static."""
         query = self._fingerprint()
         store.create({**query, "ready": False})
-        known = {**query, "batches": self.setup.replayed(store.input, batches), "ready": True}
+        count = None if replay is None else replay.write(store.input)
+        ends = len(self.setup.static) == len(self.streams)
+        known = {**query, "batches": count if ends else None, "ready": True}
         if (chosen := self.setup.chosen) is not None:
             known["chosen"] = {"why": chosen.why, "costs": chosen.costs}
         store.copied.seal(store.force)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from braid.condition.predicate import Predicate
 from braid.core import accept
@@ -29,10 +29,24 @@ if TYPE_CHECKING:
 
 LONGEST_PACE = 86_400
 """Seconds between two micro-batches: a day."""
+
+
+class Replay(Protocol):
+    """What is static, checked, and not yet written."""
+
+    def write(self, folder: Path) -> int:
+        """Write the files of a run's input; returns how many micro-batches there are."""
+        ...
+
+
 _MOST_PARTITIONS = 10_000
 """Tasks of a stage; Spark takes some ms for each, whatever it does."""
 _FEW_BATCHES = 1_000
 """So many micro-batches may be asked for of any rows; more only of as many rows."""
+COPIES = 3
+"""How often this process may have what it reads of static streams: as they come, in order, and in
+a file that it writes.
+"""
 PAGES = {"parquet.page.verify-checksum.enabled": "true"}
 """Have Spark hold pages of Parquet against their checksums."""
 
@@ -116,13 +130,20 @@ class Setup:
         """How many tuples the streams have, as they compare; equal where that is not known."""
         return (1.0,) * len(streams)
 
-    def check_batches(self, batches: Any) -> None:
-        """Raises ValueError unless what is static can be cut in so many micro-batches, or is
-        numbered by the column of that name.
+    def replay(self, batches: Any) -> Replay | None:
+        """What is static, ready to be written as so many micro-batches, or as those that the column
+        of that name numbers. None where nothing is static. Raises ValueError where it cannot be.
         """
-        if isinstance(batches, str):
-            self._check_numbered(batches)
-            return
+        if not isinstance(batches, str):
+            self._check_batches(batches)
+        return self._replay(batches) if self.static else None
+
+    def _replay(self, batches: int | str) -> Replay:
+        from braid.engine import static
+
+        return static.Replay(self.static, self.times, batches, self.memory // COPIES)
+
+    def _check_batches(self, batches: Any) -> None:
         accept.whole(batches, "batches", 1, self.most_batches, ", or the name of a column")
         if batches > _FEW_BATCHES and self.static:
             rows = sum(self.extent(alias)[0] for alias in self.static)
@@ -131,13 +152,6 @@ class Setup:
                     f"batches is {batches}, but the static streams have {rows:,} rows; it must be "
                     f"at most as many, or {_FEW_BATCHES:,}"
                 )
-
-    def _check_numbered(self, column: str) -> None:
-        """Raises ValueError unless the column numbers the micro-batches of what is static."""
-        from braid.engine import static
-
-        for alias, frame in self.static.items():
-            static.check(alias, frame, column)
 
     def equip(self) -> None:
         """Let Spark's workers find Braid. Raises ValueError where they cannot."""
@@ -193,14 +207,6 @@ class Setup:
             "availableNow=True, once=True"
         )
 
-    def replayed(self, folder: Path, batches: int | str) -> int | None:
-        """Copy what is static; the number of micro-batches where it is all."""
-        from braid.engine import static
-
-        copied = self.static
-        count = static.prepare(copied, folder, self.times, batches) if copied else None
-        return count if len(copied) == len(self.streams) else None
-
     @property
     def static(self) -> dict[str, DataFrame]:
         """The streams that are static, by alias."""
@@ -232,10 +238,11 @@ class Setup:
         return {alias: copies.get(alias, frame) for alias, frame in self.streams.items()}
 
     def _copy(self, store: Store, alias: str) -> DataFrame:
+        from braid.engine import static
+
         folder = store.input / alias
-        schema = self.spark.read.parquet(str(folder / "000000.parquet")).schema
-        reader = self.spark.readStream.schema(schema).options(maxFilesPerTrigger=1, **PAGES)
-        return reader.parquet(str(folder))
+        reader = self.spark.readStream.schema(static.schema(folder, self.spark))
+        return reader.options(maxFilesPerTrigger=1, **PAGES).parquet(str(folder))
 
     def union(self, sources: Mapping[str, DataFrame]) -> tuple[DataFrame, tuple[Layout, ...]]:
         """The streams as one DataFrame and where their columns are in it, without the tuples that

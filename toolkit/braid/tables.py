@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -92,14 +91,8 @@ class TableSetup(Setup):
             )
         return {}
 
-    def _check_numbered(self, column: str) -> None:
-        """Raises ValueError unless the column numbers the micro-batches."""
-        for alias, rows in self.streams.items():
-            tables.check(alias, rows, column)
-
-    def replayed(self, folder: Path, batches: int | str) -> int:
-        """Write the copy that the run reads."""
-        return tables.prepare(self.streams, folder, self.times, batches)
+    def _replay(self, batches: int | str) -> tables.Replay:
+        return tables.Replay(self.streams, self.times, batches)
 
     def feed(self, schemas: Mapping[str, pa.Schema]) -> tables.Feed:
         """What makes tuples of the run's copy."""

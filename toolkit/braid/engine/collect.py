@@ -64,6 +64,16 @@ def announced(frame: DataFrame) -> int:
     return size if size < _UNKNOWN else 0
 
 
+def scanned(frame: DataFrame) -> int:
+    """The bytes that the sources of a frame have, as far as they tell: of a join, ``announced`` has
+    the product.
+    """
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    leaves = plan.collectLeaves()
+    sizes = [int(leaves.apply(k).stats().sizeInBytes()) for k in range(leaves.size())]
+    return sum(size for size in sizes if size < _UNKNOWN)
+
+
 def collected(frame: DataFrame, most: int = sys.maxsize) -> list[pa.RecordBatch]:
     """The rows of a batch as ``DataFrame.toArrow`` collects them, without asking Spark for their
     schema. Raises Overflow, and lets Spark stop, when there are more than ``most`` bytes; Refused

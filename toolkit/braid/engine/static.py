@@ -2,74 +2,181 @@
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
-import time as clock
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from braid.engine import microbatches
+from braid.engine.collect import Overflow, collected, scanned
 
-def prepare(
-    frames: Mapping[str, DataFrame], folder: Path, times: Mapping[str, str], batches: int | str
-) -> int:
-    """Write the frames under ``folder``/ALIAS, one file per micro-batch, and return the number of
-    micro-batches.
-
-    ``batches`` is how many there shall be: cut at quantiles of event time over all frames, so that
-    the streams advance together (without time columns, ``times`` by alias, tuples are spread by a
-    hash). Or it names an integer column that gives the number of each tuple's micro-batch, counted
-    from 0; that column is then no part of the stream.
-    """
-    shutil.rmtree(folder, ignore_errors=True)
-    cuts = _cuts(frames, times, batches) if isinstance(batches, int) and times else []
-    count = (
-        batches if isinstance(batches, int) else 1 + max(_last(f, batches) for f in frames.values())
+_NUMBER = "__batch"
+_SMALL = 128 << 20
+"""Bytes; more than that, Spark's tasks sort and write as fast."""
+_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
+"""Where Spark looks in a file of Parquet for the types of its columns."""
+_PLAIN = frozenset(
+    (
+        *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double"),
+        *("string", "binary", "date", "timestamp", "timestamp_ntz"),
     )
-    for alias, frame in frames.items():
-        target = folder / alias
-        numbered = frame.withColumn("__batch", _number(frame, times.get(alias), batches, cuts))
+)
+
+
+class Replay:
+    """Static frames, by stream, to be replayed in ``batches`` micro-batches.
+
+    They are cut at quantiles of event time over all frames, so that the streams advance together
+    (without time columns, ``times`` by alias, tuples are spread by a hash). Or ``batches`` names an
+    integer column that gives the number of each tuple's micro-batch, counted from 0; that column is
+    then no part of the stream.
+
+    What has at most ``most`` bytes comes to this process, once; of more, Spark writes the files.
+    Raises ValueError unless the column exists and numbers every tuple's micro-batch.
+    """
+
+    def __init__(
+        self,
+        frames: Mapping[str, DataFrame],
+        times: Mapping[str, str],
+        batches: int | str,
+        most: int,
+    ) -> None:
+        self.frames, self.times, self.batches = frames, times, batches
         if isinstance(batches, str):
-            numbered = numbered.drop(batches)
-        written = folder / f".{alias}"
-        writer = (
-            numbered.repartition(F.col("__batch"))
-            .write.partitionBy("__batch")
-            .option("maxRecordsPerFile", 0)
+            for alias, frame in frames.items():
+                _check_column(alias, frame, batches)
+        self.tables = self._collected(min(most, _SMALL))
+        if isinstance(batches, str):
+            for alias, frame in frames.items():
+                if self.tables is None:
+                    _check_numbers(alias, frame, batches)
+                else:
+                    microbatches.check(alias, batches, self.tables[alias][_NUMBER])
+
+    def _collected(self, most: int) -> dict[str, pa.Table] | None:
+        """The rows, with what their micro-batch follows from; None where they are too many, or of
+        types that Arrow writes otherwise than Spark.
+        """
+        frames = self.frames.values()
+        known = all(_plain(f.dataType) for frame in frames for f in frame.schema.fields)
+        if not known or sum(map(scanned, frames)) > most:
+            return None
+        found = {}
+        for alias, frame in self.frames.items():
+            made = frame.withColumn(_NUMBER, self._followed(alias, frame))
+            try:
+                batches = collected(made, most)
+            except Overflow:
+                return None
+            schema = to_arrow_schema(made.schema, timezone="UTC")
+            found[alias] = pa.Table.from_batches(batches, batches[0].schema if batches else schema)
+            most -= found[alias].nbytes
+        return found
+
+    def _followed(self, alias: str, frame: DataFrame) -> Column:
+        if isinstance(self.batches, int) and (time := self.times.get(alias)) is not None:
+            return _micros(time)
+        return _number(frame, None, self.batches, [])
+
+    def write(self, folder: Path) -> int:
+        """Write the streams under ``folder``/ALIAS, one file a micro-batch, and return how many
+        there are.
+        """
+        shutil.rmtree(folder, ignore_errors=True)
+        return self._by_spark(folder) if self.tables is None else self._here(folder, self.tables)
+
+    def _here(self, folder: Path, tables: Mapping[str, pa.Table]) -> int:
+        column, batches = {a: t[_NUMBER] for a, t in tables.items()}, self.batches
+        if isinstance(batches, int) and self.times:
+            numbers, count = microbatches.by_time(column, batches), batches
+        else:
+            numbers = {a: n.to_numpy() for a, n in column.items()}
+            last = max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
+            count = last + 1 if isinstance(batches, str) else batches
+        for alias, rows in tables.items():
+            kept = rows.drop_columns([_NUMBER]).replace_schema_metadata(self._metadata(alias))
+            microbatches.write(kept, numbers[alias], count, folder / alias)
+        return count
+
+    def _stream(self, alias: str) -> T.StructType:
+        """The columns that the stream has."""
+        fields = self.frames[alias].schema.fields
+        return T.StructType([f for f in fields if f.name != self.batches])
+
+    def _metadata(self, alias: str) -> dict[str, str]:
+        return {_SCHEMA: self._stream(alias).json()}
+
+    def _by_spark(self, folder: Path) -> int:
+        frames, times, batches = self.frames, self.times, self.batches
+        cuts = _cuts(frames, times, batches) if isinstance(batches, int) and times else []
+        count = (
+            batches
+            if isinstance(batches, int)
+            else 1 + max(_last(f, batches) for f in frames.values())
         )
-        writer.parquet(str(written))
-        target.mkdir()
-        _arrange(
-            written, target, count, to_arrow_schema(numbered.drop("__batch").schema, timezone="UTC")
-        )
-        shutil.rmtree(written)
-    return count
+        for alias, frame in frames.items():
+            number = _number(frame, times.get(alias), batches, cuts)
+            numbered = frame.withColumn(_NUMBER, number)
+            if isinstance(batches, str):
+                numbered = numbered.drop(batches)
+            written = folder / f".{alias}"
+            writer = numbered.repartition(F.col(_NUMBER)).write.partitionBy(_NUMBER)
+            writer.option("maxRecordsPerFile", 0).parquet(str(written))
+            schema = to_arrow_schema(self._stream(alias), timezone="UTC")
+            _arrange(written, folder / alias, count, schema.with_metadata(self._metadata(alias)))
+            shutil.rmtree(written)
+        return count
 
 
-def check(alias: str, frame: DataFrame, column: str) -> None:
-    """Raise ValueError unless the column exists and numbers every tuple's micro-batch, from 0."""
+def schema(folder: Path, spark: SparkSession) -> T.StructType:
+    """The columns of a stream's files in the folder, by what Spark's writer leaves in them; files
+    of older runs may lack it, and are looked at by Spark.
+    """
+    first = microbatches.file(folder, 0)
+    found = (pq.read_metadata(first).metadata or {}).get(_SCHEMA.encode())
+    return (
+        spark.read.parquet(str(first)).schema
+        if found is None
+        else T.StructType.fromJson(json.loads(found))
+    )
+
+
+def _check_column(alias: str, frame: DataFrame, column: str) -> None:
     if column not in frame.columns:
         raise ValueError(f"stream {alias} has no column {column!r} that numbers its micro-batches")
-    number = F.col(f"`{column}`")
     if not isinstance(frame.schema[column].dataType, T.IntegralType):
         raise ValueError(
             f"the column {alias}.{column} is of type "
             f"{frame.schema[column].dataType.simpleString()}; to number micro-batches it "
             "must be an integer"
         )
+
+
+def _check_numbers(alias: str, frame: DataFrame, column: str) -> None:
+    number = F.col(f"`{column}`")
     wrong = frame.filter(number.isNull() | (number < 0)).select(number).first()
     if wrong is not None:
-        raise ValueError(
-            f"the column {alias}.{column} numbers micro-batches and holds {wrong[0]}; it must "
-            "count from 0"
-        )
+        raise microbatches.misnumbered(alias, column, wrong[0])
+
+
+def _plain(kind: T.DataType) -> bool:
+    """Whether Parquet has the same of it by Arrow and by Spark."""
+    if isinstance(kind, T.ArrayType):
+        return _plain(kind.elementType)
+    if isinstance(kind, T.MapType):
+        return _plain(kind.keyType) and _plain(kind.valueType)
+    if isinstance(kind, T.StructType):
+        return all(_plain(f.dataType) for f in kind.fields)
+    return kind.simpleString() in _PLAIN or isinstance(kind, T.DecimalType)
 
 
 def extent(frame: DataFrame, time: str | None) -> tuple[int, int]:
@@ -157,15 +264,13 @@ def _last(frame: DataFrame, column: str) -> int:
 
 
 def _arrange(written: Path, target: Path, count: int, schema: pa.Schema) -> None:
-    """One file per micro-batch, empty where there is nothing; Spark reads files in the order of
-    their modification times.
-    """
-    began = clock.time() - count
+    """One file per micro-batch, empty where there is nothing."""
+    target.mkdir()
     for k in range(count):
-        file = target / f"{k:06d}.parquet"
-        parts = list((written / f"__batch={k}").glob("*.parquet"))
+        file = microbatches.file(target, k)
+        parts = list((written / f"{_NUMBER}={k}").glob("*.parquet"))
         if parts:
             parts[0].rename(file)
         else:
             pq.write_table(schema.empty_table(), file)
-        os.utime(file, (began + k, began + k))
+    microbatches.date(target, count)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from braid.condition.arrow import ArrowAnalyser
 from braid.condition.predicate import Predicate
 from braid.condition.residual import cursor
 from braid.core.columns import DRAW, ROUTING, TIME, WORTH
+from braid.engine import microbatches
 
 _PLACE = "__place"
 
@@ -80,8 +82,53 @@ def frequent(alias: str, rows: pa.Table, sql: str) -> float:
     return float(found[0] or 0.0) if found else 0.0
 
 
-def check(alias: str, rows: pa.Table, column: str) -> None:
-    """Raise ValueError unless the column exists and numbers every tuple's micro-batch, from 0."""
+@dataclass(frozen=True)
+class Replay:
+    """Tables, by stream, to be replayed in ``batches`` micro-batches, or by the column that numbers
+    them; see static.py, which does so for Spark's frames.
+
+    Raises ValueError unless that column numbers every row's micro-batch, from 0.
+    """
+
+    streams: Mapping[str, pa.Table]
+    times: Mapping[str, str]
+    batches: int | str
+
+    def __post_init__(self) -> None:
+        if isinstance(self.batches, str):
+            for alias, rows in self.streams.items():
+                _check(alias, rows, self.batches)
+
+    def write(self, folder: Path) -> int:
+        """Write the streams under ``folder``/ALIAS, one file a micro-batch, and return how many
+        there are.
+        """
+        shutil.rmtree(folder, ignore_errors=True)
+        numbers = self._numbers()
+        last = max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
+        count = self.batches if isinstance(self.batches, int) else last + 1
+        for alias, rows in self.streams.items():
+            kept = rows.drop_columns([self.batches]) if isinstance(self.batches, str) else rows
+            microbatches.write(kept, numbers[alias], count, folder / alias)
+        return count
+
+    def _numbers(self) -> dict[str, np.ndarray]:
+        """By alias, the micro-batch of every tuple."""
+        streams, batches = self.streams, self.batches
+        if isinstance(batches, str):
+            return {a: t[batches].to_numpy().astype(np.int64) for a, t in streams.items()}
+        if not self.times:
+            return {
+                a: np.arange(t.num_rows) * batches // max(1, t.num_rows) for a, t in streams.items()
+            }
+        at = {
+            a: t[self.times[a]].cast(pa.timestamp("us")).cast(pa.int64())
+            for a, t in streams.items()
+        }
+        return microbatches.by_time(at, batches)
+
+
+def _check(alias: str, rows: pa.Table, column: str) -> None:
     if column not in rows.column_names:
         raise ValueError(f"stream {alias} has no column {column!r} that numbers its micro-batches")
     kind = rows.schema.field(column).type
@@ -90,48 +137,7 @@ def check(alias: str, rows: pa.Table, column: str) -> None:
             f"the column {alias}.{column} is of type {kind}; to number micro-batches it must be an "
             "integer"
         )
-    wrong = [n for n in rows[column].to_pylist() if n is None or n < 0]
-    if wrong:
-        raise ValueError(
-            f"the column {alias}.{column} numbers micro-batches and holds {wrong[0]}; it must "
-            "count from 0"
-        )
-
-
-def prepare(
-    tables: Mapping[str, pa.Table], folder: Path, times: Mapping[str, str], batches: int | str
-) -> int:
-    """Write the tables under ``folder``/ALIAS, one file a micro-batch, and return how many there
-    are; see static.py, which does so for Spark's frames.
-    """
-    shutil.rmtree(folder, ignore_errors=True)
-    numbers = _numbers(tables, times, batches)
-    last = max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
-    count = batches if isinstance(batches, int) else last + 1
-    for alias, rows in tables.items():
-        (folder / alias).mkdir(parents=True)
-        kept = rows.drop_columns([batches]) if isinstance(batches, str) else rows
-        for k in range(count):
-            at = pa.array(np.flatnonzero(numbers[alias] == k))
-            pq.write_table(kept.take(at), folder / alias / f"{k:06d}.parquet")
-    return count
-
-
-def _numbers(
-    tables: Mapping[str, pa.Table], times: Mapping[str, str], batches: int | str
-) -> dict[str, np.ndarray]:
-    """By alias, the micro-batch of every tuple."""
-    if isinstance(batches, str):
-        return {a: t[batches].to_numpy().astype(np.int64) for a, t in tables.items()}
-    if not times:
-        return {a: np.arange(t.num_rows) * batches // max(1, t.num_rows) for a, t in tables.items()}
-    at = {
-        a: t[times[a]].cast(pa.timestamp("us")).cast(pa.int64()).fill_null(0).to_numpy()
-        for a, t in tables.items()
-    }
-    whole = np.sort(np.concatenate([*at.values()]))
-    cuts = [whole[len(whole) * k // batches] for k in range(1, batches)] if len(whole) else []
-    return {a: np.searchsorted(cuts, t, side="right") for a, t in at.items()}
+    microbatches.check(alias, column, rows[column])
 
 
 def _quoted(name: str) -> str:
@@ -186,7 +192,7 @@ class Feed:
         found: dict[int, list[pa.RecordBatch]] = {}
         with cursor() as db:
             for i, (alias, query) in enumerate(self.queries.items()):
-                rows = pq.read_table(folder / alias / f"{number:06d}.parquet")
+                rows = pq.read_table(microbatches.file(folder / alias, number))
                 if not rows.num_rows:
                     continue
                 places = pa.array(np.arange(rows.num_rows))

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from braid.core.accept import folder, seconds, whole
 from braid.core.spans import Span, micros, written
 from braid.engine import tables
+from braid.engine.memory import allowed
 from braid.engine.store import Store
 from braid.hub.handle import HubQuery
 from braid.hub.reader import Reader
@@ -22,7 +23,7 @@ from braid.hub.table_reader import TableReader
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
 from braid.papers.reuse.rates import Rates
-from braid.setup import LONGEST_PACE, Setup
+from braid.setup import COPIES, LONGEST_PACE, Replay, Setup
 from braid.streams import condition
 from braid.tables import TableSetup
 
@@ -140,8 +141,11 @@ class QueryHub:
         store.acquire()
         try:
             if known is None or not known["ready"]:
+                replay = self._replay(batches)
                 store.create({**mine, "ready": False})
-                known = {**mine, "batches": self._replayed(store, batches), "ready": True}
+                count = None if replay is None else replay.write(store.input)
+                ends = len(self._static()) == len(self.streams)
+                known = {**mine, "batches": count if ends else None, "ready": True}
                 store.create(known)
             named = queries if isinstance(queries, Mapping) else dict(_numbered(queries))
             reader = self._reader(store, known["batches"])
@@ -167,19 +171,17 @@ class QueryHub:
     def _static(self) -> dict[str, Any]:
         return {s: f for s, f in self.streams.items() if s in self.tables or not f.isStreaming}
 
-    def _replayed(self, store: Store, batches: int | str) -> int | None:
+    def _replay(self, batches: int | str) -> Replay | None:
+        """What is static, checked and ready to be written."""
         copied = self._static()
         if not copied:
             return None
-        kind: Any = tables
-        if not self.tables:
-            from braid.engine import static as kind
-        if isinstance(batches, str):
-            for name, frame in copied.items():
-                kind.check(name, frame, batches)
         times = dict.fromkeys(copied, self.time)
-        count: int = kind.prepare(copied, store.input, times, batches)
-        return count if len(copied) == len(self.streams) else None
+        if self.tables:
+            return tables.Replay(copied, times, batches)
+        from braid.engine import static
+
+        return static.Replay(copied, times, batches, allowed() // COPIES)
 
     def _reader(self, store: Store, batches: int | None) -> Reader:
         if self.tables:
@@ -192,10 +194,12 @@ class QueryHub:
         return SparkReader(self._frames(store), self.time, batches is not None)
 
     def _frames(self, store: Store) -> dict[str, Any]:
+        from braid.engine import static
+
         found = dict(self.streams)
         for name, frame in self._static().items():
             folder, spark = store.input / name, frame.sparkSession
-            schema = spark.read.parquet(str(folder / "000000.parquet")).schema
+            schema = static.schema(folder, spark)
             reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
             found[name] = reader.parquet(str(folder))
         return found

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from braid.engine.tables import prepare
+from braid.engine.tables import Replay
 from braid.hub import moving
 from braid.hub.batches import batch
 from braid.hub.desk import Desk
@@ -105,7 +105,7 @@ def _desk(
     at: Mapping[str, str],
 ) -> Desk:
     data = airport.day(flights=flights, batches=batches)
-    prepare(data, folder / "input", dict.fromkeys(data, "ts"), "batch")
+    Replay(data, dict.fromkeys(data, "ts"), "batch").write(folder / "input")
     schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
     reader = TableReader(schemas, "ts", folder / "input", batches)
     hour = 3600 * 10**6 // airport.SCALE
