@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.events import BatchCommitted, BatchPlanned, RunStarted, read, write
+from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, RunStarted, read, write
 from braid.core.facts import Facts
 from braid.core.placement import Placement
+from braid.core.query import Query
 from braid.model.simulate import simulate
+from braid.papers.slices.events import ChainSet
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.studies import recordings
 from braid.studies.theta import RIVALS, rival
+from braid.workloads.dashboards import DASHBOARDS
 
 PICTURE = Path(__file__).parents[2] / "docs" / "fluct.webp"
 
@@ -41,16 +44,16 @@ def mappings(events: list[Any]) -> list[tuple[int, int, Any, Any]]:
 
 
 def test_every_recording_is_shipped_and_nothing_else() -> None:
-    assert {p.name for p in recordings.FOLDER.iterdir()} == {
-        f"{n}.jsonl" for n in recordings.SETTINGS
-    }
+    named = (*recordings.SETTINGS, *recordings.SHARED)
+    assert {p.name for p in recordings.FOLDER.iterdir()} == {f"{n}.jsonl" for n in named}
     with pytest.raises(ValueError, match="no recording is named 'eq9'; there are: fluct, "):
         recordings.path("eq9")
 
 
-def test_a_recording_is_of_today_s_format(name: str, events: list[Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", (*recordings.SETTINGS, *recordings.SHARED))
+def test_a_recording_is_of_today_s_format(name: str, tmp_path: Path) -> None:
     """No field is missing, and none is there that the format does not have."""
-    write(tmp_path / "again.jsonl", events)
+    write(tmp_path / "again.jsonl", recordings.events(name))
     assert (tmp_path / "again.jsonl").read_bytes() == recordings.path(name).read_bytes()
 
 
@@ -64,6 +67,22 @@ def test_a_recording_has_today_s_settings_and_key_space(name: str, events: list[
     assert recorded(start) == now
     assert (start.hosts, start.keys) == (now.hosts, now.keys)
     assert start.batches == chosen["batches"] and events[-1].reason == "completed"
+
+
+@pytest.mark.parametrize(
+    ("name", "queries"), (("slices", recordings.ASKED), ("shared_ring", DASHBOARDS))
+)
+def test_a_recorded_shared_run_has_today_s_settings_queries_and_slices(
+    name: str, queries: tuple[Query, ...]
+) -> None:
+    events, chosen = recordings.events(name), recordings.SHARED[name]
+    assert (events[0].hosts, events[0].batches) == (chosen["hosts"], chosen["batches"])
+    assert events[-1].reason == "completed" and len(events) > chosen["batches"]
+    added = {e.name: tuple(e.windows.values()) for e in events if isinstance(e, QueryAdded)}
+    assert added == {q.name: q.windows for q in queries}
+    chains = {e.stream: e.ends for e in events if isinstance(e, ChainSet)}
+    for stream, ends in chains.items():
+        assert set(ends) >= {q.windows[stream] for q in queries}, "Mem-Opt: every window's end"
 
 
 def test_the_first_batch_is_planned_as_today(events: list[Any]) -> None:

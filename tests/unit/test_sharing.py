@@ -489,3 +489,8 @@ def test_what_a_slice_costs_is_one_number() -> None:
     """C_sys of this machine, in comparisons."""
     cost = calibrate.measure()
     assert type(cost) is float and cost >= 0
+
+
+def test_what_a_slice_costs_has_a_spread() -> None:
+    low, middle, high = calibrate.spread(3)
+    assert 0 <= low <= middle <= high

@@ -362,6 +362,14 @@ def live(run):
     panel.follower.wait(30)
 
 
+def test_a_recorded_chain_is_there_until_one_is_launched(live, run):
+    panel = ChainPanel(lambda settings: None, run.events)
+    note, film = panel.place.children
+    assert "A recorded run" in note.value and film.frames and panel.shown() == run.events
+    panel.show(run.events)
+    assert list(panel.place.children) == [panel.film] and panel.film is not film
+
+
 def test_a_click_splits_or_merges_on_the_running_join(live, run):
     live.show(run.events)
     live.film.picked = {"act": "split", "stream": 1, "age": 2_500_000, "n": 1}

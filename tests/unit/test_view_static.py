@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -102,6 +103,14 @@ def test_the_time_line_stacks_the_seconds_of_a_batch_by_part():
     assert not [bar for bar in timeline.figure(known).figure.data if bar.type == "bar"]
 
 
+def uneven() -> list[Any]:
+    """MIGRATION, with batches of 0.5, 0.6 and 0.7 seconds."""
+    events, took = [], iter((0.5, 0.6, 0.7))
+    for e in MIGRATION:
+        events.append(replace(e, seconds={"total": next(took)}) if hasattr(e, "seconds") else e)
+    return events
+
+
 def test_runs_are_compared_side_by_side():
     plain = [started(placement="HashPartition"), committed(0, [3, 3], [3, 3], stored=[6, 0])]
     table = compare.table({"dynamic": MIGRATION, "SHJ": plain})
@@ -111,6 +120,10 @@ def test_runs_are_compared_side_by_side():
     )
     chart = compare.figure({"dynamic": MIGRATION, "SHJ": plain})
     assert all(list(bar.x) == ["dynamic", "SHJ"] for bar in chart.figure.data)
+    measured = chart.figure.data[-1]
+    assert measured.name == "median batch (s)" and list(measured.error_y.array) == [0, 0]
+    quartiles = compare.table({"uneven": uneven()}).loc["uneven", list(compare.SPREAD)]
+    assert list(quartiles) == pytest.approx([0.6, 0.55, 0.65])
     assert "SHJ" in compare.html({"dynamic": MIGRATION, "SHJ": plain})
     with pytest.raises(ValueError, match="nothing to compare"):
         compare.table({})

@@ -145,6 +145,40 @@ def arrivals(streams: Sequence[Sequence[tuple[int, int]]]) -> list[Tuple]:
     )
 
 
+MOST = 24
+"""Tuples that somebody types in: more steps than theirs nobody goes through."""
+
+
+def typed(text: str, streams: int = 2) -> list[Tuple]:
+    """Tuples as they are typed, a word each, in the order of arrival: the letter of the stream, and
+    behind a colon the value that theta compares, 1 where none is given. One comes each second;
+    ``-`` is a second without.
+
+    Raises ValueError, in a sentence, for a word that is no such tuple, and for none or too many.
+
+    >>> [(str(t), t.time, t.value) for t in typed("a b:2 - a")]
+    [('a1', 1, 1), ('b1', 2, 2), ('a2', 4, 1)]
+    """
+    known, words, found = NAMES[:streams], text.split(), list[Tuple]()
+    for second, word in enumerate(words, 1):
+        stream, colon, value = word.partition(":")
+        if word == "-":
+            continue
+        if len(stream) != 1 or stream not in known or (colon and not value.isdecimal()):
+            raise ValueError(
+                f"{word!r} is no tuple; one is a letter of {', '.join(known)}, or a letter, a "
+                f"colon and a whole number, as in {known[0]}:2"
+            )
+        count = sum(t.stream == NAMES.index(stream) for t in found)
+        found.append(Tuple(second, NAMES.index(stream), count + 1, int(value or 1)))
+    if not 1 <= len(found) <= MOST or len(words) > 4 * MOST:
+        raise ValueError(
+            f"there are {len(found)} tuples in {len(words)} seconds; give 1 to {MOST}, in at most "
+            f"{4 * MOST} seconds"
+        )
+    return found
+
+
 def check(windows: Sequence[int], nodes: int) -> None:
     """Raises ValueError unless there are 2 to 8 streams, all windows are 1 or more, and there is a
     node.

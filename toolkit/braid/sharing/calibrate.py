@@ -47,6 +47,14 @@ def measure() -> float:
     return max(0.0, several - one) / (_SLICES - 1) / _PROBES / (one / pairs)
 
 
+def spread(times: int = 9) -> tuple[float, float, float]:
+    """``measure`` so many times: the lower quartile, the median, the upper quartile. Other work
+    on the machine makes all of them larger.
+    """
+    low, middle, high = np.quantile([measure() for _ in range(times)], (0.25, 0.5, 0.75))
+    return float(low), float(middle), float(high)
+
+
 def _rows(count: int, since: int) -> pa.RecordBatch:
     numbers = np.arange(count)
     columns = {

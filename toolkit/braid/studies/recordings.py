@@ -9,10 +9,15 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from braid.core.events import read, write
+from braid.core.query import Query
 from braid.studies.theta import RIVALS
+
+if TYPE_CHECKING:
+    from braid.run import JoinRun
+    from braid.sharing.run import SharedRun
 
 _PACKAGED = Path(__file__).parents[1] / "reports" / "data" / "recordings"
 FOLDER = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "data" / "recordings"
@@ -41,25 +46,46 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 """By name, the settings of ``launch`` that a recording is made with."""
 
+SHARED: Mapping[str, Mapping[str, Any]] = {
+    "slices": dict(
+        source="arrivals", chain="memory", rate=20.0, join=0.05, batches=40, pace=0.0, hosts=1
+    ),
+    "shared_ring": dict(month=2, days=3, batches=18, hosts=4),
+}
+"""By name, the settings of shared joins: a chain of slices with the queries of ``ASKED``, and the
+dashboards on a ring.
+"""
+
+ASKED = (
+    Query.of("alarm", "rs", "5 seconds"),
+    Query.of("watch", "rs", "15 seconds"),
+    Query.of("trend", "rs", "30 seconds", {"r": "r.u_s < 300000"}),
+)
+C_SYS = 2.5
+"""Of the recorded chain, in comparisons."""
+
 
 def path(name: str) -> Path:
-    """The file of a recording. Raises ValueError for one that is not among SETTINGS."""
-    if name not in SETTINGS:
-        raise ValueError(f"no recording is named {name!r}; there are: {', '.join(SETTINGS)}")
+    """The file of a recording. Raises ValueError for one that is in neither SETTINGS nor SHARED."""
+    if name not in (names := (*SETTINGS, *SHARED)):
+        raise ValueError(f"no recording is named {name!r}; there are: {', '.join(names)}")
     return FOLDER / f"{name}.jsonl"
+
+
+def events(name: str) -> list[Any]:
+    """What happened in a recorded run. Raises ValueError as ``path`` does."""
+    return read(path(name))
 
 
 def rivals() -> dict[str, list[Any]]:
     """The recorded runs of Table 2: events by name, as ``theta.rivals`` has them."""
-    return {f"{name}, z={z}": read(path(f"eq5-{name}-z{z}")) for z in SKEWS for name in RIVALS}
+    return {f"{name}, z={z}": events(f"eq5-{name}-z{z}") for z in SKEWS for name in RIVALS}
 
 
 def record(name: str, folder: Path = FOLDER) -> Path:
     """Make a recording anew, on Spark. Raises ValueError as ``path`` does."""
-    from braid.studies import live
-
     target = folder / path(name).name
-    run = live.theta(SETTINGS[name])
+    run = launched(name)
     run.awaitTermination()
     folder.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
@@ -67,11 +93,26 @@ def record(name: str, folder: Path = FOLDER) -> Path:
     return target
 
 
+def launched(name: str) -> JoinRun | SharedRun:
+    """The run that a recording is made of."""
+    from braid.spark_session import session
+    from braid.studies import live
+    from braid.workloads.dashboards import dashboards
+
+    if name == "slices":
+        return live.chosen_slices({**SHARED[name], "queries": ASKED}, C_SYS, 0)
+    if name == "shared_ring":
+        chosen = dict(SHARED[name])
+        hosts = chosen.pop("hosts")
+        return live.shared_ring(dashboards(session(), ("a", "d", "w"), **chosen), hosts)
+    return live.theta(SETTINGS[name])
+
+
 def main() -> None:
     """Make the recordings that are named, or all."""
     parser = ArgumentParser("python -m braid.studies.recordings", description=__doc__)
     parser.add_argument("names", nargs="*", help="by default all")
-    for name in parser.parse_args().names or SETTINGS:
+    for name in parser.parse_args().names or (*SETTINGS, *SHARED):
         print(record(name), flush=True)
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from html import escape
-from statistics import median
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from braid.core.events import BatchCommitted
 from plotly.subplots import make_subplots
 
 from braid_widgets.base import colours
-from braid_widgets.base.charts import TEMPLATE, Chart
+from braid_widgets.base.charts import GREY, TEMPLATE, Chart
 from braid_widgets.base.fold import fold
 
 
@@ -21,8 +21,8 @@ def table(runs: Mapping[str, Iterable[Any]]) -> pd.DataFrame:
     """One row per run. Loads are tuples per host at the end; ``ILF*`` is the oracle's. Raises
     ValueError without runs.
 
-    ``median batch (s)`` is NaN for a modelled run, and ``max ILF/ILF*`` for a placement without a
-    grid.
+    ``median batch (s)`` and the quartiles are NaN for a modelled run, ``max ILF/ILF*`` for a
+    placement without a grid.
     """
     if not runs:
         raise ValueError("nothing to compare: pass at least one run, as name -> events")
@@ -54,8 +54,17 @@ def _row(name: str, events: list[Any]) -> dict[str, Any]:
         "tuples moved": t.moved,
         "MB moved": t.moved_bytes / 1e6,
         "migrations": t.migrations,
-        "median batch (s)": median(seconds) if seconds and not scene.modelled else nan,
+        **(_spread(seconds) if seconds and not scene.modelled else dict.fromkeys(SPREAD, nan)),
     }
+
+
+SPREAD = ("median batch (s)", "lower quartile (s)", "upper quartile (s)")
+
+
+def _spread(seconds: list[float]) -> dict[str, float]:
+    """Of the batches of a run."""
+    low, middle, high = np.quantile(seconds, (0.25, 0.5, 0.75))
+    return dict(zip(SPREAD, (float(middle), float(low), float(high)), strict=True))
 
 
 def html(runs: Mapping[str, Iterable[Any]]) -> str:
@@ -81,12 +90,14 @@ def _text(value: float | str) -> str:
 
 
 def figure(runs: Mapping[str, Iterable[Any]]) -> Chart:
-    """Counted loads (mean and most stored), tuples sent and moved, and measured batch times where
-    there are any.
+    """Counted loads (mean and most stored), tuples sent and moved, and measured batch times, with
+    their quartiles, where there are any.
     """
     data = table(runs)
     timed = bool(data["median batch (s)"].notna().any())
-    titles = ["Stored per host at the end", "Sent and moved in all", "Median batch"][: 2 + timed]
+    titles = ["Stored per host at the end", "Sent and moved in all", "Median batch, quartiles"][
+        : 2 + timed
+    ]
     plot = make_subplots(1, len(titles), subplot_titles=titles)
     bars = [
         ("mean stored per host", colours.RATIO, 1),
@@ -97,6 +108,8 @@ def figure(runs: Mapping[str, Iterable[Any]]) -> Chart:
     ]
     for column, colour, place in bars[: 4 + timed]:
         bar = go.Bar(x=list(data.index), y=data[column].tolist(), name=column, marker_color=colour)
+        if column == SPREAD[0]:
+            bar.error_y = _whiskers(data)
         plot.add_trace(bar, row=1, col=place)
     for place, unit in enumerate(("tuples", "tuples", "seconds")[: len(titles)], 1):
         plot.update_yaxes(title=unit, row=1, col=place)
@@ -111,3 +124,15 @@ def figure(runs: Mapping[str, Iterable[Any]]) -> Chart:
         legend=dict(orientation="h", y=1.12, yanchor="bottom"), margin=dict(t=140, b=90)
     )
     return Chart("compare", plot, data.reset_index())
+
+
+def _whiskers(data: pd.DataFrame) -> dict[str, Any]:
+    """From quartile to quartile of a run's batches: what other work on the machine does to them."""
+    middle, low, high = (data[name] for name in SPREAD)
+    return dict(
+        array=(high - middle).tolist(),
+        arrayminus=(middle - low).tolist(),
+        color=GREY,
+        thickness=1.5,
+        width=4,
+    )

@@ -5,7 +5,9 @@ console alike.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from IPython import get_ipython
@@ -13,6 +15,18 @@ from IPython import get_ipython
 from braid_widgets.base.fold import Scene, fold
 from braid_widgets.base.progress import line
 from braid_widgets.base.show import headless
+
+_TELLER: ContextVar[Callable[[str], Any] | None] = ContextVar("braid-teller", default=None)
+
+
+@contextmanager
+def telling(say: Callable[[str], Any]) -> Iterator[None]:
+    """Have ``console`` call this instead of printing."""
+    token = _TELLER.set(say)
+    try:
+        yield
+    finally:
+        _TELLER.reset(token)
 
 
 class Awaited(Protocol):
@@ -29,6 +43,9 @@ def console(text: str) -> None:
     """Over the line before: under the cell in a notebook, else to stderr, which a report does not
     keep.
     """
+    if (say := _TELLER.get()) is not None:
+        say(text)
+        return
     live = get_ipython() is not None and not headless()
     end = "\n" if text.endswith("\n") else ""
     print(f"\r{text.rstrip():<79}", end=end, file=sys.stdout if live else sys.stderr, flush=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Protocol
+from html import escape
+from typing import Any, Literal, Protocol, Self
 
 import ipywidgets as W
 from traitlets import TraitError
@@ -39,6 +40,7 @@ class Launched(Run, Protocol):
 
 
 Launch = Callable[[dict[str, Any]], Launched]
+Cost = Callable[[dict[str, Any]], Any]
 
 
 class Launcher(W.VBox):
@@ -49,7 +51,9 @@ class Launcher(W.VBox):
     while a run goes on stops that run first. ``inputs`` are the controls by name, at least
     ``width`` pixels wide each, and ``defaults`` set them. ``run`` is the run launched last,
     ``launched`` its settings, ``follower`` what follows it; ``error`` keeps what went wrong.
-    ``lock`` is held by whoever changes the widgets. Raises ValueError for a default that is of no
+    ``lock`` is held by whoever changes the widgets. ``cost`` says in a sentence, from the settings,
+    what a launch will take, while the controls change; it raises ValueError for settings of which
+    that cannot be said. Raises ValueError for a default that is of no
     control, and for one that its control does not take. ``settled`` are called when a run is over.
     """
 
@@ -70,6 +74,7 @@ class Launcher(W.VBox):
         width: int = 300,
     ) -> None:
         self.launch, self.inputs, self.lock = launch, inputs, threading.RLock()
+        self.cost: Cost | None = None
         self.run: Launched | None = None
         self.launched: dict[str, Any] = {}
         self.error: BaseException | None = None
@@ -95,12 +100,21 @@ class Launcher(W.VBox):
             grid_template_columns=f"repeat(auto-fit, minmax({width}px, 1fr))", grid_gap="0 16px"
         )
         grid = W.GridBox(list(self.inputs.values()), layout=columns)
-        self.bar = W.HBox([self.start, self.pause, self.stop, self.status])
-        parts = [W.HTML(STYLE), grid, self.bar, self.message]
+        self.bar = W.HBox(
+            [self.start, self.pause, self.stop, self.status], layout=W.Layout(flex_flow="row wrap")
+        )
+        self.price = W.HTML()
+        parts = [W.HTML(STYLE), grid, self.bar, self.price, self.message]
         super().__init__(parts, layout=W.Layout(max_width=WIDTH))
         for control in self.inputs.values():
             control.observe(self._altered, "value")
         self.become("idle")
+
+    def priced(self, cost: Cost) -> Self:
+        """This panel, which says from now on what a launch will take."""
+        self.cost = cost
+        self._price()
+        return self
 
     def follow(self, run: Launched) -> Follower:
         """Show the run while it goes on, and call ``over`` when it has ended."""
@@ -213,9 +227,19 @@ class Launcher(W.VBox):
             self.fail(ValueError(texts[0]))
         return bool(texts)
 
+    def _price(self) -> None:
+        """Say what a launch will take; nothing where a control has a value that is not taken."""
+        known = not refusals(list(self.inputs.values()))
+        try:
+            told = escape(str(self.cost(self.settings()))) if self.cost and known else ""
+        except ValueError:  # Launch says what is wrong
+            told = ""
+        self.price.value = told and f'<span style="opacity:0.8">{told[0].upper()}{told[1:]}.</span>'
+
     def _altered(self, change: Any) -> None:
         """While a run goes on, say that a change waits."""
         with self.lock:
+            self._price()
             if self.state in ("running", "paused"):
                 self.message.value = "<i>A change counts from the next launch on.</i>"
             elif self.state == "idle" and not self.refused() and self.error is not None:

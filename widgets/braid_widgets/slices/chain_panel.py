@@ -4,7 +4,7 @@ chain is changed by clicks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -21,6 +21,8 @@ from braid_widgets.base.queries import Asked, QueryTable
 from braid_widgets.slices.chain import Chain
 from braid_widgets.slices.strategies import charts
 
+EMPTY = "<i>Launch on Spark, and the chain is drawn here as it fills.</i>"
+RECORDED = "<i>A recorded run. Launch on Spark, and yours is drawn here as it fills.</i>"
 BY_HAND = "given"
 """What the control ``chain`` says once slices have been split or merged; the next launch is Mem-Opt
 again.
@@ -98,12 +100,18 @@ class ChainPanel(Launcher):
     run. On a running join the table adds and removes queries, a click on a boundary of the chain
     merges there, one inside a slice splits it, and the control ``chain`` chooses it anew;
     ``settle`` waits for such changes. ``defaults`` set controls by name: source, chain, rate,
-    sigma, join, overhead, batches, pace. Raises ValueError for a name that is not a control.
+    sigma, join, overhead, batches, pace; the events ``recorded`` are shown until a run is launched.
+    Raises ValueError for a name that is not a control.
     """
 
     run: SharedLaunched | None
 
-    def __init__(self, launch: Callable[[dict[str, Any]], SharedLaunched], **defaults: Any) -> None:
+    def __init__(
+        self,
+        launch: Callable[[dict[str, Any]], SharedLaunched],
+        recorded: Iterable[Any] = (),
+        **defaults: Any,
+    ) -> None:
         source = SOURCES[defaults.get("source", "arrivals")]
         self.film: Chain | None = None
         self._tables = {name: s.queries for name, s in SOURCES.items()}
@@ -111,9 +119,8 @@ class ChainPanel(Launcher):
         self.table = QueryTable(source.streams, source.queries, self._edited)
         super().__init__(launch, _inputs(), {**source.controls, **defaults})
         self._source = self.inputs["source"].value
-        self.place = W.VBox(
-            [W.HTML("<i>Launch on Spark, and the chain is drawn here as it fills.</i>")]
-        )
+        self.events = list(recorded)
+        self.place = W.VBox([W.HTML(RECORDED if self.events else EMPTY)])
         self.outputs = [W.Output(layout=W.Layout(min_height="360px")) for _ in range(2)]
         style, grid, *bars = self.children
         self.children = (style, self.table, grid, *bars, self.place, *self.outputs)
@@ -122,6 +129,8 @@ class ChainPanel(Launcher):
         for name in ("rate", "sigma", "join", "overhead"):
             self.inputs[name].observe(self._draw, "value")
         self._draw()
+        if self.events:
+            self.place.children = (*self.place.children, Chain(self.events))
 
     def settings(self) -> dict[str, Any]:
         chosen = super().settings()

@@ -16,6 +16,9 @@ from braid_widgets.base.launcher import Launched, Launcher, State
 from braid_widgets.base.queries import Asked, QueryTable
 from braid_widgets.slices.shared_ring import SharedRing
 
+EMPTY = "<i>Launch on Spark, and the ring is drawn here as it fills.</i>"
+RECORDED = "<i>A recorded run. Launch on Spark, and yours is drawn here as it fills.</i>"
+
 
 class Shareable(Launched, Protocol):
     """A run whose ages can be shared out anew; SharedRun is one."""
@@ -31,8 +34,9 @@ class SharedRingPanel(Launcher):
     ``launch`` gets the settings, ``queries`` (Query, those that are on) among them, and returns the
     run. *Share out anew* deploys a running ring by the selectivities seen so far (section 21.3).
     ``asked`` are the queries to begin with, over ``streams``. ``defaults`` set controls by name:
-    hosts, month, days, batches, pace. Raises ValueError for a name that is not a control, and for a
-    query that cannot be asked of the streams.
+    hosts, month, days, batches, pace; the events ``recorded`` are shown until a run is launched.
+    Raises ValueError for a name that is not a control, and for a query that cannot be asked of the
+    streams.
     """
 
     run: Shareable | None
@@ -42,6 +46,7 @@ class SharedRingPanel(Launcher):
         launch: Callable[[dict[str, Any]], Shareable],
         streams: Iterable[str],
         asked: Iterable[Asked],
+        recorded: Iterable[Any] = (),
         **defaults: Any,
     ) -> None:
         self.table = QueryTable(tuple(streams), asked)
@@ -55,9 +60,10 @@ class SharedRingPanel(Launcher):
         self.anew.on_click(self._rebalance)
         super().__init__(launch, _inputs(), defaults)
         self.bar.children = (*self.bar.children[:-1], self.anew, self.status)
-        self.place = W.VBox(
-            [W.HTML("<i>Launch on Spark, and the ring is drawn here as it fills.</i>")]
-        )
+        self.events = list(recorded)
+        self.place = W.VBox([W.HTML(RECORDED if self.events else EMPTY)])
+        if self.events:
+            self.place.children = (*self.place.children, SharedRing(self.events))
         self.children = (self.table, *self.children, self.place)
 
     def settings(self) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from braid.papers.trace import (
     equal,
     joins,
     name,
+    typed,
 )
 
 
@@ -74,6 +75,13 @@ def run(
     for t in tuples:
         ring.arrive(t)
     return ring.trace
+
+
+def own(text: str) -> Trace:
+    """Tuples of three streams that somebody typed, with windows of 16 seconds, in a ring of four
+    nodes. Raises ValueError as ``typed`` does.
+    """
+    return run(typed(text, 3), (16, 16, 16), 4)
 
 
 def example() -> Trace:

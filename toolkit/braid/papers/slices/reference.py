@@ -26,7 +26,19 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from braid.core.query import Query
-from braid.papers.trace import NAMES, Group, Move, Step, Theta, Trace, Tuple, by_stream, equal, name
+from braid.papers.trace import (
+    NAMES,
+    Group,
+    Move,
+    Step,
+    Theta,
+    Trace,
+    Tuple,
+    by_stream,
+    equal,
+    name,
+    typed,
+)
 
 Keeps = Callable[[Query, Tuple], bool]
 """What the selection of a query says of a tuple of either stream."""
@@ -323,6 +335,13 @@ def run(
         chain.arrive(t)
         chain.drain()
     return chain.trace
+
+
+def own(text: str) -> Trace:
+    """Tuples that somebody typed, both streams probing and building, through slices of 2 seconds
+    and of 2 more. Raises ValueError as ``typed`` does.
+    """
+    return run(typed(text), (2, 4))
 
 
 def example() -> Trace:

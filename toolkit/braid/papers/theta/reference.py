@@ -20,7 +20,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from braid.papers.theta.mapping import Mapping, ilf, optimal_mapping, square
-from braid.papers.trace import NAMES, Group, Move, Step, Theta, Trace, Tuple, by_stream, equal
+from braid.papers.trace import (
+    NAMES,
+    Group,
+    Move,
+    Step,
+    Theta,
+    Trace,
+    Tuple,
+    by_stream,
+    equal,
+    typed,
+)
 
 RESHUFFLERS = 2
 SETS = ("tau", "delta", "fresh", "mu")
@@ -305,6 +316,11 @@ def run(
         grid.arrive(t)
     grid.finish()
     return grid.trace
+
+
+def own(text: str) -> Trace:
+    """Tuples that somebody typed, on four joiners. Raises ValueError as ``typed`` does."""
+    return run(typed(text), warmup=4)
 
 
 def example() -> Trace:

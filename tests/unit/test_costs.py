@@ -1,0 +1,63 @@
+"""What a launch will take is said before it, and is of the right size."""
+
+from __future__ import annotations
+
+import pytest
+from braid.studies import costs
+from braid.studies.diffusion import arrivals, by_settings
+from braid.studies.recordings import SETTINGS, SHARED, events
+from braid_widgets.theta.panel import Panel
+from unit.test_widgets import MIGRATION, Cockpit, FakeRun
+
+DIFFUSION = dict(
+    placement="ATR", streams=3, window=10.0, slowest=5.0, fastest=20.0, selectivity=0.1,
+    hosts=12, length=2, copies=0, bursts=False, burst=0.5,
+)  # fmt: skip
+
+
+def came(name: str) -> int:
+    """Tuples of a recorded run."""
+    return sum(sum(e.received) for e in events(name) if type(e).__name__ == "BatchCommitted")
+
+
+@pytest.mark.parametrize("name", ["fluct", "eq5-Dynamic-z0"])
+def test_a_theta_join_takes_in_what_the_recorded_one_did(name):
+    assert costs.theta(SETTINGS[name]).rows == pytest.approx(came(name), rel=0.1)
+
+
+def test_shared_joins_take_in_what_the_recorded_ones_did():
+    assert costs.slices(SHARED["slices"], 0).rows == pytest.approx(came("slices"), rel=0.15)
+    ring = costs.dashboards({**SHARED["shared_ring"], "pace": 0.0})
+    assert ring.rows == pytest.approx(came("shared_ring"), rel=0.25), "February has fewer flights"
+
+
+def test_streams_of_drawn_rates_and_of_a_ring_are_as_many_as_asked_for():
+    given = arrivals(by_settings(DIFFUSION, 8))
+    expected = sum(given.rates) * given.seconds
+    assert costs.diffusion(DIFFUSION, 8).rows == pytest.approx(expected, rel=0.35)
+    assert costs.ring(dict(rates="5,10,15", streams=3), 40).rows == 30 * 40
+    assert costs.slices(dict(source="flights", batches=48, pace=0.0), 2).rows == pytest.approx(
+        1989, rel=0.01
+    )
+
+
+def test_it_is_told_in_a_sentence_with_units():
+    few = costs.Cost(rows=1234, width=64, batches=10)
+    assert str(few) == (
+        "a launch takes in about 1,200 tuples (less than 1 MB) in 10 batches, about 20 s (modelled)"
+    )
+    huge = costs.theta({**SETTINGS["fluct"], "scale": 100.0})
+    assert "690,000,000 tuples (210 GB) in 48 batches, about 1 h 1" in str(huge)
+    assert costs.Cost(10, 64, 100, pace=2.0).seconds >= 200
+
+
+def test_a_panel_says_it_while_its_controls_change():
+    panel = Panel(lambda s: FakeRun(MIGRATION), Cockpit(MIGRATION), batches=10)
+    assert panel.price.value == ""
+    panel.priced(costs.theta)
+    before = panel.price.value
+    assert "A launch takes in about" in before and "(modelled)" in before
+    panel.inputs["scale"].value = 1.0
+    assert panel.price.value != before and "(1.8 GB)" in panel.price.value
+    panel.inputs["scale"].value = 1000.0
+    assert panel.price.value == "", "which is refused"

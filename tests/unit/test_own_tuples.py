@@ -1,0 +1,77 @@
+"""Tuples that somebody types into a stepper: every result is found, nonsense is refused in a sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from braid.papers.psp import reference as ring
+from braid.papers.slices import reference as chain
+from braid.papers.theta import reference as grid
+from braid.papers.trace import Trace, brute_force, typed
+from braid_widgets.base.own import Own
+from hypothesis import given
+from hypothesis import strategies as st
+
+OWN = {"grid": (grid.own, 2, 10**6), "chain": (chain.own, 2, 4), "ring": (ring.own, 3, 16)}
+
+
+def lines(streams: int) -> Any:
+    word = st.builds("{}:{}".format, st.sampled_from("abc"[:streams]), st.integers(0, 2))
+    return st.lists(st.one_of(word, st.just("-"), st.just("a")), min_size=1, max_size=12).filter(
+        lambda words: any(w != "-" for w in words)
+    )
+
+
+@pytest.mark.parametrize("name", OWN)
+@given(st.data())
+def test_what_is_typed_is_joined_as_by_brute_force(name: str, data: Any) -> None:
+    own, streams, window = OWN[name]
+    text = " ".join(data.draw(lines(streams)))
+    found = sorted(own(text).results)
+    assert found == brute_force(typed(text, streams), (window,) * streams)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "a x",
+            r"'x' is no tuple; one is a letter of a, b, or a letter, a colon and a whole number",
+        ),
+        ("a c", "'c' is no tuple"),
+        ("ab", "'ab' is no tuple"),
+        ("a:-1", "'a:-1' is no tuple"),
+        ("a:", "'a:' is no tuple"),
+        ("a:1.5", "'a:1.5' is no tuple"),
+        ("- -", "there are 0 tuples in 2 seconds; give 1 to 24"),
+        ("a " * 25, "there are 25 tuples in 25 seconds; give 1 to 24"),
+        ("a" + " -" * 200, "in at most 96 seconds"),
+    ],
+)
+def test_what_is_no_tuple_is_refused_in_a_sentence(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        typed(text)
+
+
+def test_the_stepper_shows_what_is_typed_keeps_it_when_refused_and_comes_back_to_the_example():
+    own = Own(grid.example(), grid.own, "J")
+    steps = len(own.film.frames)
+    own.text.value = "a b:2 b"
+    few = len(own.film.frames)
+    assert few < steps and own.film.position == 0 and "b2" in str(own.film.frames)
+    own.text.value = "a <b>"
+    assert "&lt;b&gt;" in own.message.value and "role=" in own.message.value
+    assert len(own.film.frames) == few
+    own.text.value = " "
+    assert own.message.value == "" and len(own.film.frames) == steps
+
+
+def test_an_example_alone_is_what_a_report_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    from braid_widgets.base import own
+
+    shown: list[Trace] = []
+    monkeypatch.setattr(own, "headless", lambda: True)
+    monkeypatch.setattr(own, "show", shown.append)
+    own.offer(grid.example(), grid.own, "J")
+    assert len(shown) == 1

@@ -1,0 +1,122 @@
+"""What a launch will take, from the settings of a panel: tuples, data, seconds. All modelled, and
+told before anything starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from braid.core.spans import UNITS, text
+from braid.studies.psp import by_settings
+
+Settings = Mapping[str, Any]
+START = 15.0
+"""Seconds until Spark has made its first batch; none of them where Spark runs already."""
+BATCH, ROW = 0.4, 3e-6
+"""Seconds of a batch, and of a tuple in it: of this engine on two cores of a common machine."""
+MB = 1e6
+
+
+@dataclass(frozen=True)
+class Cost:
+    """``rows`` tuples come in, ``width`` bytes each, in ``batches``, one in ``pace`` seconds at
+    most; ``made`` more rows are generated first.
+    """
+
+    rows: float
+    width: int
+    batches: int
+    pace: float = 0.0
+    made: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """From the click to the end of the run."""
+        each = max(BATCH + ROW * self.rows / self.batches, self.pace)
+        return START + self.batches * each + ROW * self.made
+
+    def __str__(self) -> str:
+        took = text(_rounded(self.seconds) * UNITS["second"])
+        return (
+            f"a launch takes in about {_digits(self.rows):,.0f} tuples "
+            f"({_size(self.rows * self.width)}) in {self.batches:,} "
+            f"batches, about {took} (modelled)"
+        )
+
+
+def _size(volume: float) -> str:
+    """Bytes, as text."""
+    if volume < MB:
+        return "less than 1 MB"
+    unit, name = (1000 * MB, "GB") if volume >= 1000 * MB else (MB, "MB")
+    return f"{_digits(volume / unit):,g} {name}"
+
+
+def _digits(number: float) -> float:
+    """To two digits: more are not known."""
+    return float(f"{number:.1e}")
+
+
+def _rounded(seconds: float) -> int:
+    """To 5 seconds, or to minutes from three of them on."""
+    step = 5 if seconds < 180 else 60 if seconds < 7200 else 3600
+    return max(step, round(seconds / step) * step)
+
+
+LINES, ORDERS, SUPPLIERS = 6_000_000, 1_500_000, 10_000
+"""Of TPC-H at scale factor 1."""
+LINE = 300
+"""Bytes of a tuple of lineitem in memory; nearly all tuples of the five joins are such."""
+SHARES: Mapping[str, float] = {
+    "eq5": LINES + SUPPLIERS / 5,
+    "eq7": 0.3 * LINES + 2 * SUPPLIERS / 25,
+    "bci": (1 / 7) * 0.1 * LINES + (6 / 7) * LINES,
+    "bnci": (1 / 7) * 0.04 * LINES + LINES / 4,
+    "fluct": LINES + 0.6 * ORDERS,
+}
+"""Tuples of each join of Elseidy 2014 at scale factor 1: by the selections' shares of TPC-H's
+uniform values.
+"""
+
+
+def theta(chosen: Settings) -> Cost:
+    """Of ``live.theta``. TPC-H is generated once for each scale."""
+    rows = SHARES[chosen["workload"]] * chosen["scale"]
+    made = (LINES + ORDERS) * chosen["scale"]
+    return Cost(rows, LINE, chosen["batches"], chosen["pace"], made)
+
+
+def diffusion(chosen: Settings, seconds: int) -> Cost:
+    """Of ``live.diffusion``: rates are drawn evenly between the slowest and the fastest; in bursts
+    they are half of that.
+    """
+    rate = (chosen["slowest"] + chosen["fastest"]) / (4 if chosen["bursts"] else 2)
+    lasts = chosen["window"] + seconds
+    return Cost(chosen["streams"] * rate * lasts, 64, max(1, round(lasts)))
+
+
+def ring(chosen: Settings, batches: int) -> Cost:
+    """Of ``live.ring``: a second of event time a batch. Raises ValueError for settings that are out
+    of range.
+    """
+    given, _ = by_settings(**chosen, seconds=float(batches))
+    return Cost(sum(given.rates) * batches, 64, batches)
+
+
+def slices(chosen: Settings, days: int) -> Cost:
+    """Of ``live.chosen_slices``: two streams of that rate, or departures and weather."""
+    flights = chosen["source"] == "flights"
+    rows = (DEPARTURES + WEATHER) * days if flights else 2 * chosen["rate"] * chosen["batches"]
+    return Cost(rows, 64, chosen["batches"], chosen["pace"])
+
+
+DEPARTURES, WEATHER = 336_776 / 365, 26_115 / 365
+"""A day, of New York in 2013."""
+
+
+def dashboards(chosen: Settings) -> Cost:
+    """Of ``live.dashboards``: departures, as many arrivals, and weather."""
+    rows = (2 * DEPARTURES + WEATHER) * chosen["days"]
+    return Cost(rows, 64, chosen["batches"], chosen["pace"])

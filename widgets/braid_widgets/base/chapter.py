@@ -1,0 +1,168 @@
+"""Cells of a notebook that take long: in JupyterLab they wait for one button."""
+
+from __future__ import annotations
+
+import threading
+from contextvars import Context, ContextVar, copy_context
+from time import perf_counter
+from typing import Any, Literal
+
+import ipywidgets as W
+from IPython import get_ipython
+from IPython.display import HTML, display
+
+from braid_widgets.base.follow import telling
+from braid_widgets.base.show import headless
+from braid_widgets.base.twin import Twin
+
+_AT_WORK: ContextVar[bool] = ContextVar("braid-chapter", default=False)
+"""Whether this is a cell that its chapter runs."""
+
+
+State = Literal["waiting", "running", "done", "failed"]
+
+
+class _Left(Exception):
+    """Somebody pressed Stop."""
+
+
+class Chapter:
+    """Cells that are run together when a button is pressed, in a thread of their own: the kernel
+    stays free, and each cell's pictures come where the cell stands. The cells begin with
+    ``if chapter.open():``, and the first of them has the button.
+
+    Where nobody can press it, as in a report, ``open`` is true at once; and it is once the chapter
+    has been run, so that one of its cells can be run again by hand. ``name`` says what is made,
+    ``takes`` about how long that takes; the chapters ``after`` are run first, if need be.
+    """
+
+    def __init__(self, name: str, takes: str, *after: Chapter) -> None:
+        self.name, self.after = name, after
+        self.state: State = "waiting"
+        self.button = W.Button(
+            description=f"{name} ({takes})", icon="play", layout=W.Layout(width="auto")
+        )
+        self.status = W.Label()
+        self.button.on_click(self._clicked)
+        self._takes, self._leaving = takes, False
+        self._cells: dict[str, tuple[str, Context, Any]] = {}
+        self._lock = threading.RLock()
+        self._worker: threading.Thread | None = None
+
+    def open(self) -> bool:
+        """Whether the cell that asks is to go on; if not, it is run when the button is pressed."""
+        asked = _asked()
+        if headless() or asked is None or _AT_WORK.get():
+            return True
+        with self._lock:
+            if self.state == "done":
+                return True
+            self._hold(asked)
+        return False
+
+    def press(self) -> None:
+        """Run the cells that wait, unless that goes on already."""
+        with self._lock:
+            if self.state in ("running", "done"):
+                return
+            self._leaving = False
+            self._become("running", "Stop", "stop")
+        self._worker = threading.Thread(target=self._run, name="braid-chapter", daemon=True)
+        self._worker.start()
+
+    def leave(self) -> None:
+        """Stop after what is being done now."""
+        self._leaving = True
+        self.status.value = "stopping…"
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until what was pressed is done."""
+        if self._worker is not None:
+            self._worker.join(timeout)
+
+    def _clicked(self, button: Any) -> None:
+        if self.state == "running":
+            self.leave()
+        else:
+            self.press()
+
+    def _hold(self, asked: dict[str, Any]) -> None:
+        key = str(asked["metadata"].get("cellId") or asked["content"]["code"])
+        first = not self._cells or next(iter(self._cells)) == key
+        note = None if first else display(HTML(self._waits()), display_id=True)  # type: ignore[no-untyped-call]
+        self._cells[key] = (asked["content"]["code"], copy_context(), note)
+        if first:
+            box = W.HBox([self.button, self.status])
+            box.add_class("braid-live")
+            Twin(box, lambda: f"<p>{self.name}: run the notebook to have a button here.</p>")
+
+    def _waits(self) -> str:
+        return f'<p style="opacity:0.7">Waits for “{self.name}” above ({self._takes}).</p>'
+
+    def _become(self, state: State, button: str, icon: str) -> None:
+        self.state, self.button.description, self.button.icon = state, button, icon
+
+    def _run(self) -> None:
+        began = perf_counter()
+        try:
+            for other in self.after:
+                other.press()
+                self._say(f"after “{other.name}”")
+                other.wait()
+                if other.state != "done":
+                    raise _Left(f"“{other.name}” did not come to its end")
+            done = self._cells_in_turn()
+        except _Left as reason:
+            self._end("waiting", str(reason) or "stopped")
+        else:
+            took = f"{perf_counter() - began:.0f} s"
+            self._end("done", took) if done else self._end("failed", f"failed after {took}")
+
+    def _cells_in_turn(self) -> bool:
+        """Run the cells, those that come meanwhile too, until one fails."""
+        count = 0
+        while count < len(self._cells):
+            code, context, note = list(self._cells.values())[count]
+            self._say(f"cell {count + 1} of {len(self._cells)}")
+            if note is not None:
+                note.update(HTML(""))  # type: ignore[no-untyped-call]
+            if not context.copy().run(self._cell, code):
+                return False
+            count += 1
+        return True
+
+    def _cell(self, code: str) -> bool:
+        """In the context of its own cell, where its output goes."""
+        _AT_WORK.set(True)
+        shell: Any = get_ipython()
+        try:
+            with telling(self._say):
+                exec(compile(code, f"<{self.name}>", "exec"), shell.user_ns)
+        except _Left:
+            raise
+        except Exception:
+            shell.showtraceback()
+            return False
+        return True
+
+    def _say(self, text: str) -> None:
+        if self._leaving:
+            raise _Left
+        self.status.value = text.strip()
+
+    def _end(self, state: State, text: str) -> None:
+        with self._lock:
+            self._become(
+                state, f"{self.name} ({self._takes})", "check" if state == "done" else "play"
+            )
+            self.button.disabled = state == "done"
+            self.status.value = text
+
+
+def _asked() -> dict[str, Any] | None:
+    """The request to run the cell that is being run; None where nobody could press a button:
+    outside of a kernel, and where the one who asks takes no input, as papermill.
+    """
+    kernel = getattr(get_ipython(), "kernel", None)
+    asked = kernel.get_parent("shell") if kernel else None
+    return asked if asked and asked["content"].get("allow_stdin") else None

@@ -1,0 +1,54 @@
+"""A stepper for tuples that somebody types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets as W
+from braid.papers.trace import Trace
+
+from braid_widgets.base import inputs
+from braid_widgets.base.charts import STYLE, WIDTH
+from braid_widgets.base.live import problem
+from braid_widgets.base.show import headless, show
+from braid_widgets.base.steps import Steps, frames
+from braid_widgets.base.twin import Twin
+
+HINT = "a letter each, in order of arrival; a:2 has the value 2, others 1; - is a second without"
+
+
+class Own(W.VBox):
+    """The steps of ``example`` until tuples are typed; then those of ``trace``, which gets the
+    text and raises ValueError, in a sentence, for one that it does not take.
+    """
+
+    def __init__(self, example: Trace, trace: Callable[[str], Trace], letter: str = "V") -> None:
+        self.film, self.trace, self.letter = Steps(example, letter), trace, letter
+        self.text = inputs.line("your own tuples", "", HINT)
+        self.text.placeholder, self.message = f"a b a:2 b:2   ({HINT})", W.HTML()
+        self.text.observe(self._typed, "value")
+        parts = [W.HTML(STYLE), self.text, self.message, self.film]
+        super().__init__(parts, layout=W.Layout(max_width=WIDTH))
+        self.add_class("braid-live")
+        self.example = example
+
+    def _typed(self, change: Any) -> None:
+        """Show the steps of what was typed; of the example again where nothing is."""
+        text = change["new"].strip()
+        try:
+            trace = self.trace(text) if text else self.example
+        except ValueError as error:
+            self.message.value = problem(error)
+            return
+        self.message.value = ""
+        self.film.show(frames(trace, self.letter), 0)
+
+
+def offer(example: Trace, trace: Callable[[str], Trace], letter: str = "V") -> None:
+    """Display the steps of an example, and take others; in a report the example alone."""
+    if headless():
+        show(Steps(example, letter))
+        return
+    own = Own(example, trace, letter)
+    Twin(own, own.film.to_html)
