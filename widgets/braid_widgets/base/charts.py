@@ -13,6 +13,8 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
+from braid_widgets.base import still
+
 WIDTH = "1080px"
 """The widest that a stage or a panel gets; stage.css has it too."""
 TEMPLATE = "plotly_white"
@@ -36,7 +38,7 @@ class Chart:
 
     def to_html(self, first: bool = True, id: str | None = None) -> str:
         """The chart as HTML, on the ground of its page, light or dark; nothing is loaded from
-        elsewhere. Without JavaScript it is a table of its numbers.
+        elsewhere. Without JavaScript it is a simpler picture, and a table of its numbers.
 
         Only the first chart of a page holds plotly.js (4.8 MB) and the style. ``id`` is that of its
         element on the page, by default one of its own.
@@ -49,7 +51,8 @@ class Chart:
             div_id=id,
         )
         plain = self.data.to_html(index=False, border=0, max_rows=_ROWS, na_rep="–")
-        told = f"<noscript><p>{escape(self.name)}</p>{plain}</noscript>"
+        drawn = still.svg(self.figure, self.name)
+        told = f"<noscript>{drawn}<p>{escape(self.name)}</p>{plain}</noscript>"
         return (STYLE if first else "") + str(self._themed().to_html(**options)) + told
 
     def numbers(self) -> dict[str, Any]:

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import anywidget
+import plotly.graph_objects as go
 import traitlets
 from braid.core.events import BatchCommitted
 
-from braid_widgets.base import colours
+from braid_widgets.base import colours, still
 from braid_widgets.base.colours import Palette
 
 _PACKAGE = Path(__file__).parents[1]
@@ -69,15 +71,17 @@ def pictures(
     return thinned(found, most)
 
 
-def page(name: str, style: str, frames: Sequence[Any], palette: Palette, position: int) -> str:
+def page(
+    name: str, style: str, frames: Sequence[Any], palette: Palette, position: int, plain: str = ""
+) -> str:
     """Frames as HTML that needs no kernel and no network: the bundle of that name finds its data by
-    ``data-film``.
+    ``data-film``. ``plain`` is HTML for who has no JavaScript.
     """
     data = {"frames": list(frames), "palette": palette, "position": position}
     body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<style>{style}</style><div data-film="{name}">'
-        f'<script type="application/json">{body}</script></div>'
+        f'<script type="application/json">{body}</script></div><noscript>{plain}</noscript>'
         f'<script type="module">{bundle(name)}</script>'
     )
 
@@ -124,7 +128,24 @@ class Film(anywidget.AnyWidget):
 
     def to_html(self) -> str:
         """The film as HTML that needs no kernel and no network."""
-        return page(self._name, self._css, self.frames, self._palette, self.position)
+        shown = self.frames[self.position]
+        return page(
+            self._name, self._css, self.frames, self._palette, self.position, self.plain(shown)
+        )
+
+    def plain(self, frame: Mapping[str, Any]) -> str:
+        """A frame for who has no JavaScript: what is held where, as bars; HTML."""
+        bars = [
+            go.Bar(name=name, x=list(rows), y=list(rows.values()), marker_color=colours.stream(k))
+            for k, (name, rows) in enumerate(self.held(frame).items())
+        ]
+        plot = go.Figure(bars, layout=dict(title=frame["title"], barmode="stack", height=360))
+        plot.update_yaxes(title="tuples held")
+        return f"{still.svg(plot, frame['title'])}<p>{escape(frame['note'])}</p>"
+
+    def held(self, frame: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+        """By stream and place, the tuples that a frame shows."""
+        return {}
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """HTML, which a saved notebook shows without its kernel; panels hold the widget."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from collections.abc import Mapping
+from html import escape
+from typing import Any, TypedDict
 
 from braid.papers.trace import NAMES, Step, Trace, name
 
@@ -130,3 +132,8 @@ class Steps(Film):
 
     def __init__(self, trace: Trace, letter: str = "V") -> None:
         super().__init__(frames(trace, letter), 0)
+
+    def plain(self, frame: Mapping[str, Any]) -> str:
+        """All steps in words."""
+        told = "".join(f"<li>{escape(step['text'])}</li>" for step in self.frames)
+        return f"<p><b>{escape(frame['title'])}</b></p><ol>{told}</ol>"

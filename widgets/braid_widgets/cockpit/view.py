@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anywidget
+import plotly.graph_objects as go
 import traitlets
 from braid.core.causes import cause
 from braid.core.events import BatchCommitted, RunStarted, read
@@ -22,6 +23,7 @@ from braid_widgets.base.fold import HISTORY, Scene
 from braid_widgets.base.live import INTERVAL, Follower, Run, paused_now
 from braid_widgets.base.pace import Pace
 from braid_widgets.base.show import headless
+from braid_widgets.base.still import svg
 from braid_widgets.base.twin import Twin
 from braid_widgets.cockpit import inspect
 from braid_widgets.cockpit.track import BatchFrame, CockpitPage, Track, page, state_of
@@ -92,8 +94,22 @@ def _plain(shown: CockpitPage) -> str:
     told = "".join(f"<li>{escape(flag['text'])}</li>" for flag in shown["flags"])
     return (
         f'<div class="braid"><div class="braid-title">{head}</div><div class="braid-note">'
-        f"{escape(shown['note'])}</div><ul>{items}</ul><ul>{told}</ul></div>"
+        f"{escape(shown['note'])}</div><ul>{items}</ul>{_bars(shown)}<ul>{told}</ul></div>"
     )
+
+
+def _bars(shown: CockpitPage) -> str:
+    """What each host stores after the last batch, as a picture."""
+    hosts = shown["hosts"]
+    if "stored" not in hosts["names"]:
+        return ""
+    rows = hosts["values"][-1][hosts["names"].index("stored")]
+    bars = go.Bar(x=[f"{h}" for h in range(len(rows))], y=rows, marker_color=colours.RATIO)
+    how = "modelled" if shown["state"] == "modelled" else "counted"
+    title = f"Tuples stored by each host ({how})"
+    plot = go.Figure(bars, layout=dict(title=title, height=320))
+    plot.update_xaxes(title="host")
+    return svg(plot, title)
 
 
 def save(events: Iterable[Any] | str | Path, path: str | Path, overwrite: bool = False) -> Path:

@@ -7,7 +7,7 @@ own static twin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
@@ -231,3 +231,11 @@ class Ring(Film):
     def load(self, events: Iterable[Any]) -> None:
         """Show another run, or the same one as far as it is now; see ``Film.update``."""
         self.update(frames(events))
+
+    def held(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+        """By stream and node."""
+        slices = frame["slices"]
+        found: dict[str, dict[str, float]] = {name: {} for name in frame["streams"]}
+        for s, node, rows in zip(slices["stream"], slices["node"], slices["rows"], strict=True):
+            found[frame["streams"][s]][f"node {node}"] = rows
+        return found

@@ -8,7 +8,7 @@ its own static twin. What is drawn is that of Wang 2008, Fig. 5.5 and 7.6.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
@@ -367,3 +367,13 @@ class Chain(Film):
     def load(self, events: Iterable[Any]) -> None:
         """Show another run, or the same one as far as it is now; see ``Film.update``."""
         self.update(frames(events, self.pick))
+
+    def held(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+        """By stream and slice."""
+        return {
+            stream["name"]: {
+                f"{stream['name']}, {text(each['first'])} to {text(each['last'])}": each["rows"]
+                for each in stream["slices"]
+            }
+            for stream in frame["streams"]
+        }

@@ -7,7 +7,7 @@ is its own static twin. Source: Wang 2008, chapters 19 (logical slices, Lemma 9)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
@@ -281,3 +281,10 @@ class SharedRing(Film):
     def load(self, events: Iterable[Any]) -> None:
         """Show another run, or the same one as far as it is now; see ``Film.update``."""
         self.update(frames(events))
+
+    def held(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+        """By stream and host."""
+        return {
+            name: {f"host {h}": rows[s] for h, rows in enumerate(frame["stored"])}
+            for s, name in enumerate(frame["streams"])
+        }

@@ -263,7 +263,8 @@ def _parts(plot: go.Figure, points: Sequence[Point], row: int) -> None:
 def _bound(plot: go.Figure, points: Sequence[Point], top: float) -> None:
     """What Theorem 4.1 allows, batch by batch, as it is checked."""
     bound = _round(float("nan") if p.bound is None else p.bound for p in points)
-    plot.update_yaxes(range=[0.98, top], row=1, col=1, secondary_y=False)
+    seen = max([top, *(min(CAP, 1.02 * b) for b in bound if b is not None)])
+    plot.update_yaxes(range=[0.98, seen], row=1, col=1, secondary_y=False)
     if not any(bound):
         return
     line = dict(color=colours.BOUND, dash="dash", shape="hvh")

@@ -1,0 +1,166 @@
+"""Charts without JavaScript: the SVG shows what the figure does, at the places that its axes say."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+from braid.model.simulate import simulate
+from braid.papers.psp.ring import Ring as PSP
+from braid.papers.theta import reference
+from braid.papers.theta.grid import AdaptiveGrid
+from braid.studies import diffusion, recordings
+from braid_widgets.base import axes, colours, compare, curves, still
+from braid_widgets.base.charts import Chart
+from braid_widgets.base.steps import Steps
+from braid_widgets.cockpit.view import as_html, recorded
+from braid_widgets.diffusion import by_arrival, loads, routing, segments
+from braid_widgets.psp.ring import Ring
+from braid_widgets.slices import strategies
+from braid_widgets.slices.chain import Chain
+from braid_widgets.slices.chain_panel import SOURCES
+from braid_widgets.slices.shared_ring import SharedRing
+from braid_widgets.theta import timeline
+from plotly.subplots import make_subplots
+
+
+def parsed(figure: Any, name: str = "a chart") -> ElementTree.Element:
+    return ElementTree.fromstring(still.svg(figure, name))
+
+
+def boxes(root: ElementTree.Element, shade: str) -> list[tuple[float, ...]]:
+    """x, y, width, height of the bars of a colour; the legend's are 10 by 10."""
+    found = [r for r in root.iter("rect") if r.get("fill") == shade and r.get("width") != "10"]
+    return [tuple(float(r.get(n, 0)) for n in ("x", "y", "width", "height")) for r in found]
+
+
+def words(root: ElementTree.Element) -> list[str]:
+    return [t.text or "" for t in root.iter("text")]
+
+
+def test_bars_are_as_high_as_their_numbers_and_stand_beside_each_other_or_on_each_other():
+    beside = go.Figure([go.Bar(x=["a", "b"], y=[2, 4], marker_color=c) for c in ("red", "blue")])
+    (a, b), (other, _) = boxes(parsed(beside), "red"), boxes(parsed(beside), "blue")
+    assert b[3] == pytest.approx(2 * a[3], abs=0.2) and a[1] + a[3] == pytest.approx(b[1] + b[3])
+    assert a[0] + a[2] == pytest.approx(other[0], abs=0.2), "next to it"
+    beside.update_layout(barmode="stack")
+    (low, _), (high, _) = boxes(parsed(beside), "red"), boxes(parsed(beside), "blue")
+    assert high[1] + high[3] == pytest.approx(low[1], abs=0.2) and high[0] == low[0]
+    assert high[1] >= axes.TOP, "the sum is inside the picture"
+
+
+def test_lines_go_through_their_points_have_gaps_and_know_logarithms():
+    plot = go.Figure(go.Scatter(x=[1, 2, 3, 4], y=[1, 10, None, 100], mode="lines"))
+    plot.update_yaxes(type="log")
+    (path,) = [
+        p.get("d", "") for p in parsed(plot).iter("path") if p.get("stroke") == still.COLOURS[0]
+    ]
+    assert path.count("M") == 2 and path.count("L") == 1, "a gap where there is no value"
+    (_, first), (_, second), (_, last) = re.findall(r"([\d.]+) ([\d.]+)", path)
+    rise = float(first) - float(second), float(second) - float(last)
+    assert rise[0] == pytest.approx(rise[1], abs=0.2), "as far from 1 to 10 as from 10 to 100"
+    assert {"1", "10", "100"} <= set(words(parsed(plot)))
+
+
+def test_an_axis_over_another_has_its_marks_on_the_right():
+    plot = make_subplots(1, 1, specs=[[{"secondary_y": True}]])
+    plot.add_trace(go.Scatter(x=[0, 1], y=[0, 1], name="left"), secondary_y=False)
+    plot.add_trace(go.Scatter(x=[0, 1], y=[0, 5000], name="right"), secondary_y=True)
+    (mark,) = [t for t in parsed(plot).iter("text") if t.text == "5,000"]
+    assert float(mark.get("x", 0)) > axes.WIDTH - axes.RIGHT - 60
+    assert mark.get("text-anchor") == "start"
+
+
+def test_cells_of_one_colour_in_a_row_are_one_box_and_what_is_missing_is_left_out():
+    plot = go.Figure(
+        go.Heatmap(z=[[0, 0, 1], [None, 1, 1]], colorscale=[[0, "#000000"], [1, "#ffffff"]])
+    )
+    root = parsed(plot)
+    assert len(boxes(root, "rgb(0,0,0)")) == 1 and len(boxes(root, "#ffffff")) == 2
+    (black,) = boxes(root, "rgb(0,0,0)")
+    assert black[2] == pytest.approx(2 * (axes.WIDTH - axes.LEFT - axes.RIGHT) / 3, rel=0.15)
+
+
+def test_whiskers_are_drawn_and_texts_are_text():
+    bar = go.Bar(
+        x=["<script>"], y=[4], name="<b>x</b> & <y", error_y=dict(array=[1], arrayminus=[2])
+    )
+    root = parsed(go.Figure(bar, layout=dict(title="a <i>title</i>")), '"quoted" <name>')
+    assert {"a title", "<script>"} & set(words(root)) == {"a title"} and "x & " in str(words(root))
+    assert root.get("aria-label") == '"quoted" <name>'
+    assert len([p for p in root.iter("path") if p.get("stroke-width") == "1.5"]) == 1
+
+
+def of_all() -> list[Chart]:
+    chosen = dict(
+        placement="ATR", streams=3, window=4.0, slowest=5.0, fastest=20.0, selectivity=0.1,
+        hosts=6, length=2, copies=0, bursts=False, burst=0.5,
+    )  # fmt: skip
+    ran = diffusion.modelled(chosen, 8)
+    asked = [a.query(("r", "s")) for a in SOURCES["arrivals"].queries]
+    tidy = pd.DataFrame(
+        dict(x=[1, 2, 3] * 4, y=range(12), a=list("pq") * 6, b=["u"] * 6 + ["v"] * 6)
+    )
+    return [
+        compare.figure(recordings.rivals()),
+        timeline.figure(recordings.events("fluct")),
+        *(view.figure(ran) for view in (segments, by_arrival, routing, loads)),
+        *strategies.charts(asked, ("r", "s"), 20.0, 0.3, 0.05, 2.5),
+        curves.lines(tidy, "Lines", "tuples", x="x", y="y", facet_col="a", facet_row="b"),
+        curves.bars(tidy, "Bars", "tuples", x="a", y="y", color="b", barmode="relative"),
+    ]
+
+
+def test_every_chart_has_a_picture_without_javascript_inside_its_frame():
+    for chart in of_all():
+        page = chart.to_html(first=False)
+        drawn = page[page.index("<noscript>") :]
+        root = ElementTree.fromstring(drawn[drawn.index("<svg") : drawn.index("</svg>") + 6])
+        marks = [*root.iter("circle"), *root.iter("rect"), *root.iter("path")]
+        assert len(marks) > 5, chart.name
+        tall = float(root.get("viewBox", "").split()[3])
+        for box in root.iter("rect"):
+            x, y, w, h = (float(box.get(n, 0)) for n in ("x", "y", "width", "height"))
+            assert w >= 0 and h >= 0 and x >= 0 and x + w <= axes.WIDTH and y >= 0, chart.name
+            assert y + h <= tall + 1, chart.name
+        assert "nan" not in drawn[: drawn.index("</svg>")], chart.name
+
+
+def heights(html: str) -> list[float]:
+    """Of the bars that a film has where no script runs."""
+    drawn = html[html.index("<noscript>") :]
+    root = ElementTree.fromstring(drawn[drawn.index("<svg") : drawn.index("</svg>") + 6])
+    return [h for shade in colours.STREAMS for *_, h in boxes(root, shade)]
+
+
+def test_films_without_javascript_are_what_is_held_where_or_all_steps_in_words():
+    chain, ring = Chain(recordings.events("slices")), SharedRing(recordings.events("shared_ring"))
+    rows = [each["rows"] for stream in chain.frames[-1]["streams"] for each in stream["slices"]]
+    tall = heights(chain.to_html())
+    assert len(tall) == len(rows) and [h / max(tall) for h in tall] == pytest.approx(
+        [r / max(rows) for r in rows], abs=0.01
+    )
+    stored = ring.frames[-1]["stored"]
+    assert len(heights(ring.to_html())) == len(stored) * len(stored[0])
+    psp = Ring(simulate(PSP(3), [(5, 5)] * 4, streams=("a", "b"), windows=(2.0, 2.0)))
+    assert any(heights(psp.to_html()))
+    steps = Steps(reference.example(), "J").to_html()
+    assert steps.count("<li>") == len(reference.example().steps)
+
+
+def test_the_bound_that_is_checked_is_inside_the_picture():
+    plot = timeline.figure(recordings.events("fluct")).figure
+    (bound,) = [t for t in plot.data if t.name == "bound"]
+    assert max(v for v in bound.y if v is not None) <= plot.layout.yaxis.range[1]
+    assert recordings.events("fluct")[0].placement == AdaptiveGrid.__name__
+
+
+def test_a_run_without_javascript_has_a_bar_for_each_host():
+    html = as_html(recorded(recordings.events("eq5-SHJ-z1")))
+    root = ElementTree.fromstring(html[html.index("<svg") : html.index("</svg>") + 6])
+    assert "Tuples stored by each host (counted)" in words(root)
+    assert len(boxes(root, colours.RATIO)) == 16

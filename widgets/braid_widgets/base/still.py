@@ -1,0 +1,291 @@
+"""A chart as an SVG that needs no script, for readers of a page without JavaScript: lines, points,
+bars, heat maps, and what stands beside them. Simpler than plotly's own drawing of the same figure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from html import escape
+from itertools import groupby
+from math import isfinite
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.colors import get_colorscale
+
+from braid_widgets.base.axes import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Axis,
+    axis,
+    each,
+    listed,
+    numbered,
+    plain,
+)
+
+ROW = 18
+"""Height of a row of the legend."""
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+INK = 'fill="currentColor"'
+"""What texts are drawn in: the page's own colour."""
+
+
+def svg(figure: go.Figure, name: str) -> str:
+    """The figure as it is shown first; ``name`` is what it is called for those who do not see."""
+    height = int(figure.layout.height or 450)
+    legend = _legend(figure, height)
+    parts = [_title(figure)]
+    for x, y, traces in _panels(figure, height):
+        parts += [_frame(x, y), *_heat(figure, traces, x, y), *_bars(figure, traces, x, y)]
+        parts += [part for k, t in traces if t.type == "scatter" for part in _scatter(t, k, x, y)]
+    parts += [*_notes(figure, height), *legend]
+    tall = height + ROW * len(legend)
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {tall}" width="100%" role="img" aria-label="{escape(name)}" '
+        f'font-family="system-ui,sans-serif" font-size="12">{"".join(parts)}</svg>'
+    )
+
+
+def _panels(figure: go.Figure, height: int) -> Iterator[tuple[Axis, Axis, list[tuple[int, Any]]]]:
+    """Each pair of axes with its traces and their numbers."""
+    found: dict[tuple[str, str], list[tuple[int, Any]]] = defaultdict(list)
+    for k, trace in enumerate(figure.data):
+        if trace.visible in (None, True) and trace.type in ("scatter", "bar", "heatmap"):
+            found[trace.xaxis or "x", trace.yaxis or "y"].append((k, trace))
+    for (x, y), traces in found.items():
+        yield axis(figure, x, height), axis(figure, y, height), traces
+
+
+def _word(x: float, y: float, text: str, anchor: str = "middle", more: str = "") -> str:
+    """A text at a place."""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {INK}{more}>{escape(plain(text))}'
+        "</text>"
+    )
+
+
+def _frame(x: Axis, y: Axis) -> str:
+    """The lines of the axes, with their marks and titles."""
+    left, right, low, high = x.start, x.end, y.start, y.end
+    if y.over:
+        told = [_word(right + 4, at + 4, told, "start") for at, told in y.ticks()]
+        return "".join([*told, _word(right, high - 6, y.title, "end")])
+    lines = [f"M{left:.0f} {high:.0f}V{low:.0f}H{right:.0f}"]
+    lines += [f"M{left:.0f} {at:.1f}H{right:.0f}" for at, _ in y.ticks()]
+    path = f'<path d="{"".join(lines)}" fill="none" stroke="currentColor" stroke-opacity="0.2"/>'
+    words = _below(x, low)
+    words += [_word(left - 5, at + 4, told, "end") for at, told in y.ticks()]
+    words.append(_word((left + right) / 2, low + 32, x.title))
+    turned = f' transform="rotate(-90 {left - 46:.0f} {(low + high) / 2:.0f})"'
+    words.append(_word(left - 46, (low + high) / 2, y.title, more=turned))
+    return path + "".join(words)
+
+
+def _below(x: Axis, low: float) -> list[str]:
+    """The marks of the lower axis; slanted where they would touch each other."""
+    ticks = x.ticks()
+    room = (x.end - x.start) / max(len(ticks), 1)
+    if all(7 * len(told) < room for _, told in ticks):
+        return [_word(at, low + 15, told) for at, told in ticks]
+    turned = ' transform="rotate(-30 {:.0f} {:.0f})"'
+    return [
+        _word(at, low + 12, told[:18], "end", turned.format(at, low + 12)) for at, told in ticks
+    ]
+
+
+def _scatter(trace: Any, k: int, x: Axis, y: Axis) -> Iterator[str]:
+    mode, colour = trace.mode or "lines", _colour(trace, k)
+    pairs = zip(listed(trace.x), listed(trace.y), strict=False)
+    points = [(x.inside(a), y.inside(b)) for a, b in pairs]
+    if "lines" in mode:
+        dash = ' stroke-dasharray="5 4"' if trace.line.dash not in (None, "solid") else ""
+        yield (
+            f'<path d="{_path(points)}" fill="none" stroke="{trace.line.color or colour}" '
+            f'stroke-width="{trace.line.width or 1.8}"{dash}/>'
+        )
+    if "markers" in mode:
+        shades = each(trace.marker.color, len(points), colour)
+        for (a, b), shade in zip(points, shades, strict=False):
+            if isfinite(a) and isfinite(b):
+                yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{_css(shade, colour)}"/>'
+    if "text" in mode:
+        for (a, b), told in zip(points, each(trace.text, len(points), ""), strict=False):
+            if isfinite(a) and isfinite(b) and told:
+                yield _word(a + 6, b - 6, told, "start")
+
+
+def _path(points: Iterable[tuple[float, float]]) -> str:
+    """Lines from point to point; a gap where one has no place."""
+    words, pen = [], "M"
+    for a, b in points:
+        if isfinite(a) and isfinite(b):
+            words.append(f"{pen}{a:.1f} {b:.1f}")
+            pen = "L"
+        else:
+            pen = "M"
+    return "".join(words)
+
+
+def _bars(figure: go.Figure, traces: list[tuple[int, Any]], x: Axis, y: Axis) -> Iterator[str]:
+    """Bars beside each other, or on top of each other where the figure says so."""
+    bars = [(k, t) for k, t in traces if t.type == "bar"]
+    beside = figure.layout.barmode in (None, "group") and len(bars) > 1
+    heap: dict[tuple[Any, bool], float] = defaultdict(float)
+    for place, (k, t) in enumerate(bars):
+        flat = t.orientation == "h"
+        along, across = (y, x) if flat else (x, y)
+        spots, sizes = listed(t.y if flat else t.x), listed(t.x if flat else t.y)
+        step = _step(along, spots)
+        wide = step / len(bars) if beside else step
+        shift = (place - (len(bars) - 1) / 2) * wide if beside else 0.0
+        looks = zip(
+            each(t.marker.color, len(spots), _colour(t, k)),
+            each(t.marker.opacity or t.opacity, len(spots), 1),
+            strict=False,
+        )
+        bases, widths = each(t.base, len(spots), None), each(t.width, len(spots), None)
+        for spot, size, base, own, look in zip(spots, sizes, bases, widths, looks, strict=False):
+            if not isfinite(value := numbered(size, ())):
+                continue
+            since = base if base is not None else 0.0 if beside else heap[spot, value < 0]
+            if base is None:
+                heap[spot, value < 0] = since + value
+            ends = across.at(max(since, 1e-12) if across.log else since), across.at(since + value)
+            middle = along.at(spot) + (shift if own is None else 0)
+            room = wide if own is None else abs(along.at(own) - along.at(0))
+            yield _box(middle, room, ends, flat, _css(look[0], COLOURS[0]), look[1])
+        yield from _whiskers(t, x, y)
+
+
+def _whiskers(t: Any, x: Axis, y: Axis) -> Iterator[str]:
+    """How far from a bar's end its measurements reach."""
+    if t.error_y.array is None:
+        return
+    ends = zip(listed(t.x), listed(t.y), t.error_y.arrayminus, t.error_y.array, strict=True)
+    for spot, size, below, above in ends:
+        path = f"M{x.at(spot):.1f} {y.at(size - below):.1f}V{y.at(size + above):.1f}"
+        yield f'<path d="{path}" stroke="currentColor" stroke-width="1.5"/>'
+
+
+def _step(axis: Axis, spots: list[Any]) -> float:
+    """Pixels that a bar may take: most of the way to the next."""
+    places = np.unique([p for s in spots if isfinite(p := axis.at(s))])
+    near = float(np.diff(places).min()) if len(places) > 1 else abs(axis.end - axis.start) / 2
+    return 0.8 * near
+
+
+def _box(
+    at: float, wide: float, ends: tuple[float, float], flat: bool, shade: str, strength: float = 1
+) -> str:
+    low, size = min(ends), abs(ends[1] - ends[0])
+    spots = (low, at - wide / 2, size, wide) if flat else (at - wide / 2, low, wide, size)
+    x, y, w, h = (f"{v:.1f}" for v in spots)
+    pale = "" if strength == 1 else f' opacity="{strength:g}"'
+    return f'<rect x="{x}" y="{y}" width="{w}" height="{h}" fill="{shade}"{pale}/>'
+
+
+def _heat(figure: go.Figure, traces: list[tuple[int, Any]], x: Axis, y: Axis) -> Iterator[str]:
+    for _, t in traces:
+        if t.type != "heatmap":
+            continue
+        scale = figure.layout[t.coloraxis] if t.coloraxis else t
+        low, high = (scale.cmin, scale.cmax) if t.coloraxis else (scale.zmin, scale.zmax)
+        cells = np.array([[numbered(v, ()) for v in row] for row in t.z])
+        known = cells[np.isfinite(cells)]
+        low = float(known.min()) if low is None and known.size else float(low or 0)
+        high = float(known.max()) if high is None and known.size else float(high or 1)
+        columns = listed(t.x) or list(range(cells.shape[1]))
+        wide = _step(x, columns) / 0.8
+        tall = _step(y, rows := listed(t.y) or list(range(cells.shape[0]))) / 0.8
+        shares = np.clip((cells - low) / ((high - low) or 1), 0, 1)
+        for row, line in zip(rows, shares, strict=True):
+            top = y.at(row) - tall / 2
+            shades = [_cell(scale, share) for share in line]
+            for shade, run in groupby(zip(columns, shades, strict=True), itemgetter(1)):
+                spots = [x.at(column) for column, _ in run]
+                if shade:
+                    room = abs(spots[-1] - spots[0]) + wide
+                    middle = (spots[0] + spots[-1]) / 2
+                    yield _box(middle, room, (top, top + tall), False, shade)
+
+
+def _cell(scale: Any, share: float) -> str:
+    """The colour of a cell; nothing where there is no value."""
+    return _shade(scale.colorscale or "Viridis", share) if isfinite(share) else ""
+
+
+def _shade(scale: Any, share: float) -> str:
+    """The colour at a place of a scale, from 0 to 1; of colours that cannot be mixed the lower."""
+    stops = [tuple(stop) for stop in (get_colorscale(scale) if isinstance(scale, str) else scale)]
+    low = max((s for s in stops if s[0] <= share + 1e-9), key=lambda s: s[0], default=stops[0])
+    high = min((s for s in stops if s[0] > share), key=lambda s: s[0], default=low)
+    first, last = _rgb(low[1]), _rgb(high[1])
+    if first is None or last is None or high[0] == low[0]:
+        return _css(low[1], COLOURS[0])
+    part = (share - low[0]) / (high[0] - low[0])
+    mixed = (round(a + (b - a) * part) for a, b in zip(first, last, strict=True))
+    return f"rgb({','.join(map(str, mixed))})"
+
+
+def _rgb(shade: str) -> tuple[int, ...] | None:
+    """Red, green, blue of "#rrggbb" or "rgb(r, g, b)"."""
+    if re.fullmatch("#[0-9a-fA-F]{6}", shade):
+        return tuple(int(shade[k : k + 2], 16) for k in (1, 3, 5))
+    known = re.fullmatch(r"rgb\((\d+), ?(\d+), ?(\d+)\)", shade)
+    return tuple(map(int, known.groups())) if known else None
+
+
+def _notes(figure: go.Figure, height: int) -> Iterator[str]:
+    """Texts that stand on the paper, such as titles of panels."""
+    for note in figure.layout.annotations:
+        if note.xref == "paper" and note.yref == "paper" and note.text:
+            x = LEFT + note.x * (WIDTH - LEFT - RIGHT)
+            y = height - BOTTOM - note.y * (height - TOP - BOTTOM) - 5
+            yield _word(x, y, note.text)
+
+
+def _title(figure: go.Figure) -> str:
+    lines = re.split(r"<br\s*/?>", figure.layout.title.text or "")
+    sizes = (' font-size="16"', "")
+    told = zip(lines, sizes, strict=False)
+    return "".join(_word(LEFT, 22 + 17 * k, t, "start", size) for k, (t, size) in enumerate(told))
+
+
+def _legend(figure: go.Figure, height: int) -> list[str]:
+    """A row of the legend each, below the picture."""
+    named = {
+        plain(t.name): _colour(t, k)
+        for k, t in reversed(list(enumerate(figure.data)))
+        if t.name and t.showlegend is not False and t.type != "heatmap"
+    }
+    rows, x = [""], LEFT
+    for name, shade in reversed(named.items()):
+        wide = 30 + 7 * len(name)
+        if x + wide > WIDTH and x > LEFT:
+            rows.append("")
+            x = LEFT
+        y = height + ROW * (len(rows) - 1) + 6
+        rows[-1] += f'<rect x="{x}" y="{y}" width="10" height="10" fill="{shade}"/>' + _word(
+            x + 15, y + 9, name, "start"
+        )
+        x += wide
+    return rows if named else []
+
+
+def _colour(trace: Any, k: int) -> str:
+    """The colour of a trace, or the one that its number has."""
+    of = [getattr(getattr(trace, part, None), "color", None) for part in ("line", "marker")]
+    return _css(next(filter(None, of), None), COLOURS[k % len(COLOURS)])
+
+
+def _css(shade: Any, other: str) -> str:
+    """A colour as it may stand in an attribute; ``other`` for what is none."""
+    return escape(shade) if isinstance(shade, str) else other
