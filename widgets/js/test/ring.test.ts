@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Annulus, CENTRE } from "../src/base/annulus.ts";
-import { along, bent, dots, shortWay } from "../src/psp/ring.ts";
+import { along, bent, dots, height, shortWay } from "../src/psp/ring.ts";
 
 test("as many dots as the square root of the tuples, 14 at most", () => {
   assert.deepEqual([0, 1, 5, 100, 10_000].map(dots), [0, 1, 3, 10, 14]);
@@ -30,4 +30,14 @@ test("a move to a node that is far off goes past the centre", () => {
   const near = bent(new Annulus(6, 2, 96, 205, 0.03), 0, 0, 1)[1];
   const radius = ([x, y]: [number, number]) => Math.hypot(x - CENTRE, y - CENTRE);
   assert.ok(radius(far) < 96 && radius(near) > 96);
+});
+
+test("bars of any number of nodes end above the words", () => {
+  for (const nodes of [1, 6, 24]) {
+    for (const streams of [2, 5]) {
+      const top = 36 + 18 * streams;
+      assert.ok(top + 10 + nodes * height(nodes, top) < 415);
+      assert.ok(height(nodes, top) >= 9);
+    }
+  }
 });

@@ -1,4 +1,4 @@
-import { type Headed, header, spoken } from "./dom.ts";
+import { add, type Headed, header, spoken } from "./dom.ts";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -36,6 +36,27 @@ export function picture(
   header(box, frame);
   const viewBox = `0 0 ${wide} ${tall}`;
   return make(box, "svg", { viewBox, role, "aria-label": spoken(frame) });
+}
+
+/** Empties the box, and puts the frame's header and two empty pictures in it: the part of a drawing
+ * to the left of ``at`` and the part to its right, which comes below where there is no room. */
+export function pair(
+  box: HTMLElement,
+  frame: Headed,
+  at: number,
+  wide: number,
+  tall: number,
+): [SVGSVGElement, SVGSVGElement] {
+  box.replaceChildren();
+  header(box, frame);
+  const both = add(box, "div", "braid-pair");
+  const half = (x: number, width: number) => {
+    const viewBox = `${x} 0 ${width} ${tall}`;
+    const svg = make(both, "svg", { viewBox, role: "img", "aria-label": spoken(frame) });
+    svg.style.flexGrow = String(width);
+    return svg;
+  };
+  return [half(0, at), half(at, wide - at)];
 }
 
 /** Lines of text below one another: [text, class]. */

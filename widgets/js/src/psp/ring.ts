@@ -3,7 +3,7 @@ import { Annulus, CENTRE, type Point, point } from "../base/annulus.ts";
 import { cycled } from "../base/colours.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
-import { legend, lines, make, picture, titled } from "../base/svg.ts";
+import { legend, lines, make, pair, titled } from "../base/svg.ts";
 import type { Palette, RingEnds, RingFrame, RingMove } from "../frames.ts";
 
 const INNER = 96;
@@ -11,6 +11,7 @@ const OUTER = 205;
 const WIDE = 860;
 const TALL = 470;
 const RIGHT = { x: 490, bar: 260 };
+const BELOW = 426;
 const WORDS = [
   "H head: new tuples come in · T tail: the oldest leave",
   "dots: tuples (coloured), intermediate results (grey)",
@@ -20,7 +21,7 @@ const WORDS = [
 type Colour = (stream: number) => string;
 
 export function draw(box: HTMLElement, frame: RingFrame, palette: Palette, glide: number): void {
-  const svg = picture(box, frame, WIDE, TALL);
+  const [svg, right] = pair(box, frame, RIGHT.x - 16, WIDE, TALL);
   const colour = (stream: number) => cycled(palette.streams, stream);
   const ring = new Annulus(frame.nodes, frame.streams.length, INNER, OUTER, 0.03);
   drawSectors(svg, ring);
@@ -31,7 +32,7 @@ export function draw(box: HTMLElement, frame: RingFrame, palette: Palette, glide
   drawFlights(svg, ring, frame, colour, glide);
   for (const move of frame.moves) drawMove(svg, ring, move, frame.streams, colour, glide);
   drawCentre(svg, frame);
-  drawLoads(svg, frame, palette, colour);
+  drawLoads(right, frame, palette, colour);
 }
 
 function drawSectors(svg: Element, ring: Annulus): void {
@@ -227,7 +228,7 @@ function drawLoads(svg: Element, frame: RingFrame, palette: Palette, colour: Col
   const top = 36 + 18 * entries.length;
   make(svg, "text", { x, y: top, class: "strong" }, frame.measure);
   const most = Math.max(1, ...frame.loads);
-  const tall = Math.min(22, 310 / Math.max(1, frame.loads.length));
+  const tall = height(frame.loads.length, top);
   frame.loaded.forEach((node, k) => {
     const load = frame.loads[k] ?? 0;
     const y = top + 10 + k * tall;
@@ -238,10 +239,14 @@ function drawLoads(svg: Element, frame: RingFrame, palette: Palette, colour: Col
     svg,
     WORDS.map((text) => [text, "muted"]),
     x,
-    426,
+    BELOW,
     16,
   );
 }
+
+/** How tall a bar is, so that all of them end above the words. */
+export const height = (bars: number, top: number): number =>
+  Math.min(22, (BELOW - 24 - top) / Math.max(1, bars));
 
 function drawLoad(
   svg: Element,

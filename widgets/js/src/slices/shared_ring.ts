@@ -5,7 +5,7 @@ import { Annulus, CENTRE, point, sector } from "../base/annulus.ts";
 import { cycled } from "../base/colours.ts";
 import { records } from "../base/columns.ts";
 import { count, cut } from "../base/format.ts";
-import { legend, lines, make, picture, titled } from "../base/svg.ts";
+import { legend, lines, make, pair, titled } from "../base/svg.ts";
 import type { Palette, SharedFrame, SharedPiece, SharedQuery, SharedStretch } from "../frames.ts";
 
 const INNER = 86;
@@ -13,19 +13,20 @@ const OUTER = 208;
 const WIDE = 900;
 const RIGHT = 490;
 const HALO = "paint-order: stroke; stroke: var(--braid-bg); stroke-width: 3px";
-const WORDS =
-  "H head: new tuples come in, and age clockwise from slice to slice · " +
-  "the fullest slice of each stream is drawn full";
+const WORDS: [string, string][] = [
+  ["H head: new tuples come in, and age clockwise from slice to slice", "muted"],
+  ["the fullest slice of each stream is drawn full", "muted"],
+];
 
 type Colour = (stream: number) => string;
 
 export function draw(box: HTMLElement, frame: SharedFrame, palette: Palette): void {
   const size = sizes(frame.hosts, frame.streams.length, frame.queries.length);
-  const svg = picture(box, frame, WIDE, size.tall);
+  const [svg, right] = pair(box, frame, RIGHT - 16, WIDE, size.tall);
   const colour = (stream: number) => cycled(palette.streams, stream);
   drawRing(svg, frame, colour);
-  const below = drawLoads(svg, frame, colour, size.bar);
-  drawServed(svg, frame, colour, below + 34, size.row);
+  const below = drawLoads(right, frame, colour, size.bar);
+  drawServed(right, frame, colour, below + 34, size.row);
 }
 
 /** Heights of the picture, of a host's bar and of a query's row: fewer are drawn taller. */
@@ -113,7 +114,7 @@ function drawCentre(svg: Element, frame: SharedFrame): void {
     [`${count(frame.sent)} partial sent`, "muted"],
   ];
   lines(svg, texts, CENTRE, CENTRE - 18, 15, "middle");
-  make(svg, "text", { x: 4, y: 470, class: "muted" }, WORDS);
+  lines(svg, WORDS, 4, 455, 15);
 }
 
 const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
