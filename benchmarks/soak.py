@@ -2,14 +2,16 @@
 
 The engine joins two streams in windows, a batch a second of event time, as ``executor="process"``
 does on a run of tables; tuples are made, not read. At ten moments the run is given up and resumed,
-and the seconds of that are taken, with what the process and the folder hold. At the end the number
-of results is held against DuckDB's.
+and the seconds of that are taken, with what the process and the folder hold, and told as it goes
+on. At the end the number of results is held against DuckDB's, and so are the rows of the result
+files.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ import numpy as np
 import pandas as pd
 import psutil
 import pyarrow as pa
+import pyarrow.parquet as pq
 from _common import Measure, arguments, leave, scratch
 from braid import HashPartition
 from braid.condition.predicate import Link, Predicate
@@ -86,12 +89,18 @@ def holds(folder: Path) -> dict[str, float]:
     gc.collect()
     process = psutil.Process()
     maps = Path("/proc/self/maps").read_text().splitlines()
-    count = {name: len(os.listdir(folder / name)) for name in ("commits", "blocks", "results")}
+    folders = [f for f in ("commits", "blocks", "results", "merged") if (folder / f).exists()]
+    count = {name: len(os.listdir(folder / name)) for name in folders}
+    began = time.perf_counter()
+    files = Store(folder).result_files()
+    listing = time.perf_counter() - began
     return {
         "RSS MB": process.memory_info().rss / 1e6,
         "open files": process.num_fds(),
         "mapped, gone": sum(str(folder) in line and "(deleted)" in line for line in maps),
         **count,
+        "files of all results": len(files),
+        "ms to list them": 1000 * listing,
         "log of results": len(os.listdir(folder / "results" / "_spark_metadata")),
         "MB on disk": sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) / 1e6,
     }
@@ -99,7 +108,7 @@ def holds(folder: Path) -> dict[str, float]:
 
 def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[str, float]]:
     """A row for each stretch of the run."""
-    engine = opened(folder, window)
+    engine, start = opened(folder, window), time.perf_counter()
     for stretch in range(MOMENTS):
         seconds, commits = [], []
         for number in range(batches * stretch // MOMENTS, batches * (stretch + 1) // MOMENTS):
@@ -113,7 +122,7 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
         began = time.perf_counter()
         engine = opened(folder, window)
         resume = time.perf_counter() - began
-        yield {
+        row = {
             "batches": engine.state.batch + 1,
             "ms a batch": 1000 * median(seconds),
             "slowest, ms": 1000 * max(seconds),
@@ -121,10 +130,18 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
             "ms to resume": 1000 * resume,
             **held,
         }
+        spent = time.perf_counter() - start
+        left = spent / (stretch + 1) * (MOMENTS - stretch - 1)
+        told = ", ".join(f"{name} {value:,.4g}" for name, value in row.items())
+        print(f"{told}; {spent:.0f} s so far, {left:.0f} s left", file=sys.stderr, flush=True)
+        yield row
     told = engine.store.history()
     engine.store.release()
     found = sum(e.results for e in told if isinstance(e, BatchCommitted))
-    assert found == due(batches, rows, window), "the results are those of DuckDB"
+    wanted = due(batches, rows, window)
+    assert found == wanted, "the results are those of DuckDB"
+    files = Store(folder).result_files()
+    assert sum(pq.read_metadata(file).num_rows for file in files) == wanted, "and are all there"
 
 
 def main() -> None:

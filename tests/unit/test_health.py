@@ -98,7 +98,60 @@ def test_who_asks_does_not_keep_others_from_starting(
 def test_what_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["health", str(tmp_path)]) == 2
     assert "holds no run that has begun" in capsys.readouterr().err
-    hub = QueryHub(STREAMS, "ts").start(tmp_path / "hub", "batch")
-    hub.awaitTermination()
-    with pytest.raises(ValueError, match="no join; the joins of a hub are in its folder operators"):
-        health(tmp_path / "hub")
+
+
+ASKED = "SELECT a.id FROM a [RANGE '5 minutes'] JOIN b [RANGE '5 minutes'] ON a.k = b.k"
+
+
+def test_a_hub_says_how_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """While it goes on, when it was killed, stopped, or has failed, and at its end."""
+    joined, folder = QueryHub(STREAMS, "ts"), tmp_path / "hub"
+    asked = {"x": ASKED, "y": ASKED.replace("5", "2")}
+    hub = joined.start(folder, "batch", queries=asked, pace=0.2)
+    until(lambda: hub.ledger.epoch >= 1, "two batches")
+    with hub._turn:
+        told = (folder / "events.jsonl").stat().st_mtime
+        found = health(folder, lambda: told + 7.25)
+        assert (found.state, found.well, found.lag, found.queries) == ("running", True, 7.25, 2)
+        assert found.batches == hub.ledger.epoch + 1
+        assert found.received == sum(n for n, _ in hub.ledger.counted.values()) > 0
+        did = hub.events()[-1].operators
+        assert found.live == sum(d.live for d in did) > 0
+        assert found.seconds[f"operator {did[0].operator}"] == did[0].seconds
+        assert did[0].seconds <= found.seconds["total"]
+        assert str(found).startswith(f"a, b, QueryHub: running; batch {found.batches} of 5, 7.2 s")
+        assert f"2 queries; {found.received:,} tuples so far" in str(hub.health())
+        shutil.copytree(folder, tmp_path / "died")
+    assert health(tmp_path / "died").state == "died"
+    assert main(["health", str(tmp_path / "died")]) == 1
+    assert hub.awaitTermination() and hub.health().state == "completed"
+    capsys.readouterr()
+    assert main(["health", str(folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["state"], told["queries"], told["batches"]) == ("completed", 2, 5)
+    assert main(["health", str(folder), "--prometheus"]) == 0
+    families = text_string_to_metric_families(capsys.readouterr().out)
+    values = {s.name: s.value for f in families for s in f.samples if "part" not in s.labels}
+    assert values["braid_queries"] == 2 and values["braid_live_tuples"] == told["live"]
+    again = joined.start(tmp_path / "died", "batch")
+    assert again.awaitTermination() and again.health().state == "completed"
+    assert [type(e).__name__ for e in again.events()].count("RunEnded") == 1
+
+
+def test_a_hub_that_failed_or_was_stopped_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(desk: object, source: object, epoch: int) -> None:
+        raise OSError("no more")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("braid.hub.run.batch", fails)
+        hub = QueryHub(STREAMS, "ts").start(tmp_path, "batch", queries={"x": ASKED})
+        with pytest.raises(OSError, match="no more"):
+            hub.awaitTermination()
+    found = hub.health()
+    assert (found.state, found.error, found.batches) == ("failed", "OSError: no more", 0)
+    hub = QueryHub(STREAMS, "ts").start(tmp_path, "batch", pace=30)
+    until(lambda: hub.ledger.epoch >= 0, "a batch")
+    hub.stop()
+    assert hub.health().state == "stopped" and hub.health().well

@@ -1,4 +1,4 @@
-"""How a run is, for those who keep an eye on many: a line, JSON, or Prometheus's text.
+"""How a run or a hub is, for those who keep an eye on many: a line, JSON, or Prometheus's text.
 
 All comes from the run's folder, so any process may ask, whoever runs it.
 """
@@ -17,6 +17,7 @@ from braid.core import events
 from braid.core.events import BatchCommitted, RunEnded, RunStarted
 from braid.engine.mirror import in_bucket
 from braid.engine.store import Store
+from braid.papers.reuse.events import HubCommitted
 
 _TAIL = 1 << 20
 """Bytes at the end of a run's events that are read first: a commit takes some thousand."""
@@ -25,13 +26,14 @@ State = Literal["running", "completed", "stopped", "failed", "died"]
 
 @dataclass(frozen=True)
 class Health:
-    """How a run is.
+    """How a run, or a hub, is.
 
     ``died``: nobody runs it, and it has told of no end; resumed, it goes on. ``batches`` are those
     that are committed, ``due`` how many there will be (None: unknown). ``received`` tuples are
     since the start, ``live`` ones are held now. Of the last batch are ``results``, ``late`` tuples,
     ``missed`` combinations, and ``seconds``, by part and in all ("total"). ``lag``: seconds since
-    the last commit, while it runs.
+    the last commit, while it runs. Of a hub, ``queries`` are those that it answers (None: a join),
+    ``live`` and ``results`` those of all its operators, which are the parts of its seconds.
     """
 
     run: str
@@ -47,6 +49,7 @@ class Health:
     missed: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     error: str = ""
+    queries: int | None = None
 
     @property
     def well(self) -> bool:
@@ -61,9 +64,10 @@ class Health:
         took = f"; the last took {self.seconds['total']:.2f} s ({parts})" if self.seconds else ""
         lag = f", {self.lag:.1f} s ago" if self.state == "running" and self.batches else ""
         error = f": {self.error}" if self.error else ""
+        asked = f"; {self.queries:,} queries" if self.queries is not None else ""
         return (
             f"{self.run}, {self.placement}: {self.state}{error}; batch {self.batches:,}{of}{lag}"
-            f"{took}; {self.received:,} tuples so far, {self.live:,} held"
+            f"{took}{asked}; {self.received:,} tuples so far, {self.live:,} held"
         )
 
     def json(self) -> str:
@@ -88,6 +92,8 @@ class Health:
         told("batch_late_tuples", "tuples of the last batch behind the watermark", self.late)
         told("batch_missed_pairs", "combinations left out in the last batch", self.missed)
         told("lag_seconds", "seconds since the last commit", self.lag)
+        if self.queries is not None:
+            told("queries", "queries that the hub answers", self.queries)
         about = "seconds of the last batch"
         spent = Gauge("braid_batch_seconds", about, ["run", "part"], registry=registry)
         for part, seconds in self.seconds.items():
@@ -96,7 +102,9 @@ class Health:
 
 
 def health(path: str | Path, clock: Callable[[], float] = time.time) -> Health:
-    """How the run in a folder is. Raises ValueError where there is none, and for a bucket."""
+    """How the run or hub in a folder is. Raises ValueError where there is none, and for a
+    bucket.
+    """
     if in_bucket(path):
         raise ValueError(
             f"{path} is a bucket, which does not tell whether somebody runs what is in it; ask "
@@ -108,26 +116,56 @@ def health(path: str | Path, clock: Callable[[], float] = time.time) -> Health:
         raise ValueError(f"{path} holds no run that has begun")
     held = store.held()  # asked first: a run that ends now has told so by the time it is read
     start, last, end = _told(file)
-    if start is None:
-        raise ValueError(f"{path} holds no join; the joins of a hub are in its folder operators")
     state: State = "running" if held else "died" if end is None else cast(State, end.reason)
-    did: dict[str, Any] = {}
+    joined = isinstance(start, RunStarted)
+    did = _of_hub(store.path) if not joined else {"due": start.batches}
     if last is not None:
-        counts = {name: getattr(last, name) for name in ("results", "late", "missed")}
-        did = {"batches": last.batch + 1, "received": sum(last.total), "live": sum(last.live)}
-        did |= {**counts, "seconds": dict(last.seconds)}
+        did |= _committed(last) if isinstance(last, BatchCommitted) else _passed(last)
     return Health(
-        " ⋈ ".join(start.streams),
-        start.placement,
+        (" ⋈ " if joined else ", ").join(start.streams),
+        start.placement if joined else "QueryHub",
         state,
-        start.batches,
-        max(0.0, clock() - file.stat().st_mtime) if held else 0.0,
+        lag=max(0.0, clock() - file.stat().st_mtime) if held else 0.0,
         error=end.error if end is not None and state == "failed" else "",
         **did,
     )
 
 
-def _told(file: Path) -> tuple[RunStarted | None, BatchCommitted | None, RunEnded | None]:
+def _committed(last: BatchCommitted) -> dict[str, Any]:
+    """What a batch of a join says."""
+    counts = {name: getattr(last, name) for name in ("results", "late", "missed")}
+    did = {"batches": last.batch + 1, "received": sum(last.total), "live": sum(last.live)}
+    return {**did, **counts, "seconds": dict(last.seconds)}
+
+
+def _passed(last: HubCommitted) -> dict[str, Any]:
+    """What a batch of a hub says, by its operators."""
+    did = last.operators
+    seconds = {f"operator {d.operator}": d.seconds for d in did} | {"total": last.seconds}
+    held = {"results": sum(d.results for d in did), "live": sum(d.live for d in did)}
+    return {"batches": last.epoch + 1, **held, "seconds": seconds}
+
+
+class _Query(msgspec.Struct):
+    end: int | None
+
+
+class _Hub(msgspec.Struct):
+    """What of hub.json is told: tuples and bytes by stream, and queries, which may have ended."""
+
+    counted: dict[str, tuple[int, int]]
+    queries: list[_Query]
+
+
+def _of_hub(path: Path) -> dict[str, Any]:
+    known = msgspec.json.decode((path / "hub.json").read_bytes(), type=_Hub)
+    settings = msgspec.json.decode((path / "run.json").read_bytes())
+    received = sum(tuples for tuples, _ in known.counted.values())
+    asked = sum(q.end is None for q in known.queries)
+    return {"received": received, "queries": asked, "due": settings.get("batches")}
+
+
+def _told(file: Path) -> tuple[Any, BatchCommitted | HubCommitted | None, RunEnded | None]:
     """The start, the last commit, and the end if nothing came after it."""
     with open(file, "rb") as lines:
         first = events.from_dict(msgspec.json.decode(lines.readline()))
@@ -136,13 +174,12 @@ def _told(file: Path) -> tuple[RunStarted | None, BatchCommitted | None, RunEnde
             lines.seek(max(0, size - tail))
             *whole, _ = lines.read(tail).split(b"\n")
             told = [_event(line) for line in whole[tail < size :] if line]
-            commits = [e for e in told if isinstance(e, BatchCommitted)]
+            commits = [e for e in told if isinstance(e, BatchCommitted | HubCommitted)]
             if commits or tail >= size:
                 break
             tail *= 4
     end = told[-1] if told and isinstance(told[-1], RunEnded) else None
-    start = first if isinstance(first, RunStarted) else None
-    return start, commits[-1] if commits else None, end
+    return first, commits[-1] if commits else None, end
 
 
 def _event(line: bytes) -> Any:

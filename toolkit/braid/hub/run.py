@@ -11,10 +11,15 @@ from typing import Any
 
 import pandas as pd
 
+from braid.core import events
+from braid.core.causes import cause
+from braid.core.events import RunEnded
+from braid.core.log import LOGGER, log
 from braid.core.markup import table
 from braid.core.spans import Span
 from braid.core.waiting import wait
 from braid.engine.store import Store
+from braid.health import Health, health
 from braid.hub import moving, status
 from braid.hub.batches import batch
 from braid.hub.desk import Desk
@@ -108,9 +113,30 @@ class HubRun:
             self._query.awaitTermination()
         except Exception as error:
             self._error = self._error or error
-        with self._turn:
+        try:
+            with self._turn:
+                self._tell_end()
+        finally:
             self.store.release()
-        self._ended.set()
+            self._ended.set()
+
+    def _tell_end(self) -> None:
+        """As the last event, which a start removes again: it is not of what was committed."""
+        failure = self.exception()
+        reason = "stopped" if self._stopping.is_set() else "failed" if failure else "completed"
+        told = "" if failure is None else f"{type(failure).__name__}: {cause(failure)}"
+        ended = RunEnded(self.ledger.epoch, reason, told)
+        log([ended])
+        try:
+            events.write(self._desk.lines, [ended], append=True)
+        except OSError as error:
+            LOGGER.error("the end of the hub is not in events.jsonl: %s", error)
+
+    def health(self) -> Health:
+        """How the hub is, as ``braid health`` says it to other processes: printed, a line; and as
+        JSON or Prometheus's text.
+        """
+        return health(self.store.path)
 
     # Queries.
 

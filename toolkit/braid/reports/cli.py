@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     film.add_argument("-f", "--force", action="store_true", help="replace the file if it exists")
     film.set_defaults(command=_replay)
     how = commands.add_parser(
-        "health", help="say how a run is, whoever runs it; fails for one that failed or died"
+        "health", help="say how a run or a hub is, whoever runs it; fails if it failed or died"
     )
     form = how.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as a JSON object")
