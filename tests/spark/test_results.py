@@ -101,6 +101,10 @@ def test_spark_reads_the_log_of_a_long_run(spark: SparkSession, tmp_path: Path) 
             there = [b for b in range(batch + 1) if b % 40 == 39 or b > 208]
             assert sorted(r.batch for r in spark.read.parquet(str(out.results)).collect()) == there
             assert sorted(seen) == there
+    out.drop(0, 100)
+    assert [r.batch for r in spark.read.parquet(str(out.results)).orderBy("batch").collect()] == [
+        b for b in there if b >= 100
+    ]
 
 
 def test_readers_of_plain_files_see_committed_batches(spark: SparkSession, tmp_path: Path) -> None:

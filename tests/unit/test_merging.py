@@ -4,6 +4,7 @@ killed.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections import Counter
@@ -17,12 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from braid.core.state import Seal, State
-from braid.engine import durable, merging
+from braid.engine import durable, merging, output
 from braid.engine import store as module
 from braid.engine.check import check
 from braid.engine.durable import Damaged
+from braid.engine.keeping import Keep, dropped
+from braid.engine.log import Merged
 from braid.engine.store import Store
-from braid.join import StreamJoin
+from braid.join import JoinRun, StreamJoin
 from oracle import Ids, differ, expected, ids, tables
 from scatter import Scatter
 
@@ -139,13 +142,14 @@ class Killed(OSError):
 
 
 @contextmanager
-def killed_at(step: int) -> Iterator[list[str]]:
-    """All file operations from number ``step`` on fail, once the first roll-up has begun."""
-    done = list[str]()
+def killed_at(step: int, merges: int = 1) -> Iterator[list[str]]:
+    """All file operations from number ``step`` on fail, once so many roll-ups have begun."""
+    done, left = list[str](), [merges]
 
     def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def operation(*given: Any, **named: Any) -> Any:
-            if done or name == "merge":
+            left[0] -= name == "merge"
+            if not left[0]:
                 done.append(name)
                 if len(done) > step:
                     raise Killed("killed")
@@ -230,4 +234,136 @@ def test_a_result_file_is_held_against_its_seal_before_it_is_merged(tmp_path: Pa
         kept.append(module.Kept(batch, batch, None, (named,)))
     (made.results / kept[1].results[0].name).write_bytes(b"PAR1")
     with pytest.raises(Damaged, match=r"000001-0-0000cafe.parquet is damaged: it has 4 bytes"):
-        made.merge(kept, False)
+        made.merge(kept, False, 0)
+
+
+def log_of(run: Path) -> list[str]:
+    """What Spark's log names, as Spark reads it."""
+    logs = {int(f.name.partition(".")[0]): f for f in run.glob("results/_spark_metadata/[0-9]*")}
+    last = max((n for n, f in logs.items() if f.suffix), default=0)
+    lines = [line for n in sorted(logs) if n >= last for line in output._read(logs[n])]
+    return sorted(Path(json.loads(line)["path"]).name for line in lines)
+
+
+def kept_from(run: Path, first: int) -> None:
+    """Whoever reads sees the batches from one on, and all of them."""
+    names = sorted(f.name for f in run.glob("results/*.parquet"))
+    assert names and min(int(name[:6]) for name in names) >= first
+    wanted = read(of_batches(run, first, 99))
+    assert log_of(run) == names
+    assert differ(read(Store(run).result_files()), wanted) == ""
+    with duckdb.connect() as db:
+        found = db.execute(f"SELECT a.id, b.id FROM '{run}/results/*.parquet'").fetchall()
+        assert differ(Counter(found), wanted) == ""
+    assert all(int(name[:6]) >= first for name in merged(run))
+    assert check(run)[0] == []
+
+
+def in_batches(found: pa.Table, run: JoinRun) -> int:
+    counts = run.metrics(by="batch").set_index("batch")["results"]
+    assert int(counts.sum()) == WANTED.total(), "counts stay"
+    return int(counts[counts.index >= run.results_from].sum()) - found.num_rows
+
+
+def test_results_are_kept_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch a day: at the end of twelve, the third roll-up is of the eleventh day, on which those
+    of the first six batches are more than two days old, merged on the fifth and the eighth.
+    """
+    day, now = 86_400 * 10**6, [0]
+    real = Store.commit
+
+    def commit(store: Store, batch: int, *given: Any) -> None:
+        now[0] = (batch + 1) * day
+        real(store, batch, *given)
+
+    monkeypatch.setattr(Store, "commit", commit)
+    monkeypatch.setattr(module, "_now", lambda: now[0])
+    run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch", keep="2 days")
+    assert run.awaitTermination()
+    assert run.results_from == 6
+    kept_from(tmp_path, 6)
+    assert in_batches(run.results(), run) == 0
+    assert run.results_since(6)[0].num_rows == run.results().num_rows
+    with pytest.raises(ValueError, match="batches before 6 are no longer kept; ask from 6 on"):
+        run.results_since(5)
+    again = StreamJoin.resume(tmp_path, STREAMS)
+    assert again.awaitTermination() and again.results_from == 6
+    kept_from(tmp_path, 6)
+    assert in_batches(again.results(), again) == 0
+
+
+@pytest.mark.parametrize("keep", ["1 B", "300 days", "1 GB"])
+def test_results_are_kept_up_to_a_size(tmp_path: Path, keep: str) -> None:
+    """At least the last group, and what is not merged."""
+    run = StreamJoin(STREAMS, ON, Scatter()).start(
+        tmp_path, batches="batch", keep=keep, durability="process"
+    )
+    assert run.awaitTermination()
+    assert run.results_from == (6 if keep == "1 B" else 0)
+    kept_from(tmp_path, run.results_from)
+
+
+def test_what_a_sink_has_not_had_is_kept(tmp_path: Path) -> None:
+    join, given = StreamJoin(STREAMS, ON, Scatter()), list[int]()
+    run = join.start(tmp_path, batches="batch", foreachBatch=lambda t, n: given.append(n))
+    run.awaitTermination()
+    store = Store(tmp_path)
+    store.keep = Keep(bytes=1)
+    store.log.refresh()
+    assert store._old(store.log.merged) == 2
+    for last, groups in ((5, 2), (4, 1), (2, 1), (1, 0), (-1, 0)):
+        store.delivered.note(last)
+        assert store._old(store.log.merged) == groups
+
+
+@pytest.mark.parametrize(
+    ("keep", "now", "later", "gone"),
+    [
+        (Keep(age=10), 20, 0, 0),
+        (Keep(age=10), 21, 0, 1),
+        (Keep(age=10), 31, 0, 2),
+        (Keep(age=10), 999, 0, 3),
+        (Keep(bytes=4100), 0, 100, 0),
+        (Keep(bytes=4099), 0, 100, 1),
+        (Keep(bytes=3000), 0, 100, 2),
+        (Keep(bytes=1), 0, 100, 3),
+    ],
+)
+def test_the_oldest_go_first(keep: Keep, now: int, later: int, gone: int) -> None:
+    groups = [Merged(3 * n, 3 * n + 3, 3, (), 1000, 10 * (n + 1)) for n in range(4)]
+    assert dropped(keep, groups, later, now, 99) == gone
+    assert dropped(keep, groups, later, now, 5) == min(gone, 1)
+    assert dropped(keep, [], later, now, 99) == 0
+
+
+def test_killed_at_any_step_of_dropping_the_rest_is_whole(tmp_path: Path) -> None:
+    streams, done, step = tables("ab", 40, seed=98, batches=9), list[str](), 0
+    while "link" not in done[:step]:
+        folder = tmp_path / str(step)
+        with killed_at(step, merges=2) as done:
+            run = StreamJoin(streams, ON, Scatter()).start(folder, batches="batch", keep="1 B")
+            with pytest.raises(Killed):
+                run.awaitTermination()
+        store = Store(folder)
+        store.log.refresh()
+        assert store.log.since in (0, 3)
+        last = store.committed()[-1]
+        found = read(store.result_files(0, last))
+        assert found == read(of_batches(folder, store.log.since, last))
+        named = {*log_of(folder)}
+        assert named <= {f.name for f in folder.glob("results/*")}, "none that is gone"
+        again = StreamJoin.resume(folder, streams, durability="process")
+        assert again.awaitTermination()
+        kept_from(folder, again.results_from)
+        assert again.results_from == store.log.since
+        step += 1
+    assert step > 14
+
+
+@pytest.mark.parametrize("keep", ["", "soon", 3, "0 days", "-1 GB", True])
+def test_what_is_no_time_and_no_size_is_refused(tmp_path: Path, keep: Any) -> None:
+    with pytest.raises(ValueError, match="it must be a span as '30 days', or a size as '10 GB'"):
+        StreamJoin(STREAMS, ON, Scatter()).start(tmp_path / "run", keep=keep)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ValueError, match="is a bucket; leave it out there"):
+        StreamJoin(STREAMS, ON, Scatter()).start("memory:///x", keep="1 day")

@@ -16,6 +16,7 @@ from braid.core.spans import Span, micros, written
 from braid.engine.check import advice
 from braid.engine.durable import Damaged, Durability
 from braid.engine.executor import checked
+from braid.engine.keeping import keeping
 from braid.engine.memory import allowed
 from braid.engine.mirror import in_bucket, opened
 from braid.engine.store import Store
@@ -222,6 +223,7 @@ class StreamJoin:
         pace: float = 0.0,
         durability: Durability = "power",
         foreachBatch: Give | None = None,
+        keep: Span | None = None,
         **trigger: Any,
     ) -> JoinRun:
         """Start, or go on with, a run of this query in the folder ``path``; returns at once, like
@@ -240,11 +242,19 @@ class StreamJoin:
         function that does nothing new for a number that it has had is exactly once. The run waits
         for it, and fails when it does. A run that goes on delivers first what is left.
 
+        ``keep`` is how long results are kept, as "30 days", or up to what size in all, as "10 GB";
+        None: for ever. Those of 500 batches go at once, the oldest first, but none that
+        ``foreachBatch`` has not had. Results go, with the files that others read; state, counts and
+        events stay.
+
         Raises ValueError when the folder holds a run of another query, and Damaged, a ValueError,
         when one of its files is missing or not what was written.
         """
         give = delivering(foreachBatch, self.setups.shared)
         store = opened(path if in_bucket(path) else folder(path), durability)
+        store.keep = keeping(keep)
+        if store.url and keep is not None:
+            raise ValueError(f"keep is {keep!r}, but {store.url} is a bucket; leave it out there")
         seconds(pace, "pace", LONGEST_PACE)
         trigger = self.setup.trigger(trigger)
         self._adopt(store)
@@ -315,12 +325,13 @@ class StreamJoin:
         driver_memory: str | int | None = None,
         durability: Durability = "power",
         foreachBatch: Give | None = None,
+        keep: Span | None = None,
         **trigger: Any,
     ) -> JoinRun:
         """Go on with the run in ``path`` exactly where its last commit was. Static streams go on
         from the copy in the folder. ``executor`` and ``driver_memory`` are as for StreamJoin, and
-        ``durability`` and ``foreachBatch`` as for ``start``, whatever ran it before. Raises as
-        ``start``.
+        ``durability``, ``foreachBatch`` and ``keep`` as for ``start``, whatever ran it before.
+        Raises as ``start``.
         """
         query = opened(path if in_bucket(path) else folder(path)).query()
         if query is None:
@@ -335,7 +346,9 @@ class StreamJoin:
             driver_memory=driver_memory,
             **settings,
         )
-        return join.start(path, durability=durability, foreachBatch=foreachBatch, **trigger)
+        return join.start(
+            path, durability=durability, foreachBatch=foreachBatch, keep=keep, **trigger
+        )
 
     def _fingerprint(self) -> dict[str, Any]:
         s = self.setup

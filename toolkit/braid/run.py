@@ -402,7 +402,8 @@ class JoinRun:
 
     def results(self) -> DataFrame:
         """The committed results: one struct column per alias, so that "l.l_orderkey" selects; and
-        in a run that sheds load the ``weight`` of each.
+        in a run that sheds load the ``weight`` of each. They are all there are from batch
+        ``results_from`` on.
         """
         return self._read(self.store.result_files(deep=self._deep))
 
@@ -411,10 +412,25 @@ class JoinRun:
 
     def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:
         """The results of the batches from number ``batch`` on, as ``results``, and the number to
-        ask with the next time: asked so, every result comes once.
+        ask with the next time: asked so, every result comes once. Raises ValueError where some of
+        them are no longer kept.
         """
-        end = self._engine.state.batch + 1
+        end = self._asked_since(batch)
         return self._read(self.store.result_files(batch, end, self._deep)), max(batch, end)
+
+    @property
+    def results_from(self) -> int:
+        """The first batch whose results are kept (``keep``); 0: all are."""
+        return self.store.log.since
+
+    def _asked_since(self, batch: int) -> int:
+        """The number to ask with after a batch."""
+        if batch < self.results_from:
+            raise ValueError(
+                f"the results of batches before {self.results_from} are no longer kept; ask from "
+                f"{self.results_from} on, which is run.results_from"
+            )
+        return self._engine.state.batch + 1
 
     def results_stream(self) -> DataFrame:
         """The results as a streaming DataFrame, from the first on and as they are committed; a

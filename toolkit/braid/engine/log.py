@@ -96,19 +96,22 @@ class Kept(NamedTuple):
 
 class Merged(NamedTuple):
     """The results of the batches from ``first`` up to, not with, ``end`` as few ``parts``: in
-    merged/, and as these many ``files`` in results/.
+    merged/, and as these many ``files`` in results/. They have so many ``bytes`` in all, and were
+    merged at a ``time`` (microseconds since 1970).
     """
 
     first: int
     end: int
     files: int
     parts: tuple[Named, ...]
+    bytes: int = 0
+    time: int = 0
 
 
 class Rolled(msgspec.Struct, frozen=True):
     """What all entries up to ``entry`` said, the last of which has the checksum ``before``: the
-    results of the first batches, ``merged``, and by batch those of the ones after them; and the
-    events, which are in events.jsonl after ``opening`` others.
+    results of the first batches, ``merged``, as far as they are kept, and by batch those of the
+    ones after them; and the events, which are in events.jsonl after ``opening`` others.
     """
 
     v: int
@@ -126,7 +129,7 @@ class Log:
     def __init__(self, folder: Path, run: Path | str) -> None:
         self.folder, self.run = folder, run
         self.merged: list[Merged] = []
-        """The results of the first batches."""
+        """The results of the first batches, as far as they are kept."""
         self.commits: list[Kept] = []
         """Of the batches after those, in order."""
         self.rolled: Rolled | None = None
@@ -136,6 +139,11 @@ class Log:
     def first(self) -> int:
         """The first batch whose results are not merged."""
         return self.merged[-1].end if self.merged else 0
+
+    @property
+    def since(self) -> int:
+        """The first batch whose results are kept."""
+        return self.merged[0].first if self.merged else 0
 
     @property
     def batches(self) -> int:
@@ -200,20 +208,19 @@ class Log:
 
     def roll(self, archive: Archive, opening: int, merged: Sequence[Merged], force: bool) -> None:
         """Sum up all entries but those from the last commit but one on; ``archive`` has their
-        events, ``merged`` more of their results. Of the entries those since the last roll-up are
-        kept, and that.
+        events, ``merged`` the results of the first of them. Of the entries those since the last
+        roll-up are kept, and that.
         """
         last = self.commits[-OLD].entry - 1
         crc = durable.crc_of(self.path(last).read_bytes())
-        end = merged[-1].end if merged else self.first
+        end = merged[-1].end if merged else 0
         kept = [k for k in self.commits if k.batch >= end]
-        results, whole = [k.results for k in kept[:-OLD]], [*self.merged, *merged]
-        rolled = Rolled(VERSION, last, crc, results, archive, opening, whole)
+        results, self.merged = [k.results for k in kept[:-OLD]], [*merged]
+        rolled = Rolled(VERSION, last, crc, results, archive, opening, [*merged])
         name = f"rolled-{last:06d}.json"
         durable.put(self.folder / name, durable.sealed(rolled), force)
         before, self.rolled = self.rolled, rolled
         self.commits = [k._replace(entry=-1, state=None) for k in kept[:-OLD]] + kept[-OLD:]
-        self.merged = whole
         self._forget(-1 if before is None else before.entry)
 
     def _forget(self, entry: int) -> None:

@@ -47,17 +47,19 @@ class Merging:
         file = self.merged / name
         return file if file.exists() or not (self.new / name).exists() else self.new / name
 
-    def merge(self, batches: Sequence[Kept], force: bool) -> Merged:
+    def merge(self, batches: Sequence[Kept], force: bool, now: int) -> Merged:
         """Write the results of batches that follow each other into parts, which exist once a
-        roll-up names them. Raises Damaged where a file of theirs is.
+        roll-up names them. Raises Damaged where a file of theirs is. ``now`` is in microseconds.
         """
         parts: list[Named] = []
         for several in _together(batches):
             parts += self._part(several, force)
         if force:
             durable.sync(self.new)
-        files = sum(len(kept.results) for kept in batches)
-        return Merged(batches[0].batch, batches[-1].batch + 1, files, tuple(parts))
+        files = [file for kept in batches for file in kept.results]
+        size = sum(seal.bytes for _, seal in {*files, *parts})
+        first, end = batches[0].batch, batches[-1].batch + 1
+        return Merged(first, end, len(files), tuple(parts), size, now)
 
     def _part(self, several: Sequence[Kept], force: bool) -> Sequence[Named]:
         """The results of some batches as one file; or their own files where that cannot be, or is

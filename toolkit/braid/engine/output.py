@@ -56,6 +56,18 @@ class Output:
                 found[batch].append(name)
         return found
 
+    def drop(self, since: int, first: int) -> None:
+        """Let others see no longer the batches from ``since`` up to, not with, ``first``: first the
+        log names them no more, then their files go.
+        """
+        for batch in range(since, first):
+            if (file := self.log / str(batch)).exists():
+                _put(file, [])
+        for file in self.log.glob("[0-9]*.compact"):
+            _put(file, [line for line in _read(file) if _batch_of(line) >= first])
+        for name in (name for names in self.listed(first) for name in names):
+            (self.results / name).unlink()
+
     def publish(self, batch: int, names: Sequence[str]) -> None:
         """Let others see a batch that has been committed."""
         self._move(names)
@@ -182,6 +194,11 @@ def _kept(batch: int) -> set[str]:
 def _logs(name: str) -> bool:
     """Whether a file of the log, or what was to become one, is named so."""
     return re.fullmatch(r"\d+(\.compact)?|\.\d+(\.compact)?\.tmp", name) is not None
+
+
+def _batch_of(line: str) -> int:
+    """The batch of the file in a line of the log."""
+    return int(str(json.loads(line)["path"]).rpartition("/")[2].partition("-")[0])
 
 
 def _time_of(lines: Sequence[str]) -> int:

@@ -45,6 +45,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from braid.core import events
+from braid.core.log import LOGGER
 from braid.core.report import Outcome
 from braid.core.state import VERSION, Seal, State, decode, encode
 from braid.engine import durable, files
@@ -52,6 +53,7 @@ from braid.engine.checkpoint import Checkpoint
 from braid.engine.copied import Copied
 from braid.engine.delivered import Delivered
 from braid.engine.durable import Damaged, Durability
+from braid.engine.keeping import Keep, dropped
 from braid.engine.log import OLD, Driver, Kept, Log, Manifest, Merged, Named, ours
 from braid.engine.merging import Merging, of_many
 from braid.engine.output import Output
@@ -88,6 +90,7 @@ class Store:
         self.told = Told(self.path / "events.jsonl")
         self.delivered = Delivered(self.path / "delivered.json", self.force)
         self._opening = -1
+        self.keep: Keep | None = None
         self._ends: dict[int, tuple[int, int]] = {}
 
     @property
@@ -288,6 +291,7 @@ class Store:
         are missing.
         """
         found = self.output.listed(self.log.first)
+        found[: self.log.since] = [[] for _ in range(self.log.since)]
         for merged in self.log.merged:
             there = sum(map(len, found[merged.first : merged.end]))
             if there != merged.files:
@@ -396,10 +400,27 @@ class Store:
         if self.force:
             durable.sync(self.told.path)
         with self._reading:
-            archive = self.told.archive(before, *self._ends[entry])
-            self.log.roll(archive, self._opening, merged, self.force)
+            archive, since = self.told.archive(before, *self._ends[entry]), self.log.since
+            whole = [*self.log.merged, *merged]
+            self.log.roll(archive, self._opening, whole[self._old(whole) :], self.force)
             self.merging.show(merged)
+            if self.log.since > since:
+                self.output.drop(since, self.log.since)
+                self.merging.recover(self.log.merged)
+                LOGGER.info("results are kept from batch %d on", self.log.since)
         self._ends = {n: end for n, end in self._ends.items() if n > entry}
+
+    def _old(self, merged: Sequence[Merged]) -> int:
+        """How many of the first groups of merged batches are not kept. A sink is promised all that
+        it has not had.
+        """
+        if self.keep is None:
+            return 0
+        end = merged[-1].end if merged else 0
+        later = sum(f.seal.bytes for k in self.log.commits if k.batch >= end for f in k.results)
+        sink = self.delivered.file.exists()
+        promised = self.delivered.last + 1 if sink else self.log.batches
+        return dropped(self.keep, merged, later, _now(), promised)
 
     def _merge(self) -> list[Merged]:
         """Write the results of batches once more, as few files, for the next roll-up. It is always
@@ -408,9 +429,14 @@ class Store:
         made, waiting = list[Merged](), self.log.commits[:-OLD]
         some = _EVERY - self.log.first % _EVERY
         while len(waiting) >= some:
-            made.append(self.merging.merge(waiting[:some], self.force))
+            made.append(self.merging.merge(waiting[:some], self.force, _now()))
             waiting, some = waiting[some:], _EVERY
         return made
+
+
+def _now() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 def _locked(file: IO[str], how: int) -> bool:

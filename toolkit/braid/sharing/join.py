@@ -144,6 +144,7 @@ class SharedJoin(StreamJoin):
         pace: float = 0.0,
         durability: Durability = "power",
         foreachBatch: Give | None = None,
+        keep: Span | None = None,
         **trigger: Any,
     ) -> SharedRun:
         """Start, or go on with, a shared run in the folder ``path``; see StreamJoin.start. Raises
@@ -162,7 +163,7 @@ class SharedJoin(StreamJoin):
             self._cost(known.get("settings", {}).get("overhead", 1.0))
         elif self._mode() in ("cpu", "auto"):
             self._cost(measure() if self._overhead is None else self._overhead)
-        run = super().start(path, batches, pace, durability, foreachBatch, **trigger)
+        run = super().start(path, batches, pace, durability, foreachBatch, keep, **trigger)
         assert isinstance(run, SharedRun)
         return run
 
@@ -178,6 +179,7 @@ class SharedJoin(StreamJoin):
         driver_memory: str | int | None = None,
         durability: Durability = "power",
         foreachBatch: Give | None = None,
+        keep: Span | None = None,
         **trigger: Any,
     ) -> SharedRun:
         """Go on with the shared run in ``path``, with the queries and chains that it had at its
@@ -202,7 +204,9 @@ class SharedJoin(StreamJoin):
                 for n, ws, sql, bit, since in query["queries"]
             )
         )
-        return join.start(path, durability=durability, foreachBatch=foreachBatch, **trigger)
+        return join.start(
+            path, durability=durability, foreachBatch=foreachBatch, keep=keep, **trigger
+        )
 
     def _fingerprint(self) -> dict[str, Any]:
         chain = self.chain if isinstance(self.chain, str) else list(self.chain)

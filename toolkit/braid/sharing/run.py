@@ -96,9 +96,10 @@ class SharedRun(JoinRun):
 
     def results_since(self, batch: int = 0, name: str = "") -> tuple[DataFrame, int]:
         """The results of query ``name`` in the batches from number ``batch`` on, and the number to
-        ask with the next time: asked so, every result comes once.
+        ask with the next time: asked so, every result comes once. Raises ValueError where some of
+        them are no longer kept.
         """
-        end = self._engine.state.batch + 1
+        end = self._asked_since(batch)
         return self._found(name, batch, end), max(batch, end)
 
     def results_stream(self) -> DataFrame:

@@ -1,0 +1,53 @@
+"""What of a run's results is kept: all, or so long, or so many bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from braid.core.accept import shown
+from braid.core.spans import micros
+from braid.engine.log import Merged
+from braid.engine.memory import allowed
+
+_SIZE = re.compile(r"\s*\d+(\.\d+)? *[kMGT]?B\s*")
+
+
+class Keep(NamedTuple):
+    """Results are kept for ``age`` microseconds, or up to so many ``bytes``."""
+
+    age: int | None = None
+    bytes: int | None = None
+
+
+def keeping(given: Any) -> Keep | None:
+    """From a span or a size; None: all is kept. Raises ValueError for anything else.
+
+    >>> keeping("1 day"), keeping("2 GB")
+    (Keep(age=86400000000, bytes=None), Keep(age=None, bytes=2000000000))
+    """
+    if given is None:
+        return None
+    try:
+        if isinstance(given, str) and _SIZE.fullmatch(given):
+            return Keep(bytes=allowed(given, "keep"))
+        return Keep(age=micros(given, "keep"))
+    except ValueError:
+        raise ValueError(
+            f"keep is {shown(given)}; it must be a span as '30 days', or a size as '10 GB'"
+        ) from None
+
+
+def dropped(keep: Keep, merged: Sequence[Merged], later: int, now: int, promised: int) -> int:
+    """How many of the first groups of batches, ``merged``, need not be kept, at a time (in
+    microseconds); ``later`` bytes have the batches after them. What comes from batch ``promised``
+    on is kept, and the last group.
+    """
+    sizes = [group.bytes for group in merged]
+    for n, group in enumerate(merged[:-1]):
+        young = keep.age is not None and now - group.time <= keep.age
+        small = keep.bytes is not None and sum(sizes[n:]) + later <= keep.bytes
+        if young or small or group.end > promised:
+            return n
+    return max(0, len(merged) - 1)
