@@ -79,7 +79,7 @@ class Merging:
             body = (self.results / name).read_bytes()
             if Seal(len(body), zlib.crc32(body)) != seal:
                 durable.check(self.results / name, seal)
-            yield pq.read_table(pa.BufferReader(body))
+            yield pq.ParquetFile(pa.BufferReader(body)).read()
 
     def show(self, merged: Iterable[Merged]) -> None:
         """Let others see what a roll-up names; again, after a crash."""
