@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from braid.core.query import MOST
+from braid.papers.reuse.changes import improved
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
@@ -34,6 +36,7 @@ from braid.papers.reuse.rivals import (
     plan_then_deploy,
 )
 from braid.papers.reuse.topologies import figure1, transit_stub
+from braid.studies.reuse import scene
 from reuse_cases import STREAMS, asked, definition_of, figure1_queries, rates_of, setting
 
 pytestmark = pytest.mark.unit
@@ -242,6 +245,44 @@ def test_lifetimes_that_are_known_count_what_an_operator_must_live_longer() -> N
     assert same.cost == unknown.cost < longer.cost <= whole
     assert moved(deployment, 0, "n0").operators[0].node == "n0"
     assert withdrawn(deployment, "q").queries == {}
+
+
+def test_each_query_planned_once_more_costs_no_more_and_saves_where_many_overlap() -> None:
+    whole = scene("enterprise", 60)
+    service = whole.service("relaxed")
+    for query in whole.queries:
+        service.submit(query)
+    before = service.deployment
+    after = improved(service.planner, before)
+    assert list(after.queries) == list(before.queries)
+    consistent(after)
+    assert whole.model.total(after) < 0.97 * whole.model.total(before)
+    assert whole.model.total(improved(service.planner, after)) <= whole.model.total(after)
+
+
+def test_an_operator_is_not_relaxed_when_one_that_it_reads_is_full() -> None:
+    network, q = figure1(), figure1_queries()[0]
+    at = {s: s.upper() for s in q.streams}
+    model = CostModel(network, Rates({s: rates_of().of("a") for s in at}))
+    first, second = q.streams[:2], q.streams[2:]
+    low = New(first, "N1", tuple(map(Source, first)))
+    tree = New(q.streams, "N3", (low, *map(Source, second)))
+    deployment = submitted(Deployment(at), Asked("Q1", q, "SINK3"), tree)
+    upstream, whole = deployment.upstream()
+    assert deployment.relaxable(whole)
+    only = upstream.demands[0]
+    windows = [replace(only.definition, windows=(n, n)) for n in range(1, MOST)]
+    full = replace(
+        upstream,
+        demands=(only, *(replace(only, bit=n, definition=d) for n, d in enumerate(windows, 1))),
+    )
+    deployment = replace(deployment, operators={**deployment.operators, full.id: full})
+    assert not deployment.relaxable(whole) and not deployment.relaxable(full)
+    longer = replace(q, windows=tuple(2 * w for w in q.windows))
+    for reuse in ("relaxed", "always"):
+        asked = Asked("Q", longer, "SINK3")
+        found = submitted(deployment, asked, Planner(model, reuse).plan(deployment, asked).tree)
+        assert found.queries["Q"].operator != whole.id
 
 
 def test_what_cannot_be_planned_is_refused_in_a_sentence() -> None:

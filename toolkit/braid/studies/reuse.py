@@ -17,6 +17,7 @@ import pandas as pd
 from braid.condition.sqltypes import SqlType
 from braid.hub.conditions import Schemas
 from braid.hub.query import understood
+from braid.papers.reuse.changes import improved
 from braid.papers.reuse.cost import CostModel, over_time
 from braid.papers.reuse.definition import Definition, Join
 from braid.papers.reuse.deployment import Asked, Deployment
@@ -236,6 +237,26 @@ def _planned(whole: Scene, order: Sequence[Asked]) -> float:
     for asked in order:
         service.submit(asked)
     return service.cost
+
+
+def improving(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
+    """E6: what the network carries when queries are planned one by one as they come, and when each
+    is then planned anew once, the others as they are.
+    """
+    whole = scene(workload, queries, seed)
+    service = whole.service("relaxed")
+    for asked in whole.queries:
+        service.submit(asked)
+    after = improved(service.planner, service.deployment)
+    found = {"one by one": service.deployment, "each once more": after}
+    return pd.DataFrame(
+        {
+            "planned": name,
+            "operators": len(d.operators),
+            "usage_modelled": whole.model.network_usage(d),
+        }
+        for name, d in found.items()
+    )
 
 
 def spread(

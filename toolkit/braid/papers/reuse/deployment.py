@@ -155,6 +155,11 @@ class Deployment:
                 node = self.operators[read].node
             yield Flow(read, operator.id, node, operator.node, definition.part(streams))
 
+    def relaxable(self, operator: Operator) -> bool:
+        """Whether a demand can be added to an operator, and to all that it reads."""
+        below = (self.operators[i] for i in operator.inputs if isinstance(i, int))
+        return not operator.full and all(map(self.relaxable, below))
+
     def upstream(self) -> list[Operator]:
         """The operators, each after those that it reads."""
         return [operator for depth in self.depths() for operator in depth]

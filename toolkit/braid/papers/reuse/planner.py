@@ -317,7 +317,7 @@ class Planner:
             overlaps = self.reuse in ("relaxed", "always")
             for offer, serves in self.lattice.search(part, regions, overlaps):
                 operator = deployment.operators[offer.id]
-                if not self._may(operator, part, serves):
+                if not self._may(deployment, operator, part, serves):
                     continue
                 node, price = network.index[operator.node], 0.0
                 if self.reuse != "always":
@@ -333,10 +333,12 @@ class Planner:
         sink = network.place(asked.sink)
         return Plans(self.model, wanted, leaves, network.working, candidates, forced, sink)
 
-    def _may(self, operator: Operator, part: Definition, serves: bool) -> bool:
+    def _may(
+        self, deployment: Deployment, operator: Operator, part: Definition, serves: bool
+    ) -> bool:
         if self.reuse == "exact":
             return any(d.definition == part for d in operator.demands)
-        return serves or not operator.full
+        return serves or deployment.relaxable(operator)
 
     def _considered(self, plans: Plans, sink: int) -> Iterator[Considered]:
         whole = plans.whole
