@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import uuid
+from pathlib import Path
 
 import clouded
+import pyarrow.parquet as pq
 import pytest
 from braid import SharedJoin, StreamJoin
 from braid.engine.bucket import bucket
+from braid.engine.bucketed import BucketLog
+from braid.engine.durable import Damaged
 from oracle import differ, found, frames, until
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
 
 
@@ -34,13 +39,70 @@ def test_static_streams_go_on_from_a_bucket(spark: SparkSession, seaweed: str) -
     )
 
 
+def put(folder: Path, first: int, last: int) -> None:
+    """The files of some batches, one a stream, as a file source wants them."""
+    for alias, rows in clouded.STREAMS.items():
+        (folder / alias).mkdir(parents=True, exist_ok=True)
+        for batch in range(first, last):
+            mine = rows.filter([b == batch for b in rows["batch"].to_pylist()])
+            pq.write_table(mine, made := folder / f".{alias}{batch}")
+            os.utime(made, (1_700_000_000 + batch,) * 2)
+            made.rename(folder / alias / f"{batch}.parquet")
+
+
+def live(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
+    schemas = {a: spark.createDataFrame(t.slice(0, 0)).schema for a, t in clouded.STREAMS.items()}
+    return {
+        alias: spark.readStream.schema(schema)
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(folder / alias))
+        for alias, schema in schemas.items()
+    }
+
+
+def test_streams_that_do_not_end_are_read_on_from_a_bucket(
+    spark: SparkSession, seaweed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver dies right after batch 1's manifest was put, so Spark gives that again; and the
+    one that it has lost the run to goes on where the manifest says.
+    """
+    url = f"{seaweed}/{uuid.uuid4().hex}"
+    put(tmp_path, 0, 2)
+    real = BucketLog._place
+
+    def dies(log: BucketLog, entry: int, body: bytes, force: bool) -> None:
+        real(log, entry, body, force)
+        if entry == 2:
+            raise OSError("killed")
+
+    monkeypatch.setattr(BucketLog, "_place", dies)
+    join = StreamJoin(live(spark, tmp_path), clouded.ON, Scatter(), check=True, executor="process")
+    with pytest.raises(OSError, match="killed"):
+        join.start(url, availableNow=True).awaitTermination()
+    monkeypatch.setattr(BucketLog, "_place", real)
+    for last in (3, 4):
+        put(tmp_path, last - 1, last)
+        run = StreamJoin.resume(url, live(spark, tmp_path), availableNow=True)
+        run.awaitTermination()
+        assert run.store.committed() == list(range(last))
+    assert differ(found(run), clouded.WANTED) == ""
+    names = bucket(url).names()
+    kept = {n.partition("/")[2] for n in names if n.startswith("checkpoint/")}
+    assert kept == {n.partition("/")[2] for n in names if n.startswith("commits/state")}
+    bucket(url).delete([f"checkpoint/{max(kept)}"])
+    with pytest.raises(Damaged, match=f"^{url}/checkpoint/{max(kept)} is missing$"):
+        StreamJoin.resume(url, live(spark, tmp_path))
+
+
 def test_what_spark_cannot_run_in_a_bucket_is_refused(spark: SparkSession) -> None:
     url = f"memory:///{uuid.uuid4().hex}"
     streams = frames(spark, clouded.STREAMS)
     with pytest.raises(ValueError, match="in the memory of this process, which Spark's workers"):
         StreamJoin(streams, clouded.ON, Scatter()).start(url)
     endless = spark.readStream.format("rate").load().withColumnsRenamed({"value": "k"})
-    with pytest.raises(ValueError, match=f"stream b does not end, .* cannot be in {url}"):
+    with pytest.raises(
+        ValueError, match=f"stream b does not end and stream a is static, .* in {url}"
+    ):
         StreamJoin({**streams, "b": endless}, clouded.ON, Scatter()).start(url)
     assert bucket(url).names() == {}
     shared = SharedJoin(streams, clouded.ON, "ts")

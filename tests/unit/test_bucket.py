@@ -166,7 +166,7 @@ def test_a_run_is_looked_into_from_elsewhere(url: str) -> None:
     assert url in repr(run) and url in run._repr_html_()
     assert "batches 0 to 3 committed: 53 of a and 55 of b in" in inspect(url)
     faults, has = check(url)
-    assert (faults, has.startswith("4 batches, 4 result files, ")) == ([], True)
+    assert faults == [] and has.startswith("4 batches, ")
     names = bucket(url).names()
     block, *_ = [n for n in names if n.startswith("blocks/")]
     result = next(n for n in names if n.startswith("results/000002"))

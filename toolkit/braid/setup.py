@@ -165,25 +165,26 @@ class Setup:
 
         if store.url:
             self._check_bucket(store.url)
+            store.follows = not self.static
             self.spark.sparkContext.environment.update(settings())
         else:
             share(self.spark.sparkContext, store.path)
 
     def _check_bucket(self, url: str) -> None:
-        """Raises ValueError unless Spark can run what lives in a bucket: its own checkpoint does
-        not, so only streams that are replayed in known micro-batches can go on from there; and it
-        reads these from this machine's disk.
+        """Raises ValueError unless Spark can run what lives in a bucket: it reads the copy of
+        static streams from this machine's disk, and in each process from another place there, which
+        its checkpoint would not know.
         """
         endless = [a for a in self.streams if a not in self.static]
-        if endless:
+        if endless and self.static:
             raise ValueError(
-                f"stream {endless[0]} does not end, and Spark's checkpoint, which says how far it "
-                f"was read, cannot be in {url}; use a folder, or streams that are static"
+                f"stream {endless[0]} does not end and stream {next(iter(self.static))} is static, "
+                f"which cannot be together in {url}; use a folder, or streams of one kind"
             )
         if self.apart(self.streams):
             raise ValueError(
-                f"Spark's workers on other machines cannot read the copy of static streams that a "
-                f"run in {url} has on this one; use a folder that all share, or local[*]"
+                f"a run in {url} works on one machine, and Spark's workers are on others; use a "
+                "folder that all share, or local[*]"
             )
         if url.startswith("memory:"):
             raise ValueError(
@@ -221,8 +222,8 @@ class Setup:
         return static.extent(self.static[alias], self.times.get(alias))
 
     def check_source(self, store: Store) -> None:
-        """Raise Damaged unless Spark goes on where the run's last commit was. In a run that lives
-        in a bucket it begins anew, and the engine skips what has been committed.
+        """Raise Damaged unless Spark goes on where the run's last commit was. A run that lives in
+        a bucket looks for itself, once it is taken over.
         """
         if store.url:
             return

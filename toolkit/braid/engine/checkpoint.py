@@ -8,9 +8,13 @@ has committed it.
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import msgspec
+
+from braid.core.state import VERSION
 from braid.engine import durable
 from braid.engine.durable import Damaged
 
@@ -57,6 +61,27 @@ class Checkpoint:
                 if file.is_file() and not file.stat().st_size:
                     file.unlink()
 
+    def saved(self, last: int = 3) -> bytes:
+        """What Spark needs of it to go on, sealed: all but what is older than the ``last`` micro-
+        batches. All of it is text.
+        """
+        logs = [self.folder / log for log in ("offsets", "commits")]
+        found: dict[str, str] = {}
+        for folder in self._folders():
+            files = [f for f in folder.iterdir() if f.is_file() and not f.name.startswith(".")]
+            if folder in logs:
+                files = sorted((f for f in files if f.name.isdecimal()), key=_number)[-last:]
+            found |= {f.relative_to(self.folder).as_posix(): f.read_text() for f in files}
+        return durable.sealed({"v": VERSION, "files": found})
+
+    def restore(self, saved: Path) -> None:
+        """Have what was saved to a file, and nothing else. Raises Damaged when it is not that."""
+        body = durable.opened(saved, f"the checkpoint in {saved.parent}")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for name, text in msgspec.json.decode(body)["files"].items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(text)
+
     def check(self, epoch: int) -> None:
         """Raise Damaged unless Spark's micro-batches are those of a run whose last one is
         ``epoch``.
@@ -100,3 +125,7 @@ class Checkpoint:
             for file in folder.iterdir() if folder.is_dir() else ():
                 if file.name.isdecimal() and int(file.name) > last:
                     file.unlink()
+
+
+def _number(file: Path) -> int:
+    return int(file.name)

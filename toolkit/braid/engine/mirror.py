@@ -7,8 +7,10 @@ that only if none is there:
 
 1. tasks put their block files and result files, before they report them;
 2. the driver looks whether all that was reported is there, and puts the state;
-3. it puts the manifest, which is the commit. Of two drivers one finds that there is one, and stops;
-4. it deletes what no state names any more.
+3. of streams that do not end it puts Spark's checkpoint, which Spark keeps in the mirror, under the
+   state's name: how far they were read is part of what the batch leaves;
+4. it puts the manifest, which is the commit. Of two drivers one finds that there is one, and stops;
+5. it deletes what no state names any more.
 
 Objects have names of their own and are never changed, so it does not matter what a killed driver or
 task leaves at whichever point, nor what a driver puts that does not know yet that it has lost the
@@ -187,6 +189,20 @@ class Mirror(Store):
         gone = [name for name in there if self._stray(PurePosixPath(name), known)]
         if self.bucket.size(self.log.next) < 0:
             self.bucket.delete(gone)
+        self._go_back()
+
+    def _go_back(self) -> None:
+        """Have Spark's checkpoint be that of the last commit."""
+        state, last = self.state(), [kept.state for kept in self.log.commits][-1:]
+        if not self.follows or state is None or last[0] is None:
+            return
+        saved = self.path / ".checkpoint.json"
+        try:
+            self.bucket.fetch(_spark(last[0].name), saved)
+        except FileNotFoundError as error:
+            raise Damaged(str(error)) from None
+        self.checkpoint.restore(saved)
+        self.checkpoint.check(state.epoch)
 
     def _stray(self, name: PurePosixPath, known: set[str]) -> bool:
         if name.parts[0] == "input":
@@ -213,6 +229,21 @@ class Mirror(Store):
                 )
         self._there |= outcome.files.keys() - results
 
+    def commit(
+        self,
+        batch: int,
+        snapshot: Named,
+        results: Mapping[str, Seal],
+        happened: Iterable[Any],
+    ) -> None:
+        """Make a batch real by putting its manifest. All that it names must be in the bucket.
+
+        Raises Superseded when another driver has the run.
+        """
+        if self.follows:
+            self.bucket.put(_spark(snapshot.name), self.checkpoint.saved())
+        super().commit(batch, snapshot, results, happened)
+
     def tidy(self, state: State, snapshot: Named) -> None:
         """After a commit: drop states but the last two, and block files that neither names."""
         before = {*self._live}
@@ -220,6 +251,8 @@ class Mirror(Store):
         live = set[str]().union(*self._live.values())
         old, self._there = self._there - live, live
         states = [f"commits/{name}" for name in before - self._live.keys()]
+        if self.follows:
+            states += [_spark(name) for name in before - self._live.keys()]
         self.bucket.delete([*states, *(f"blocks/{name}" for name in old)])
 
     def begin(self, opening: Sequence[Any] = ()) -> None:
@@ -264,6 +297,11 @@ class Mirror(Store):
     def _merge(self) -> list[Merged]:
         """Results are not merged there, nor is the log rolled up but here."""
         return []
+
+
+def _spark(state: str) -> str:
+    """The object that has Spark's checkpoint as it was with a state."""
+    return f"checkpoint/{state}"
 
 
 def _amiss(url: str, name: str, size: int, seal: Seal) -> str:

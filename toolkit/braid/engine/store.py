@@ -74,6 +74,8 @@ class Store:
 
     url = ""
     """The bucket that the run lives in; "": none but this folder."""
+    follows = False
+    """Whether Spark's checkpoint is kept in the bucket, with each state."""
 
     def __init__(self, path: str | Path, durability: Durability = "power") -> None:
         self.path = local(path)
