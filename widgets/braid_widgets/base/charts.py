@@ -22,6 +22,8 @@ GREY = "#747a80"
 """Reads on white and on black alike (contrast 4.3); ``STYLE`` gives most text the theme's
 colour.
 """
+BELOW = dict(orientation="h", x=0, y=0, yref="container", yanchor="bottom")
+"""A legend below everything else, where it is over nothing, however narrow the chart."""
 _ROWS = 40
 """Of the table without JavaScript."""
 STYLE = f"<style>{(Path(__file__).parent / 'stage.css').read_text(encoding='utf-8')}</style>"

@@ -13,7 +13,7 @@ from braid.core.events import BatchCommitted
 from plotly.subplots import make_subplots
 
 from braid_widgets.base import colours
-from braid_widgets.base.charts import GREY, TEMPLATE, Chart
+from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
 from braid_widgets.base.fold import fold
 
 
@@ -120,9 +120,7 @@ def figure(runs: Mapping[str, Iterable[Any]]) -> Chart:
         height=480,
     )
     plot.update_xaxes(tickangle=-45)
-    plot.update_layout(
-        legend=dict(orientation="h", y=1.12, yanchor="bottom"), margin=dict(t=140, b=90)
-    )
+    plot.update_layout(legend=BELOW, margin=dict(t=90, b=150))
     return Chart("compare", plot, data.reset_index())
 
 

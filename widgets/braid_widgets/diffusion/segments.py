@@ -13,7 +13,7 @@ from braid.core.events import BatchPlanned, RunStarted
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 
 from braid_widgets.base import colours
-from braid_widgets.base.charts import TEMPLATE, Chart
+from braid_widgets.base.charts import BELOW, TEMPLATE, Chart
 from braid_widgets.base.words import origin
 
 LATEST = 60
@@ -104,9 +104,9 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
         title=title,
         barmode="overlay",
         height=190 + 30 * min(start.hosts, 30),
-        margin=dict(t=120),
+        margin=dict(t=100, b=90),
     )
-    plot.update_layout(legend=dict(orientation="h", y=1.05, yanchor="bottom", x=1, xanchor="right"))
+    plot.update_layout(legend=BELOW)
     right = max(end, min(start.batches or 0, latest))
     plot.update_xaxes(
         title="batch in which the tuples arrived", range=[max(0, end - latest) + 0.5, right + 0.5]

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from braid.papers.slices import cuts as slices
 from braid.papers.slices.cuts import Statistics
 
-from braid_widgets.base.charts import GREY, TEMPLATE, Chart
+from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
 from braid_widgets.base.colours import MIGRATION
 
 FEW = 6
@@ -84,9 +84,7 @@ def figure(
     plot.update_layout(
         template=TEMPLATE, title=dict(text=head, y=0.96, yanchor="top"), xaxis=ages, yaxis=spans
     )
-    plot.update_layout(
-        height=390, margin_t=80, legend=dict(orientation="h", y=1.08, x=1, xanchor="right")
-    )
+    plot.update_layout(height=410, margin=dict(t=80, b=90), legend=BELOW)
     return Chart("merge graph", plot, table)
 
 

@@ -16,7 +16,7 @@ from braid.papers.slices.cost import Cost, Shared
 from braid.papers.slices.cuts import Statistics
 from plotly.subplots import make_subplots
 
-from braid_widgets.base.charts import TEMPLATE, Chart
+from braid_widgets.base.charts import BELOW, TEMPLATE, Chart
 from braid_widgets.slices import merge_graph
 
 PARTS = {
@@ -77,9 +77,9 @@ def strategies(found: Mapping[str, Cost]) -> Chart:
         values = [getattr(found[n], part) for n in names]
         if any(values):
             plot.add_trace(go.Bar(x=names, y=values, name=part, marker_color=colour), row=1, col=2)
-    legend = dict(orientation="h", x=0.55, y=-0.15)
+    legend = BELOW | dict(x=0.55)
     layout = dict(
-        template=TEMPLATE, height=360, barmode="stack", margin=dict(t=90, b=40), legend=legend
+        template=TEMPLATE, height=390, barmode="stack", margin=dict(t=90, b=90), legend=legend
     )
     plot.update_layout(
         title=dict(
