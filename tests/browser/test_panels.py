@@ -85,7 +85,7 @@ def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(
             lab.folder, RING, ("03-01", "03-02", "03-04", "03-09"), dict(seconds=12.0, resize=0)
         )
     )
-    page, films = notebook.page, notebook.page.locator(".braid[data-seq]")
+    page, films = notebook.page, notebook.page.locator(".braid-live .braid[data-seq]")
     notebook.run_all()
     expect(films).to_have_count(2, timeout=SOON)
     ring, steps = films.first, films.last

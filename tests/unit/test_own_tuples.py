@@ -75,3 +75,14 @@ def test_an_example_alone_is_what_a_report_has(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(own, "show", shown.append)
     own.offer(grid.example(), grid.own, "J")
     assert len(shown) == 1
+
+
+def test_what_the_pages_for_teachers_say_of_their_tuples_is_so() -> None:
+    told = [s.text for s in grid.own("a b b b b b b b b b a b").steps if "doubled" in s.text]
+    assert told[0].endswith("stays the least") and told[1].endswith(
+        "ILF 5 under (2, 2), 4 under (1, 4): migrate"
+    )
+    (step,) = [s for s in chain.own("a - b - b - b").steps if s.found]
+    assert step.node == 1 and "b1" in step.arrival
+    assert len(ring.own("b c a").results) == 1
+    assert not ring.own(f"b{' -' * 16} a c").results
