@@ -37,6 +37,8 @@ def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(
     assert ring.locator("svg").count() == 2, "the ring, and beside it what hosts hold"
     windows = page.get_by_placeholder("10 minutes, or a: 1 hour, b: 5 minutes")
     expect(windows).to_have_count(12)
+    cut = "(box) => box.scrollWidth > box.clientWidth"
+    assert not any(windows.nth(k).evaluate(cut) for k in range(12)), "no window is cut off"
     windows.first.fill("a: 3 hours, d: 1 hour")
     windows.first.press("Tab")
     expect(page.get_by_role("alert")).to_have_text(

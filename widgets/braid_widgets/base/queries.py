@@ -160,14 +160,18 @@ class QueryTable(W.VBox):
             raise ValueError("no query is on; a shared join serves one or more")
 
 
-_WIDTHS = ("44px", "160px", "240px", "480px")
+_WIDTHS = ("44px", "160px", "290px", "430px")
+
+
+def _layouts() -> list[W.Layout]:
+    """Of the columns, which get narrower where there is no room."""
+    rest = [W.Layout(flex=f"0 1 {w}", width="auto", min_width="60px") for w in _WIDTHS[1:]]
+    return [W.Layout(width=_WIDTHS[0]), *rest]
 
 
 def _head() -> W.HBox:
-    titles = zip(("on", "query", "window", "selection"), _WIDTHS, strict=True)
-    return W.HBox(
-        [W.HTML(f"<b>{title}</b>", layout=W.Layout(width=width)) for title, width in titles]
-    )
+    titles = zip(("on", "query", "window", "selection"), _layouts(), strict=True)
+    return W.HBox([W.HTML(f"<b>{title}</b>", layout=layout) for title, layout in titles])
 
 
 class _Row(W.HBox):
@@ -176,7 +180,7 @@ class _Row(W.HBox):
     def __init__(
         self, query: Asked, read: Callable[[Any], Any], remove: Callable[[_Row], Any]
     ) -> None:
-        layouts = [W.Layout(width=w) for w in _WIDTHS]
+        layouts = _layouts()
         late = dict(continuous_update=False)
         self.on = W.Checkbox(value=query.on, indent=False, layout=layouts[0], tooltip="serve it")
         self.name = W.Text(query.name, layout=layouts[1], **late)
@@ -193,6 +197,8 @@ class _Row(W.HBox):
         super().__init__([self.on, self.name, self.window, self.where, gone])
         for control in (self.on, self.name, self.window, self.where):
             control.observe(read, "value")
+        for box in (self.name, self.window, self.where):
+            W.dlink((box, "value"), (box, "tooltip"))  # what does not fit is read so
 
     @property
     def query(self) -> Asked:
