@@ -6,6 +6,7 @@ import re
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
@@ -53,6 +54,14 @@ def test_bars_are_as_high_as_their_numbers_and_stand_beside_each_other_or_on_eac
     assert high[1] >= axes.TOP, "the sum is inside the picture"
 
 
+def test_bars_on_a_logarithmic_axis_stand_on_its_end():
+    plot = go.Figure(go.Bar(x=["a", "b"], y=[1, 1000], marker_color="red"))
+    plot.update_yaxes(type="log")
+    (low, high), floor = boxes(parsed(plot), "red"), 450 - axes.BOTTOM
+    assert low[1] + low[3] == pytest.approx(floor, abs=0.2) and high[3] > low[3]
+    assert high[1] + high[3] == pytest.approx(floor, abs=0.2)
+
+
 def test_lines_go_through_their_points_have_gaps_and_know_logarithms():
     plot = go.Figure(go.Scatter(x=[1, 2, 3, 4], y=[1, 10, None, 100], mode="lines"))
     plot.update_yaxes(type="log")
@@ -93,6 +102,31 @@ def test_whiskers_are_drawn_and_texts_are_text():
     assert {"a title", "<script>"} & set(words(root)) == {"a title"} and "x & " in str(words(root))
     assert root.get("aria-label") == '"quoted" <name>'
     assert len([p for p in root.iter("path") if p.get("stroke-width") == "1.5"]) == 1
+
+
+ODD = {
+    "an error on one side only": go.Bar(x=["a", "b"], y=[1, None], error_y=dict(array=[0.5, 1])),
+    "times": go.Scatter(x=pd.date_range("2026-01-01", periods=3), y=[1, 2, 3]),
+    "no values": go.Scatter(x=[], y=[]),
+    "one value": go.Bar(x=[3], y=[5]),
+    "colours by number": go.Scatter(x=[1, 2], y=[1, 2], mode="markers", marker_color=[3, 4]),
+    "a number of NumPy": go.Bar(x=[1, 2], y=[1, 2], width=np.int64(1), opacity=np.float64(0.5)),
+    "opacities": go.Bar(x=[1, 2], y=[1, 2], marker_opacity=np.array([0.5, 1.0])),
+    "all alike": go.Heatmap(z=[[2, 2], [2, 2]]),
+    "no cell": go.Heatmap(z=[[None, None]]),
+    "names": go.Heatmap(z=[[1, 2]], x=["a", "b"], y=["c"]),
+    "another kind": go.Pie(labels=["a"], values=[1]),
+}
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_figures_are_drawn_too(name: str, log: bool) -> None:
+    plot = go.Figure(ODD[name])
+    plot.add_annotation(text="nowhere", xref="paper", yref="paper")
+    if log:
+        plot.update_yaxes(type="log")
+    assert parsed(plot).tag == "svg"
 
 
 def of_all() -> list[Chart]:

@@ -9,6 +9,7 @@ from html import unescape
 from math import floor, isfinite, log10
 from typing import Any, NamedTuple
 
+import numpy as np
 import plotly.graph_objects as go
 
 WIDTH, TOP, BOTTOM, LEFT, RIGHT = 960, 68, 72, 64, 44
@@ -130,7 +131,7 @@ def _ends(layout: Any, values: list[Any], texts: tuple[str, ...], log: bool) -> 
     if texts:
         return -0.6, len(texts) - 0.4
     numbers = [n for v in values if isfinite(n := numbered(v, ())) and (n > 0 or not log)]
-    low, high = (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
+    low, high = (min(numbers), max(numbers)) if numbers else (1.0, 10.0)
     if log:
         low, high = log10(low), log10(high)
     if layout.rangemode == "tozero" and not log:
@@ -162,7 +163,7 @@ def each(value: Any, count: int, default: Any) -> list[Any]:
     """One value for all, or one for each."""
     if value is None:
         return [default] * count
-    if isinstance(value, str | int | float):
+    if np.ndim(value) == 0:
         return [value] * count
     return list(value)
 

@@ -148,7 +148,7 @@ def _bars(figure: go.Figure, traces: list[tuple[int, Any]], x: Axis, y: Axis) ->
         shift = (place - (len(bars) - 1) / 2) * wide if beside else 0.0
         looks = zip(
             each(t.marker.color, len(spots), _colour(t, k)),
-            each(t.marker.opacity or t.opacity, len(spots), 1),
+            each(t.opacity if t.marker.opacity is None else t.marker.opacity, len(spots), 1),
             strict=False,
         )
         bases, widths = each(t.base, len(spots), None), each(t.width, len(spots), None)
@@ -158,7 +158,8 @@ def _bars(figure: go.Figure, traces: list[tuple[int, Any]], x: Axis, y: Axis) ->
             since = base if base is not None else 0.0 if beside else heap[spot, value < 0]
             if base is None:
                 heap[spot, value < 0] = since + value
-            ends = across.at(max(since, 1e-12) if across.log else since), across.at(since + value)
+            foot = 10**across.low if across.log and since <= 0 else since
+            ends = across.at(foot), across.at(since + value)
             middle = along.at(spot) + (shift if own is None else 0)
             room = wide if own is None else abs(along.at(own) - along.at(0))
             yield _box(middle, room, ends, flat, _css(look[0], COLOURS[0]), look[1])
@@ -167,11 +168,13 @@ def _bars(figure: go.Figure, traces: list[tuple[int, Any]], x: Axis, y: Axis) ->
 
 def _whiskers(t: Any, x: Axis, y: Axis) -> Iterator[str]:
     """How far from a bar's end its measurements reach."""
-    if t.error_y.array is None:
-        return
-    ends = zip(listed(t.x), listed(t.y), t.error_y.arrayminus, t.error_y.array, strict=True)
-    for spot, size, below, above in ends:
-        path = f"M{x.at(spot):.1f} {y.at(size - below):.1f}V{y.at(size + above):.1f}"
+    above = listed(t.error_y.array)
+    below = listed(t.error_y.arrayminus) or above
+    for spot, size, less, more in zip(listed(t.x), listed(t.y), below, above, strict=False):
+        low, high = y.at(numbered(size, ()) - numbered(less, ())), numbered(more, ())
+        if not isfinite(low) or not isfinite(high):
+            continue
+        path = f"M{x.at(spot):.1f} {low:.1f}V{y.at(size + high):.1f}"
         yield f'<path d="{path}" stroke="currentColor" stroke-width="1.5"/>'
 
 
@@ -246,7 +249,8 @@ def _rgb(shade: str) -> tuple[int, ...] | None:
 def _notes(figure: go.Figure, height: int) -> Iterator[str]:
     """Texts that stand on the paper, such as titles of panels."""
     for note in figure.layout.annotations:
-        if note.xref == "paper" and note.yref == "paper" and note.text:
+        on_paper = note.xref == "paper" and note.yref == "paper"
+        if on_paper and note.text and None not in (note.x, note.y):
             x = LEFT + note.x * (WIDTH - LEFT - RIGHT)
             y = height - BOTTOM - note.y * (height - TOP - BOTTOM) - 5
             yield _word(x, y, note.text)
