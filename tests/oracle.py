@@ -172,9 +172,9 @@ def met(predicate: Predicate, a: Rows, b: Rows) -> Ids:
 
 def differ(found: Ids, expected: Ids) -> str:
     """What is wrong with some results, in a line; empty when nothing is."""
-    lost, extra = expected - found, found - expected
-    if not lost and not extra:
+    if dict.__eq__(found, expected):  # a Counter looks at each number by itself
         return ""
+    lost, extra = expected - found, found - expected
     return (
         f"{lost.total()} of {expected.total()} lost, as {[*lost][:3]}; {extra.total()} too "
         f"many, as {[*extra][:3]}"
