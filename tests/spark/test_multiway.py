@@ -62,7 +62,7 @@ RATES = {
     6: (1.1, 1.0, 1.0, 0.9, 0.8, 0.8),
 }
 WINDOWS = {"equal": lambda m: (9.5,) * m, "unequal": lambda m: (9.5, 4.5, 13.0, 6.5, 7.5, 5.5)[:m]}
-MODULI = {3: 5, 4: 3, 5: 2, 6: 2}
+MODULI = {3: 5, 4: 4, 5: 3, 6: 2}
 
 
 def given(streams: int, windows: str) -> Arrivals:
@@ -88,7 +88,7 @@ def condition(arrivals: Arrivals, keying: str) -> str:
         modulus = MODULI[len(own)]
         chain = [f"{x} % {modulus} = {y} % {modulus}" for x, y in zip(own, own[1:], strict=False)]
         return " AND ".join([*chain, f"{own[0]} < {own[-1]} + 600000"])
-    bands = [f"abs({x} - {y}) < 400000" for x, y in zip(own, own[1:], strict=False)]
+    bands = [f"abs({x} - {y}) < 300000" for x, y in zip(own, own[1:], strict=False)]
     return " AND ".join([*bands, arrivals.on.split(" AND ")[0]])
 
 

@@ -120,13 +120,14 @@ class _Readers:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, tuple[Any, Lock]] = OrderedDict()
-        self._whole: set[str] = set()
+        self._whole: dict[str, set[str]] = {}  # paths by folder
         self._changing = Lock()
 
     def trust(self, paths: Iterable[str]) -> None:
         """Know that files are whole, as this process has written them."""
         with self._changing:
-            self._whole |= set(paths)
+            for path in paths:
+                self._trusted(path).add(path)
 
     def get(self, path: str, seal: Seal) -> tuple[Any, Lock]:
         """The reader of a file, which serves one thread at a time. Raises Damaged for a file that
@@ -134,8 +135,9 @@ class _Readers:
         """
         with self._changing:
             if path not in self._open:
-                durable.check(Path(path), seal, deep=path not in self._whole)
-                self._whole.add(path)
+                whole = self._trusted(path)
+                durable.check(Path(path), seal, deep=path not in whole)
+                whole.add(path)
                 self._open[path] = pa.ipc.open_file(pa.memory_map(path)), Lock()
             self._open.move_to_end(path)
             if len(self._open) > _MOST_OPEN:
@@ -146,22 +148,27 @@ class _Readers:
         """Keep these files open no longer."""
         with self._changing:
             for path in paths:
-                self._open.pop(path, None)
-                self._whole.discard(path)
+                self._forget(path)
+
+    def _trusted(self, path: str) -> set[str]:
+        return self._whole.setdefault(path.rpartition("/")[0], set())
+
+    def _forget(self, path: str) -> None:
+        self._open.pop(path, None)
+        self._trusted(path).discard(path)
 
     def keep(self, folder: str, names: Collection[str]) -> None:
         """Of the files of a folder, keep only these open."""
         with self._changing:
-            for path in [p for p in (*self._open, *self._whole) if p.startswith(f"{folder}/")]:
+            for path in [*self._trusted(f"{folder}/")]:  # what is open is trusted
                 if path.rpartition("/")[2] not in names:
-                    self._open.pop(path, None)
-                    self._whole.discard(path)
+                    self._forget(path)
 
     def below(self, folder: Path) -> list[str]:
         """The files of a folder that are open."""
         with self._changing:
-            known = self._whole.union(self._open)
-            return [path for path in known if Path(path).is_relative_to(folder)]
+            inside = [known for known in self._whole if Path(known).is_relative_to(folder)]
+            return [path for known in inside for path in self._whole[known]]
 
 
 _readers = _Readers()
