@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import uuid
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import clouded
 import pyarrow.parquet as pq
@@ -13,6 +15,8 @@ from braid import SharedJoin, StreamJoin
 from braid.engine.bucket import bucket
 from braid.engine.bucketed import BucketLog
 from braid.engine.durable import Damaged
+from braid.engine.spark import SparkExecutor
+from braid.setup import Setup
 from oracle import differ, found, frames, until
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
@@ -64,7 +68,8 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
     spark: SparkSession, seaweed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver dies right after batch 1's manifest was put, so Spark gives that again; and the
-    one that it has lost the run to goes on where the manifest says.
+    one that it has lost the run to goes on where the manifest says. Its workers do not see its disk,
+    as on a cluster.
     """
     url = f"{seaweed}/{uuid.uuid4().hex}"
     put(tmp_path, 0, 2)
@@ -80,12 +85,23 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
     with pytest.raises(OSError, match="killed"):
         join.start(url, availableNow=True).awaitTermination()
     monkeypatch.setattr(BucketLog, "_place", real)
+    execute = SparkExecutor.execute
+
+    def elsewhere(executor: SparkExecutor, frame: Any, batch: Any) -> Any:
+        spec = replace(batch.spec, folder="/on/another/machine")
+        return execute(executor, frame, replace(batch, spec=spec))
+
+    monkeypatch.setattr(SparkExecutor, "execute", elsewhere)
     for last in (3, 4):
         put(tmp_path, last - 1, last)
-        run = StreamJoin.resume(url, live(spark, tmp_path), availableNow=True)
+        more = {"executor": "spark", "availableNow": True}
+        run = StreamJoin.resume(url, live(spark, tmp_path), **more)
         run.awaitTermination()
         assert run.store.committed() == list(range(last))
     assert differ(found(run), clouded.WANTED) == ""
+    monkeypatch.setattr(Setup, "apart", staticmethod(lambda streams: True))
+    with pytest.raises(ValueError, match="whose disk Spark's workers do not see"):
+        run.results()
     names = bucket(url).names()
     kept = {n.partition("/")[2] for n in names if n.startswith("checkpoint/")}
     assert kept == {n.partition("/")[2] for n in names if n.startswith("commits/state")}
@@ -94,7 +110,9 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
         StreamJoin.resume(url, live(spark, tmp_path))
 
 
-def test_what_spark_cannot_run_in_a_bucket_is_refused(spark: SparkSession) -> None:
+def test_what_spark_cannot_run_in_a_bucket_is_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = f"memory:///{uuid.uuid4().hex}"
     streams = frames(spark, clouded.STREAMS)
     with pytest.raises(ValueError, match="in the memory of this process, which Spark's workers"):
@@ -105,6 +123,9 @@ def test_what_spark_cannot_run_in_a_bucket_is_refused(spark: SparkSession) -> No
     ):
         StreamJoin({**streams, "b": endless}, clouded.ON, Scatter()).start(url)
     assert bucket(url).names() == {}
+    monkeypatch.setattr(Setup, "apart", staticmethod(lambda streams: True))
+    with pytest.raises(ValueError, match=f"copy of static streams that a run in {url} has on this"):
+        StreamJoin(streams, clouded.ON, Scatter()).start(url)
     shared = SharedJoin(streams, clouded.ON, "ts")
     shared.add("q", "60 seconds")
     with pytest.raises(ValueError, match="is no folder of this machine"):

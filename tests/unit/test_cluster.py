@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from braid import cluster
+from braid.engine.bucket import bucket
 
 
 class Tried:
@@ -79,3 +81,18 @@ def test_what_is_local_is_not_tried(tmp_path: Path) -> None:
 def test_a_cluster_of_no_workers_is_refused() -> None:
     with pytest.raises(ValueError, match="a cluster has 0 workers; it must have 1 or more"):
         cluster.Cluster(workers=0)
+
+
+def test_a_bucket_that_workers_reach_is_left_as_it_was() -> None:
+    url = f"memory:///{uuid.uuid4().hex}"
+    cluster.reach(Tried(), url)  # type: ignore[arg-type]
+    assert bucket(url).names() == {}
+
+
+def test_a_bucket_that_a_worker_does_not_reach_is_refused() -> None:
+    """As one whose environment names another store."""
+    url = f"memory:///{uuid.uuid4().hex}"
+    with pytest.raises(ValueError, match=rf"does not reach the run's bucket: {url}/.* is missing;"):
+        cluster.reach(Tried(lambda: bucket(url).delete(bucket(url).names())), url)  # type: ignore[arg-type]
+    assert bucket(url).names() == {}
+    cluster.reach(SimpleNamespace(master="local[2]"), url)  # type: ignore[arg-type]

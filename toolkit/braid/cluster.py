@@ -15,6 +15,7 @@ import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -22,6 +23,7 @@ from pyspark import SparkContext
 
 from braid.core.causes import cause
 from braid.core.scratch import folder as private
+from braid.engine.bucket import bucket
 
 _TASKS = 4
 """Tasks for each core that try the folder, so that every worker most likely has one."""
@@ -61,14 +63,7 @@ def share(context: SparkContext, folder: Path) -> None:
     marker = folder / f".shared-{token}"
     marker.write_text(token)
     try:
-        tasks = _TASKS * max(2, context.defaultParallelism)
-        told = context.parallelize(range(tasks), tasks).mapPartitions(_tried(str(marker), token))
-        missed = sorted({(worker, why) for worker, why in told.collect() if why})
-    except Exception as error:  # whatever a worker may lack, as Spark tells it
-        raise ValueError(
-            f"the workers of {context.master} cannot run Braid: {cause(error)}; they need this "
-            "Python (PYSPARK_PYTHON) with the packages that Braid needs"
-        ) from error
+        missed = _missed(context, partial(_fault, marker, token))
     finally:
         marker.unlink(missing_ok=True)
     if missed:
@@ -79,11 +74,45 @@ def share(context: SparkContext, folder: Path) -> None:
         )
 
 
-def _tried(marker: str, token: str) -> Callable[[Iterable[int]], Iterator[tuple[str, str]]]:
-    """The task: the worker's name, and why it does not share the folder; empty when it does."""
+def reach(context: SparkContext, url: str) -> None:
+    """Try the run's bucket from the workers of a cluster, as ``share`` does a folder.
+
+    Raises ValueError, with one sentence, that names a worker which does not, or what it lacks.
+    """
+    if str(context.master).startswith("local"):
+        return
+    token, there = uuid.uuid4().hex, bucket(url)
+    there.put(marker := f"probe-{token}", token.encode())
+    try:
+        missed = _missed(context, partial(_out_of_reach, url, marker))
+    finally:
+        there.delete([marker])
+    if missed:
+        worker, why = missed[0]
+        raise ValueError(
+            f"the worker {worker} does not reach the run's bucket: {why}; all workers must reach "
+            "the same store as this process"
+        )
+
+
+def _missed(context: SparkContext, fault: Callable[[], str]) -> list[tuple[str, str]]:
+    """The workers that have a fault, and which. Raises ValueError where they cannot say."""
+    try:
+        tasks = _TASKS * max(2, context.defaultParallelism)
+        told = context.parallelize(range(tasks), tasks).mapPartitions(_tried(fault))
+        return sorted({(worker, why) for worker, why in told.collect() if why})
+    except Exception as error:  # whatever a worker may lack, as Spark tells it
+        raise ValueError(
+            f"the workers of {context.master} cannot run Braid: {cause(error)}; they need this "
+            "Python (PYSPARK_PYTHON) with the packages that Braid needs"
+        ) from error
+
+
+def _tried(fault: Callable[[], str]) -> Callable[[Iterable[int]], Iterator[tuple[str, str]]]:
+    """The task: the worker's name, and its fault; empty when it has none."""
 
     def run(_: Iterable[int]) -> Iterator[tuple[str, str]]:
-        yield socket.gethostname(), _fault(Path(marker), token)
+        yield socket.gethostname(), fault()
 
     return run
 
@@ -99,6 +128,16 @@ def _fault(marker: Path, token: str) -> str:
         beside.unlink()
     except OSError as error:
         return f"it cannot be written there ({error.strerror})"
+    return ""
+
+
+def _out_of_reach(url: str, marker: str) -> str:
+    try:
+        there = bucket(url)
+        there.put(beside := f"{marker}-{uuid.uuid4().hex}", there.get(marker))
+        there.delete([beside])
+    except (OSError, ValueError, ModuleNotFoundError) as error:
+        return str(error)
     return ""
 
 

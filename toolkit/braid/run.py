@@ -408,6 +408,11 @@ class JoinRun:
         return self._read(self.store.result_files(deep=self._deep))
 
     def _read(self, files: list[str]) -> DataFrame:
+        if self.store.url and self.setup.apart(self.setup.streams):
+            raise ValueError(
+                f"the results of the run in {self.store.where} come to this machine, whose disk "
+                "Spark's workers do not see; ask a session whose master is local[*]"
+            )
         return read(self.setup.spark, self._result_schema, files)
 
     def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:

@@ -161,12 +161,13 @@ class Setup:
 
     def share(self, store: Store) -> None:
         """Raises ValueError unless Spark's workers can read and write where the run is."""
-        from braid.cluster import share
+        from braid.cluster import reach, share
 
         if store.url:
             self._check_bucket(store.url)
             store.follows = not self.static
             self.spark.sparkContext.environment.update(settings())
+            reach(self.spark.sparkContext, store.url)
         else:
             share(self.spark.sparkContext, store.path)
 
@@ -181,10 +182,10 @@ class Setup:
                 f"stream {endless[0]} does not end and stream {next(iter(self.static))} is static, "
                 f"which cannot be together in {url}; use a folder, or streams of one kind"
             )
-        if self.apart(self.streams):
+        if self.static and self.apart(self.streams):
             raise ValueError(
-                f"a run in {url} works on one machine, and Spark's workers are on others; use a "
-                "folder that all share, or local[*]"
+                f"Spark's workers on other machines cannot read the copy of static streams that a "
+                f"run in {url} has on this one; use a folder that all share, or local[*]"
             )
         if url.startswith("memory:"):
             raise ValueError(
