@@ -355,7 +355,7 @@ def test_killed_at_any_step_of_dropping_the_rest_is_whole(tmp_path: Path) -> Non
         store.log.refresh()
         assert store.log.since in (0, 3)
         last = store.committed()[-1]
-        found = read(store.result_files(0, last))
+        found = read(store.result_files(None, last))
         assert found == read(of_batches(folder, store.log.since, last))
         named = {*log_of(folder)}
         assert named <= {f.name for f in folder.glob("results/*")}, "none that is gone"
@@ -374,3 +374,39 @@ def test_what_is_no_time_and_no_size_is_refused(tmp_path: Path, keep: Any) -> No
     assert not (tmp_path / "run").exists()
     with pytest.raises(ValueError, match="is a bucket; leave it out there"):
         StreamJoin(STREAMS, ON, Scatter()).start("memory:///x", keep="1 day")
+
+
+def test_a_sink_that_comes_too_late_is_refused(tmp_path: Path) -> None:
+    """It would be given batches without the results that they had."""
+    run = StreamJoin(STREAMS, ON, Scatter()).start(
+        tmp_path, batches="batch", keep="1 B", durability="process"
+    )
+    run.awaitTermination()
+    assert run.results_from == 6
+    with pytest.raises(
+        ValueError, match="begin with batch 0, and results are kept from batch 6 on"
+    ):
+        StreamJoin.resume(tmp_path, STREAMS, foreachBatch=lambda table, number: None)
+    with pytest.raises(
+        ValueError, match="results of batch 5 are no longer kept; those from batch 6"
+    ):
+        Store(tmp_path).result_files(5, 7)
+
+
+def test_a_roll_up_that_cannot_be_written_doubles_nothing(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its groups are not those of the log before it is there."""
+    store, real = Store(run), durable.put
+    store.log.refresh()
+    before = [*store.log.merged]
+
+    def full(path: Path, *given: Any, **more: Any) -> None:
+        if path.name.startswith("rolled-"):
+            raise OSError("no space left")
+        real(path, *given, **more)
+
+    monkeypatch.setattr(durable, "put", full)
+    with pytest.raises(OSError, match="no space left"):
+        store.log.roll(store.log.rolled.archive, 0, before[:1], False)  # type: ignore[union-attr]
+    assert store.log.merged == before

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -213,3 +214,22 @@ def test_how_far_it_is_has_a_seal(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"delivered.json is damaged"):
         resume(tmp_path, Idempotent())
     assert "delivered.json is damaged" in check(tmp_path)[0][0]
+
+
+def test_a_sink_may_stop_the_run(tmp_path: Path) -> None:
+    """When it has what it wants: the run ends after that batch, and can go on."""
+    given, runs = list[int](), list[JoinRun]()
+    begun = threading.Event()
+
+    def give(results: pa.Table, batch: int) -> None:
+        given.append(batch)
+        assert begun.wait(60)
+        if batch == 2:
+            runs[0].stop()
+
+    runs.append(start(tmp_path, give))
+    begun.set()
+    assert runs[0].awaitTermination(60)
+    assert given == [0, 1, 2] and runs[0].status["state"] == "stopped"
+    assert resume(tmp_path, lambda table, batch: given.append(batch)).awaitTermination()
+    assert given == [0, 1, 2, 3, 4, 5]

@@ -258,6 +258,12 @@ class StreamJoin:
         seconds(pace, "pace", LONGEST_PACE)
         trigger = self.setup.trigger(trigger)
         self._adopt(store)
+        if store.url and give is not None and self.setup.apart(self.streams):
+            raise ValueError(
+                "foreachBatch gives results of a run in a bucket on this machine, and Spark's "
+                "workers are on others; read the bucket there, or ask a session whose master is "
+                "local[*]"
+            )
         known = self._known(store)
         replay = None if known is not None else self.setup.replay(batches)
         self.setup.equip()

@@ -65,11 +65,11 @@ class JoinRun:
         store.begin(opening)
         log(opening[:1])
         self._reason, self._came = "", 0
-        self._gate, self._turn = threading.Event(), threading.Lock()
+        self._gate, self._turn = threading.Event(), threading.RLock()
         self._gate.set()
         self._stopping, self._ended = threading.Event(), threading.Event()
         self._error: BaseException | None = None
-        self._over = False
+        self._over, self._at = False, 0
         self._pace, self._next_turn = pace, 0.0
         self._began = clock.monotonic()
         spec, frame = self._open()
@@ -179,6 +179,7 @@ class JoinRun:
         with self._turn:
             if self._stopping.is_set():
                 raise RuntimeError("the run was stopped before this batch")
+            self._at = threading.get_ident()
             try:
                 self._deliver()
                 self._check_input(number)
@@ -193,6 +194,8 @@ class JoinRun:
             ) as error:  # an interrupt: only an Exception finds its way back to Spark
                 self._error = error
                 raise RuntimeError(f"the batch was broken off by {type(error).__name__}") from error
+            finally:
+                self._at = 0
 
     def _check_input(self, number: int) -> None:
         """Raise Damaged when a file of the batch is gone: Spark takes that for one without rows."""
@@ -313,12 +316,14 @@ class JoinRun:
 
     def stop(self) -> None:
         """Stop within one batch. A batch in the middle is given up and done again when the run is
-        resumed.
+        resumed. Called by ``foreachBatch``, it returns at once, and the run ends after this batch.
         """
         if not self.isActive:
             return
         self._stopping.set()
         self._gate.set()
+        if self._at == threading.get_ident():  # foreachBatch asks: the batch that waits for it ends
+            return
         self._spark_query.stop()
         wait(self._ended)
 

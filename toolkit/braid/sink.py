@@ -40,6 +40,11 @@ class Sink:
     def __init__(self, give: Give, store: Store, read: Callable[[int], Any]) -> None:
         self.give, self.store, self.read = give, store, read
         self._next = store.delivered.last + 1
+        if self._next < (since := store.log.since):
+            raise ValueError(
+                f"foreachBatch would begin with batch {self._next}, and results are kept from "
+                f"batch {since} on; read those with results(), and leave foreachBatch out"
+            )
 
     def deliver(self, last: int, stopped: Callable[[], bool]) -> None:
         """Give what is left, up to a batch. Raises RuntimeError where the function fails."""

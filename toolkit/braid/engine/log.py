@@ -215,11 +215,11 @@ class Log:
         crc = durable.crc_of(self.path(last).read_bytes())
         end = merged[-1].end if merged else 0
         kept = [k for k in self.commits if k.batch >= end]
-        results, self.merged = [k.results for k in kept[:-OLD]], [*merged]
+        results = [k.results for k in kept[:-OLD]]
         rolled = Rolled(VERSION, last, crc, results, archive, opening, [*merged])
         name = f"rolled-{last:06d}.json"
         durable.put(self.folder / name, durable.sealed(rolled), force)
-        before, self.rolled = self.rolled, rolled
+        before, self.rolled, self.merged = self.rolled, rolled, [*merged]
         self.commits = [k._replace(entry=-1, state=None) for k in kept[:-OLD]] + kept[-OLD:]
         self._forget(-1 if before is None else before.entry)
 

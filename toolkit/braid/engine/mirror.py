@@ -241,6 +241,12 @@ class Mirror(Store):
         Raises Superseded when another driver has the run.
         """
         if self.follows:
+            if (self.checkpoint.folder / "state").exists():
+                raise RuntimeError(
+                    f"a stream of the run in {self.url} keeps state in Spark, as one without "
+                    "duplicates or with aggregates does, which a bucket does not get; keep the run "
+                    "in a folder, or hand over streams without state"
+                )
             self.bucket.put(_spark(snapshot.name), self.checkpoint.saved())
         super().commit(batch, snapshot, results, happened)
 
@@ -284,12 +290,16 @@ class Mirror(Store):
         each(self._bring, [name for name, _ in self._named()])
 
     def result_files(
-        self, first: int = 0, end: int | None = None, deep: bool = False, merged: bool = True
+        self,
+        first: int | None = None,
+        end: int | None = None,
+        deep: bool = False,
+        merged: bool = True,
     ) -> list[str]:
         """The result files of the batches from ``first`` up to, not with, ``end``, brought here.
         Raises Damaged where one is missing or has not its length, or its checksum if ``deep``.
         """
-        wanted = range(max(first, 0), self.log.batches if end is None else end)
+        wanted = range(max(first or 0, 0), self.log.batches if end is None else end)
         commits = [kept for kept in self.log.commits if kept.batch in wanted]
         each(self.output.path, (f.name for kept in commits for f in kept.results))
         return super().result_files(first, end, deep, merged)

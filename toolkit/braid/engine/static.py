@@ -103,7 +103,8 @@ class Replay:
             last = max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
             count = last + 1 if isinstance(batches, str) else batches
         for alias, rows in tables.items():
-            kept = rows.drop_columns([_NUMBER]).replace_schema_metadata(self._metadata(alias))
+            kept = rows.select(self._stream(alias).names)
+            kept = kept.replace_schema_metadata(self._metadata(alias))
             microbatches.write(kept, numbers[alias], count, folder / alias)
         return count
 

@@ -94,6 +94,7 @@ class Store:
         self._opening = -1
         self.keep: Keep | None = None
         self._ends: dict[int, tuple[int, int]] = {}
+        self._seen: tuple[tuple[int, int] | None, list[list[str]]] = None, []
 
     @property
     def query_file(self) -> Path:
@@ -330,31 +331,49 @@ class Store:
         return str(file)
 
     def result_files(
-        self, first: int = 0, end: int | None = None, deep: bool = False, merged: bool = True
+        self,
+        first: int | None = None,
+        end: int | None = None,
+        deep: bool = False,
+        merged: bool = True,
     ) -> list[str]:
-        """The result files of the batches from ``first`` up to, not with, ``end``, in order; of
-        many batches in one file where all of them are asked for, unless ``merged`` is False. Raises
-        Damaged where one has not its length, or its checksum if ``deep``.
+        """The result files of the batches from ``first`` (None: the first that is kept) up to, not
+        with, ``end``, in order; of many batches in one file where all of them are asked for, unless
+        ``merged`` is False. Raises Damaged where one has not its length, or its checksum if
+        ``deep``; ValueError where some of the batches are no longer kept.
         """
         with self._reading:
             self.log.refresh()
             end = self.log.batches if end is None else end
-            wanted = range(max(first, 0), end)
+            since = self.log.since
+            if first is not None and max(first, 0) < min(since, end):
+                raise ValueError(
+                    f"the results of batch {first} are no longer kept; those from batch {since} on "
+                    "are"
+                )
+            wanted = range(since if first is None else max(first, 0), end)
             found = self._of_merged(wanted, deep, merged)
             late = [kept for kept in self.log.commits if kept.batch in wanted]
             return found + [self.check_result(f, deep) for kept in late for f in kept.results]
 
     def _of_merged(self, wanted: range, deep: bool, merged: bool) -> list[str]:
         """The files of those of the wanted batches that are merged."""
-        found, listed = list[str](), list[list[str]]()
+        found = list[str]()
         for group in self.log.merged:
             within = range(max(group.first, wanted.start), min(group.end, wanted.stop))
             if merged and within == range(group.first, group.end):
                 found += [self.check_result(part, deep) for part in group.parts]
             elif within:
-                listed = listed or self.merged_files()
+                listed = self._listed()
                 found += [str(self.results / name) for b in within for name in listed[b]]
         return found
+
+    def _listed(self) -> list[list[str]]:
+        """``merged_files``, asked once for each roll-up."""
+        known = self.log.since, self.log.first
+        if self._seen[0] != known:
+            self._seen = known, self.merged_files()
+        return self._seen[1]
 
     def history(self) -> list[Any]:
         """The events of all committed batches, in order."""
@@ -421,7 +440,11 @@ class Store:
         end = merged[-1].end if merged else 0
         later = sum(f.seal.bytes for k in self.log.commits if k.batch >= end for f in k.results)
         sink = self.delivered.file.exists()
-        promised = self.delivered.last + 1 if sink else self.log.batches
+        try:
+            promised = self.delivered.last + 1 if sink else self.log.batches
+        except Damaged as damaged:
+            LOGGER.error("all results are kept: %s", damaged)
+            return 0
         return dropped(self.keep, merged, later, _now(), promised)
 
     def _merge(self) -> list[Merged]:

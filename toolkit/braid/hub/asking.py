@@ -44,6 +44,7 @@ class Asking:
             ("", flat(s, c)): kind for s, own in reader.schemas.items() for c, kind in own.items()
         }
         self._failing: dict[str, bool] = {}
+        self._selects: dict[tuple[str, str, str], tuple[str, ...]] = {}
 
     def new(
         self,
@@ -83,7 +84,13 @@ class Asking:
     def told(self, served: Served) -> Told:
         """What a query that is answered makes of its operator's results."""
         query, span = self.of(served), served.spans[-1]
-        return Told(served.name, span.operator, span.bit, span.where, tuple(self._select(query)))
+        return Told(served.name, span.operator, span.bit, span.where, self._selected(served, query))
+
+    def _selected(self, served: Served, query: StreamQuery) -> tuple[str, ...]:
+        key = served.sql, repr(served.windows), repr(served.every)
+        if key not in self._selects:
+            self._selects[key] = tuple(self._select(query))
+        return self._selects[key]
 
     def _select(self, query: StreamQuery) -> Iterator[str]:
         """What may fail of what is selected of each match, over a plain table of results."""

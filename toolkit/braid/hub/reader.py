@@ -16,7 +16,7 @@ from braid.condition.sqltypes import BIGINT
 from braid.condition.typed import Unknown
 from braid.core.columns import QUERIES
 from braid.hub.conditions import Schemas
-from braid.hub.expressions import is_zoned, may_fail
+from braid.hub.expressions import has_float, is_zoned, may_fail
 from braid.hub.flat import Shape
 from braid.hub.query import StreamQuery
 from braid.papers.reuse.definition import Column
@@ -144,7 +144,8 @@ class Reader(ABC):
         if key not in self._compiled:
             types = {("", n): self.schemas[s][c] for n, (s, c) in columns}
             types |= {("", QUERIES): BIGINT} if told else {}
-            if (not self.ansi and may_fail(sql, types)) or (not self.utc and is_zoned(sql, types)):
+            loose = not self.ansi and (may_fail(sql, types) or has_float(sql, types))
+            if loose or (not self.utc and is_zoned(sql, types)):
                 return self._compiled.setdefault(key, None)
             try:
                 self._compiled[key] = Compiler(types, ours=self.ours).text(sql)[0]

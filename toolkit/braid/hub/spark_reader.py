@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from braid.condition.sqltypes import SqlType
 from braid.core.columns import QUERIES
-from braid.engine.collect import collected
+from braid.engine.collect import LIMIT, Refused, collected
 from braid.engine.layout import laid_out, layouts
 from braid.engine.wire import Layout
 from braid.hub.answers import answer, judged
@@ -60,6 +60,17 @@ def arriving(
     return found
 
 
+def _rows(frame: DataFrame) -> list[pa.RecordBatch]:
+    """A batch, in this process. Raises RuntimeError when it is more than Spark hands over."""
+    try:
+        return collected(frame)
+    except Refused as refused:
+        raise RuntimeError(
+            f"a batch has more than the {refused.size:,} bytes that {LIMIT} lets Spark hand to a "
+            "hub; raise that setting, or let fewer rows come in a batch"
+        ) from None
+
+
 class SparkReader(Reader):
     """Reads DataFrames, all streaming. ``finite``: they end."""
 
@@ -93,7 +104,7 @@ class SparkReader(Reader):
         """In one job. Where DuckDB knows all that is computed, Spark only reads."""
         columns = {s: {c: (s, c) for c in self.schemas[s]} for s in wanted}
         if all(self._known(columns[s], sql) is not None for s, sql in wanted.items()):
-            came = self._came(collected(source), self._read)
+            came = self._came(_rows(source), self._read)
             return {s: self.extended(s, came[s], sql) for s, sql in wanted.items()}
         arriving = self._computing(wanted)
         parts = [
@@ -102,7 +113,7 @@ class SparkReader(Reader):
             if s in wanted
         ]
         whole = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
-        return self._came(collected(whole), arriving)
+        return self._came(_rows(whole), arriving)
 
     def _own(self, source: DataFrame, number: int) -> DataFrame:
         """The tuples of a stream in a batch."""
@@ -130,6 +141,17 @@ class SparkReader(Reader):
                     layout = arriving[stream].layout
                     parts[stream].append(layout.flatten(rows, np.flatnonzero(numbers == n)))
         return {s: arriving[s].table(found) for s, found in parts.items()}
+
+    def computed(
+        self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
+    ) -> pa.Table:
+        """Spark has the last word on what fails: unlike DuckDB, it does not look at the right side
+        of what the left side decides.
+        """
+        try:
+            return super().computed(rows, columns, wanted)
+        except duckdb.Error:
+            return self.elsewhere(rows, columns, wanted)
 
     def elsewhere(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]

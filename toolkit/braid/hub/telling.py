@@ -17,7 +17,8 @@ def answer(desk: Desk, served: Served, ended: bool) -> Any:
     """What a query was told so far; ``ended``: all has come. One with a SLIDE is told at its first
     ticks of matches too that were there before it came.
 
-    Raises QueryError if what it selects fails on what it was told.
+    Raises QueryError if what it selects fails on what it was told; a DataFrame says so only when
+    it is collected, with Spark's own error.
     """
     query = desk.asking.of(served)
     past = query.every is not None

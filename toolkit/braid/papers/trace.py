@@ -156,8 +156,8 @@ def typed(text: str, streams: int = 2) -> list[Tuple]:
 
     Raises ValueError, in a sentence, for a word that is no such tuple, and for none or too many.
 
-    >>> [(str(t), t.time, t.value) for t in typed("a b:2 - a")]
-    [('a1', 1, 1), ('b1', 2, 2), ('a2', 4, 1)]
+    >>> print(*(f"{t} at {t.time} s: {t.value}" for t in typed("a b:2 - a")), sep="; ")
+    a1 at 1 s: 1; b1 at 2 s: 2; a2 at 4 s: 1
     """
     known, words, found = NAMES[:streams], text.split(), list[Tuple]()
     for second, word in enumerate(words, 1):

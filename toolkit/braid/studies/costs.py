@@ -13,9 +13,13 @@ from braid.studies.psp import by_settings
 
 Settings = Mapping[str, Any]
 START = 15.0
-"""Seconds until Spark has made its first batch; none of them where Spark runs already."""
+"""Seconds until a Spark that has yet to start has made its first batch: rough, from launches of
+notebook 01 on two cores.
+"""
 BATCH, ROW = 0.4, 3e-6
-"""Seconds of a batch, and of a tuple in it: of this engine on two cores of a common machine."""
+"""Seconds of a batch, and of a tuple in it, made or joined: rough, from benchmarks/small.py and
+benchmarks/spark_builtin.py on two cores.
+"""
 MB = 1e6
 
 
@@ -82,7 +86,7 @@ uniform values.
 
 
 def theta(chosen: Settings) -> Cost:
-    """Of ``live.theta``. TPC-H is generated once for each scale."""
+    """Of ``live.theta``. The first of a scale generates TPC-H; later ones take less."""
     rows = SHARES[chosen["workload"]] * chosen["scale"]
     made = (LINES + ORDERS) * chosen["scale"]
     return Cost(rows, LINE, chosen["batches"], chosen["pace"], made)

@@ -23,14 +23,20 @@ def change(
     changes: Mapping[float, Callable[[], Any]],
     say: Callable[[str], Any] = print,
 ) -> None:
-    """Hold the run at each share of its batches, and make that change; then let it go on."""
-    for share, act in changes.items():
-        run.unpause()
-        while _planned(run.events()) < share * batches and not run.awaitTermination(0.05):
-            pass
-        run.pause()
-        say(f"batch {run.status['batch']} of {batches}\n")
-        act()
+    """Hold the run at each share of its batches, and make that change; then let it go on. It is
+    stopped where that fails, or ``say`` does.
+    """
+    try:
+        for share, act in changes.items():
+            run.unpause()
+            while _planned(run.events()) < share * batches and not run.awaitTermination(0.05):
+                pass
+            run.pause()
+            say(f"batch {run.status['batch']} of {batches}\n")
+            act()
+    except Exception:
+        run.stop()
+        raise
     run.unpause()
 
 

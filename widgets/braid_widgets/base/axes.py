@@ -127,7 +127,8 @@ def _heaps(figure: go.Figure, traces: list[Any], side: str) -> list[float]:
 def _ends(layout: Any, values: list[Any], texts: tuple[str, ...], log: bool) -> tuple[float, float]:
     """The lowest and highest value that is drawn, or its logarithm."""
     if layout.range and all(isinstance(v, int | float) for v in layout.range):
-        return float(layout.range[0]), float(layout.range[1])
+        low, high = map(float, layout.range)
+        return (low, high) if low != high else (low - 0.5, high + 0.5)
     if texts:
         return -0.6, len(texts) - 0.4
     numbers = [n for v in values if isfinite(n := numbered(v, ())) and (n > 0 or not log)]
@@ -175,4 +176,4 @@ def listed(values: Any) -> list[Any]:
 
 def plain(text: Any) -> str:
     """Without tags and entities."""
-    return unescape(re.sub(r"<[^>]*>", "", str(text or "")))
+    return unescape(re.sub(r"</?[a-zA-Z][^>]*>", "", str(text or "")))

@@ -46,6 +46,7 @@ class Chapter:
         self.button.on_click(self._clicked)
         self._takes, self._leaving = takes, False
         self._cells: dict[str, tuple[str, Context, Any]] = {}
+        self._todo: dict[str, None] = {}
         self._lock = threading.RLock()
         self._worker: threading.Thread | None = None
 
@@ -67,8 +68,8 @@ class Chapter:
                 return
             self._leaving = False
             self._become("running", "Stop", "stop")
-        self._worker = threading.Thread(target=self._run, name="braid-chapter", daemon=True)
-        self._worker.start()
+            self._worker = threading.Thread(target=self._run, name="braid-chapter", daemon=True)
+            self._worker.start()
 
     def leave(self) -> None:
         """Stop after what is being done now."""
@@ -91,6 +92,7 @@ class Chapter:
         first = not self._cells or next(iter(self._cells)) == key
         note = None if first else display(HTML(self._waits()), display_id=True)  # type: ignore[no-untyped-call]
         self._cells[key] = (asked["content"]["code"], copy_context(), note)
+        self._todo[key] = None
         if first:
             box = W.HBox([self.button, self.status])
             box.add_class("braid-live")
@@ -111,25 +113,37 @@ class Chapter:
                 other.wait()
                 if other.state != "done":
                     raise _Left(f"“{other.name}” did not come to its end")
-            done = self._cells_in_turn()
+            done = self._cells_in_turn(began)
         except _Left as reason:
             self._end("waiting", str(reason) or "stopped")
+        except BaseException as error:
+            self._end("failed", f"failed with {type(error).__name__}")
+            raise
         else:
-            took = f"{perf_counter() - began:.0f} s"
-            self._end("done", took) if done else self._end("failed", f"failed after {took}")
+            if not done:
+                self._end("failed", f"failed after {perf_counter() - began:.0f} s")
 
-    def _cells_in_turn(self) -> bool:
-        """Run the cells, those that come meanwhile too, until one fails."""
-        count = 0
-        while count < len(self._cells):
-            code, context, note = list(self._cells.values())[count]
-            self._say(f"cell {count + 1} of {len(self._cells)}")
+    def _cells_in_turn(self, began: float) -> bool:
+        """Run the cells, those that come meanwhile too, until none is left or one fails."""
+        self._todo = dict.fromkeys(self._cells)
+        while (key := self._next(began)) is not None:
+            code, context, note = self._cells[key]
+            self._say(f"cell {len(self._cells) - len(self._todo)} of {len(self._cells)}")
             if note is not None:
                 note.update(HTML(""))  # type: ignore[no-untyped-call]
             if not context.copy().run(self._cell, code):
                 return False
-            count += 1
         return True
+
+    def _next(self, began: float) -> str | None:
+        """The next cell; None, and done, when none is left."""
+        with self._lock:
+            key = next(iter(self._todo), None)
+            if key is None:
+                self._end("done", f"{perf_counter() - began:.0f} s")
+            else:
+                del self._todo[key]
+            return key
 
     def _cell(self, code: str) -> bool:
         """In the context of its own cell, where its output goes."""

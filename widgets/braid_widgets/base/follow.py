@@ -38,6 +38,9 @@ class Awaited(Protocol):
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait at most ``timeout`` seconds; returns whether the run has ended."""
 
+    def stop(self) -> None:
+        """End the run."""
+
 
 def console(text: str) -> None:
     """Over the line before: under the cell in a notebook, else to stderr, which a report does not
@@ -53,7 +56,7 @@ def console(text: str) -> None:
 
 def follow(run: Awaited, say: Callable[[str], Any] = console, interval: float = 0.5) -> list[Any]:
     """The events of a run, once it has ended; tells ``say`` how far it is. Raises what made the run
-    fail.
+    fail, and what ``say`` raises, once the run has been stopped.
     """
     scene, seen, told, ended = Scene(), 0, "", False
     while not ended:
@@ -62,7 +65,11 @@ def follow(run: Awaited, say: Callable[[str], Any] = console, interval: float = 
         seen += len(new)
         now = line(fold(new, scene))
         if now != told:
-            say(now)
+            try:
+                say(now)
+            except Exception:  # whoever listened has left
+                run.stop()
+                raise
             told = now
     say(f"{told}\n")
     return run.events()

@@ -153,7 +153,7 @@ def _bars(figure: go.Figure, traces: list[tuple[int, Any]], x: Axis, y: Axis) ->
         )
         bases, widths = each(t.base, len(spots), None), each(t.width, len(spots), None)
         for spot, size, base, own, look in zip(spots, sizes, bases, widths, looks, strict=False):
-            if not isfinite(value := numbered(size, ())):
+            if not isfinite(value := numbered(size, ())) or (across.log and value <= 0):
                 continue
             since = base if base is not None else 0.0 if beside else heap[spot, value < 0]
             if base is None:
