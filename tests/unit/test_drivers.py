@@ -41,7 +41,7 @@ def held(folder: Path) -> JoinRun:
     run = start(folder)
     until(lambda: run.status["batch"] >= 2, "two batches")
     run.pause()
-    until(lambda: not run._turn.locked(), "a pause")
+    until(lambda: not run._at, "a pause")
     return run
 
 

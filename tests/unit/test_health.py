@@ -24,7 +24,7 @@ def test_a_run_that_goes_on_says_so_to_others(tmp_path: Path) -> None:
     run = JOIN.start(tmp_path / "run", batches="batch")
     until(lambda: run.status["batch"] >= 2, "two batches")
     run.pause()
-    until(lambda: not run._turn.locked(), "a pause")
+    until(lambda: not run._at, "a pause")
     told = (tmp_path / "run" / "events.jsonl").stat().st_mtime
     found = health(tmp_path / "run", lambda: told + 7.25)
     assert found.state == "running" and found.well and found.lag == 7.25
