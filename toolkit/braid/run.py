@@ -443,8 +443,8 @@ class JoinRun:
         return self._engine.state.batch + 1
 
     def results_stream(self) -> DataFrame:
-        """The results as a streaming DataFrame, from the first on and as they are committed; a
-        StreamJoin takes it as a stream.
+        """The results as a streaming DataFrame, from the first that is kept on and as they are
+        committed; a StreamJoin takes it as a stream.
 
         Column ``x`` of alias ``a`` is named ``a_x``. Where the join has an event-time column, the
         stream has one of that name, or of that of the first stream: the latest event time of a

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from braid.core.state import VERSION, Seal
-from braid.engine import durable
+from braid.engine import durable, microbatches
 
 
 class _Seals(msgspec.Struct):
@@ -50,4 +50,4 @@ class Copied:
         for alias, seals in self._files.items():
             wanted = range(len(seals)) if batch is None else range(len(seals))[batch : batch + 1]
             for n in wanted:
-                durable.check(self.folder / alias / f"{n:06d}.parquet", seals[n], deep)
+                durable.check(microbatches.file(self.folder / alias, n), seals[n], deep)

@@ -44,15 +44,22 @@ def by_time(times: Mapping[str, pa.ChunkedArray], batches: int) -> dict[str, np.
     }
 
 
-def write(rows: pa.Table, numbers: np.ndarray, count: int, folder: Path) -> None:
-    """Write rows as ``count`` files of a new folder, by the number of each row's micro-batch."""
+def count(numbers: Mapping[str, np.ndarray], batches: int | str) -> int:
+    """How many micro-batches there are: as many as asked for, or as rows are numbered for."""
+    if isinstance(batches, int):
+        return batches
+    return 1 + max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
+
+
+def write(rows: pa.Table, numbers: np.ndarray, batches: int, folder: Path) -> None:
+    """Write rows as ``batches`` files of a new folder, by the number of each row's micro-batch."""
     folder.mkdir(parents=True)
     order = np.argsort(numbers, kind="stable")
-    ordered, ends = rows.take(pa.array(order)), np.searchsorted(numbers[order], range(count + 1))
+    ordered, ends = rows.take(pa.array(order)), np.searchsorted(numbers[order], range(batches + 1))
     for k, (start, end) in enumerate(pairwise(ends)):
         part = ordered.slice(start, end - start)
         pq.write_table(part, file(folder, k), write_page_checksum=True)
-    date(folder, count)
+    date(folder, batches)
 
 
 def file(folder: Path, number: int) -> Path:
@@ -60,8 +67,8 @@ def file(folder: Path, number: int) -> Path:
     return folder / f"{number:06d}.parquet"
 
 
-def date(folder: Path, count: int) -> None:
+def date(folder: Path, batches: int) -> None:
     """Put the files in order: Spark reads them as they were modified, one after the other."""
-    began = clock.time() - count
-    for k in range(count):
+    began = clock.time() - batches
+    for k in range(batches):
         os.utime(file(folder, k), (began + k, began + k))

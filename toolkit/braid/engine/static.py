@@ -97,11 +97,10 @@ class Replay:
     def _here(self, folder: Path, tables: Mapping[str, pa.Table]) -> int:
         column, batches = {a: t[_NUMBER] for a, t in tables.items()}, self.batches
         if isinstance(batches, int) and self.times:
-            numbers, count = microbatches.by_time(column, batches), batches
+            numbers = microbatches.by_time(column, batches)
         else:
             numbers = {a: n.to_numpy() for a, n in column.items()}
-            last = max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
-            count = last + 1 if isinstance(batches, str) else batches
+        count = microbatches.count(numbers, batches)
         for alias, rows in tables.items():
             kept = rows.select(self._stream(alias).names)
             kept = kept.replace_schema_metadata(self._metadata(alias))

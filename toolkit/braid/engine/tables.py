@@ -105,8 +105,7 @@ class Replay:
         """
         shutil.rmtree(folder, ignore_errors=True)
         numbers = self._numbers()
-        last = max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
-        count = self.batches if isinstance(self.batches, int) else last + 1
+        count = microbatches.count(numbers, self.batches)
         for alias, rows in self.streams.items():
             kept = rows.drop_columns([self.batches]) if isinstance(self.batches, str) else rows
             microbatches.write(kept, numbers[alias], count, folder / alias)

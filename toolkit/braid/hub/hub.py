@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from braid.core.accept import folder, seconds, whole
 from braid.core.spans import Span, micros, written
-from braid.engine import tables
+from braid.engine import microbatches, tables
 from braid.engine.memory import allowed
 from braid.engine.store import Store
 from braid.hub.handle import HubQuery
@@ -186,7 +186,9 @@ class QueryHub:
     def _reader(self, store: Store, batches: int | None) -> Reader:
         if self.tables:
             assert batches is not None
-            schemas = {s: pq.read_schema(store.input / s / "000000.parquet") for s in self.streams}
+            schemas = {
+                s: pq.read_schema(microbatches.file(store.input / s, 0)) for s in self.streams
+            }
             plain = {s: pa.schema(list(schema)) for s, schema in schemas.items()}
             return TableReader(plain, self.time, store.input, batches)
         from braid.hub.spark_reader import SparkReader

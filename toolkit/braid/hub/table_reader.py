@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from braid.condition.sqltypes import type_of
+from braid.engine import microbatches
 from braid.hub.flat import columns_of, flattened
 from braid.hub.query import StreamQuery
 from braid.hub.reader import Part, Reader, Ticks, Turn
@@ -38,8 +39,7 @@ class TableReader(Reader):
         )
 
     def batch(self, source: Any, wanted: Mapping[str, Mapping[str, str]]) -> Mapping[str, pa.Table]:
-        file = f"{source:06d}.parquet"
-        read = {stream: pq.read_table(self.folder / stream / file) for stream in wanted}
+        read = {s: pq.read_table(microbatches.file(self.folder / s, source)) for s in wanted}
         return {s: self.extended(s, rows, wanted[s]) for s, rows in read.items()}
 
     def elsewhere(
