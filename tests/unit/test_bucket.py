@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -95,6 +96,44 @@ def test_batches_are_delivered_once(url: str) -> None:
         start(url, foreachBatch=give).awaitTermination()
     ends_equal(StreamJoin.resume(url, STREAMS, foreachBatch=give))
     assert given == [0, 1, -1, 2, 3]
+
+
+def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that is given every batch has one at a time here, and a run that nobody has any
+    more leaves nothing.
+    """
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    here = list[int]()
+
+    def give(results: pa.Table, batch: int) -> None:
+        here.append(len([*tmp_path.glob("braid-mirror-*/**/*.parquet")]) - len(inputs()))
+
+    def inputs() -> list[Path]:
+        return [*tmp_path.glob("braid-mirror-*/input/**/*.parquet")]
+
+    run = start(url, foreachBatch=give)
+    assert run.awaitTermination()
+    assert len(here) == 4 and max(here) == len(bucket(url).names("results")) / 4
+    ends_equal(run)
+    inspect(url)
+    del run
+    gc.collect()
+    assert not [*tmp_path.glob("braid-mirror-*")]
+    ends_equal(StreamJoin.resume(url, STREAMS))
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_an_older_state_is_not_needed(url: str, at_once: int) -> None:
+    """The last one is."""
+    assert start(url).awaitTermination()
+    states = sorted(name for name in bucket(url).names("commits") if "state-" in name)
+    assert len(states) == 2
+    bucket(url).delete(states[:at_once])
+    if at_once == 2:
+        with pytest.raises(Damaged, match=rf"{states[1]} is missing"):
+            StreamJoin.resume(url, STREAMS)
+    else:
+        ends_equal(StreamJoin.resume(url, STREAMS))
 
 
 def test_of_several_that_put_a_new_object_one_does(there: Bucket) -> None:

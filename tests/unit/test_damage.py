@@ -143,6 +143,16 @@ def test_a_run_goes_back_to_where_it_was_whole(
     assert check(run)[0] == []
 
 
+@pytest.mark.parametrize("way", [half, gone, flipped])
+def test_an_older_state_is_not_needed(run: Path, way: Callable[[Path], None]) -> None:
+    """The run goes on from the last one; it merely cannot go back."""
+    way(next(run.glob("commits/state-000001-*")))
+    with pytest.raises(ValueError, match="cannot go back to batch 1; it can to -1, 2"):
+        repair(run, 1)
+    assert resumed(run) == ""
+    assert check(run)[0] == []
+
+
 def test_a_run_of_which_no_state_is_left_begins_anew(run: Path) -> None:
     half(FILES["an entry"](run))
     assert "--to-batch -1" in resumed(run)

@@ -20,12 +20,13 @@ import pytest
 from braid.core.state import Seal, State
 from braid.engine import durable, merging, output
 from braid.engine import store as module
-from braid.engine.check import check
+from braid.engine.check import check, repair
 from braid.engine.durable import Damaged
 from braid.engine.keeping import Keep, dropped
 from braid.engine.log import Merged
 from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
+from braid.reports.cli import main
 from oracle import Ids, differ, expected, ids, killed_before, tables
 from scatter import Scatter
 
@@ -226,6 +227,75 @@ def test_damage_in_merged_results_is_found(run: Path, gone: str) -> None:
     sentence = f"{file} is missing" if gone == "merged" else "files of the batches 3 to 5"
     with pytest.raises(Damaged, match=sentence):
         StreamJoin.resume(run, STREAMS)
+
+
+def written_otherwise(file: Path, found: Any) -> bool:
+    """As another version of pyarrow may."""
+    pq.write_table(pa.concat_tables(found), file, compression="snappy", write_page_checksum=True)
+    return True
+
+
+@pytest.mark.parametrize("way", ["gone", "flipped", "written otherwise"])
+def test_a_merged_file_is_made_anew(
+    run: Path, way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the same rows in results/; no batch is given up."""
+    file = run / "merged" / "000003-000005.parquet"
+    body = bytearray(file.read_bytes())
+    rows = repr(pq.read_table(file).to_pylist())
+    file.unlink()
+    if way == "flipped":
+        body[len(body) // 3] ^= 1
+        file.write_bytes(body)
+        body[len(body) // 3] ^= 1
+    else:
+        with pytest.raises(Damaged) as raised:
+            StreamJoin.resume(run, STREAMS)
+        assert str(raised.value) == (
+            f"{file} is missing; `braid repair {run}` makes anew {file.name}, from the files of "
+            "its batches in results/"
+        )
+    assert main(["check", str(run)]) == 1
+    assert f": `braid repair {run}` makes anew {file.name}, from" in capsys.readouterr().out
+    if way == "written otherwise":
+        monkeypatch.setattr(merging, "_written", written_otherwise)
+    assert main(["repair", str(run)]) == 0
+    assert "made anew: 000003-000005.parquet, from" in capsys.readouterr().out
+    assert (file.read_bytes() == body) == (way != "written otherwise")
+    assert repr(pq.read_table(file).to_pylist()) == rows
+    assert check(run)[0] == [] and main(["repair", str(run)]) == 2
+    assert "is to be made anew; `braid check` says" in capsys.readouterr().err
+    sorted(run.glob("commits/rolled-*"))[-1].write_bytes(b"")
+    assert Store(run).committed() == [*range(12)] and check(run)[0] == []
+    again = StreamJoin.resume(run, STREAMS)
+    assert differ(ids(again.results()), WANTED) == ""
+    assert again.awaitTermination()
+
+
+def test_a_merged_file_whose_rows_are_gone_is_not(run: Path) -> None:
+    (run / "merged" / "000003-000005.parquet").unlink()
+    file = Path(of_batches(run, 3, 6)[0])
+    body = bytearray(file.read_bytes())
+    body[len(body) // 3] ^= 1
+    file.write_bytes(body)
+    with pytest.raises(Damaged, match="begin anew with `braid repair .* --to-batch -1`"):
+        StreamJoin.resume(run, STREAMS)
+    with pytest.raises(ValueError, match="nothing of the run .* is to be made anew"):
+        repair(run)
+
+
+def test_where_results_were_dropped_the_roll_up_before_stands_in(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"keep": "1 B", "durability": "process"}
+    run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch", **how)
+    assert run.awaitTermination() and run.results_from == 6
+    wanted = ids(run.results())
+    rolled = sorted(tmp_path.glob("commits/rolled-*"))
+    rolled[-1].write_bytes(b"")
+    again = StreamJoin.resume(tmp_path, STREAMS, **how)
+    assert again.awaitTermination() and again.results_from == 6
+    assert differ(ids(again.results()), wanted) == ""
+    kept_from(tmp_path, 6)
+    assert not rolled[-1].exists()
 
 
 def test_a_result_file_is_held_against_its_seal_before_it_is_merged(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from braid.engine import output
+from braid.engine.log import Merged
 from braid.engine.output import Output
 
 BATCHES = [[f"{b:06d}-{p}-0000cafe.parquet" for p in range(b % 3)] for b in range(450)]
@@ -91,13 +92,13 @@ def test_the_log_stays_in_proportion(tmp_path: Path) -> None:
                 assert logged(out) == upto(batch)
                 last = Output(tmp_path / "run")
                 before = {f.name: f.stat().st_mtime_ns for f in out.log.iterdir()}
-                last.recover(enumerate(BATCHES[: batch + 1]))
+                last.recover([], BATCHES[: batch + 1], list)
                 assert {f.name: f.stat().st_mtime_ns for f in out.log.iterdir()} == before
     whole = (out.log / "399.compact").stat().st_size
     assert written_bytes[0] < 16 * whole
     (out.log / "399.compact").write_text("v1")
     (out.log / "420").unlink()
-    Output(tmp_path / "run").recover(enumerate(BATCHES))
+    Output(tmp_path / "run").recover([], BATCHES, list)
     assert logged(out) == upto(449)
 
 
@@ -116,6 +117,52 @@ def test_files_of_later_batches_have_later_times(tmp_path: Path) -> None:
         == time["000002-1-0000cafe.parquet"]
     )
     assert time["000002-1-0000cafe.parquet"] < time["000004-0-0000cafe.parquet"]
+
+
+def emptied(out: Output) -> None:
+    """As a power cut leaves it."""
+    (out.log / "410").write_bytes(b"")
+
+
+def torn(out: Output) -> None:
+    body = (out.log / "399.compact").read_bytes()
+    (out.log / "399.compact").write_bytes(body[: len(body) // 2])
+
+
+def lost(out: Output) -> None:
+    (out.log / "410").unlink()
+
+
+def left_over(out: Output) -> None:
+    (out.results / BATCHES[449 - 1][0].replace("000448", "000450")).touch()
+
+
+def other(out: Output) -> None:
+    """Of a batch that is not merged."""
+    (out.log / "449").write_text((out.log / "448").read_text())
+
+
+def test_of_merged_batches_names_are_looked_at_only_where_something_is_amiss(
+    tmp_path: Path,
+) -> None:
+    out, asked = made(tmp_path / "run"), list[int]()
+    for batch in range(450):
+        out.publish(batch, written(out, batch))
+    sizes = [sum(map(len, BATCHES[n : n + 84])) for n in range(0, 420, 84)]
+    groups = [Merged(84 * i, 84 * i + 84, size, ()) for i, size in enumerate(sizes)]
+
+    def earlier() -> list[list[str]]:
+        asked.append(1)
+        return BATCHES[:420]
+
+    for change in (emptied, torn, lost, left_over, other):
+        change(out)
+        for times in (1, 0):
+            asked.clear()
+            Output(out.results.parent).recover(groups, BATCHES[420:450], earlier)
+            assert len(asked) == times, change
+            assert logged(out) == listed(out) == upto(449)
+            assert (out.log / "410").read_bytes()[:2] == b"v1"
 
 
 class Crash(Exception):
@@ -162,7 +209,7 @@ def test_a_crash_at_any_step_of_publishing_is_made_good(
         assert logged(out) in (upto(batch - 1), upto(batch))
         assert all(Path(out.path(name)).read_text() == name for name in upto(batch))
         for _ in range(2):
-            out.recover(enumerate(BATCHES[: batch + 1]))
+            out.recover([], BATCHES[: batch + 1], list)
             assert logged(out) == listed(out) == upto(batch)
             assert not [*out.new.iterdir()]
         out.publish(batch + 1, written(out, batch + 1))
@@ -180,7 +227,7 @@ def test_what_no_batch_names_is_removed(tmp_path: Path) -> None:
     written(out, 2)
     (out.log / ".2.tmp").touch()
     (out.log / "2").write_text("v1\n{}")
-    out.recover(enumerate(BATCHES[:2]))
+    out.recover([], BATCHES[:2], list)
     assert logged(out) == listed(out) == upto(1)
     assert not [*out.new.iterdir()]
     assert sorted(f.name for f in out.log.iterdir()) == ["0", "1"]
@@ -192,5 +239,5 @@ def test_a_run_that_was_moved_is_named_anew(tmp_path: Path) -> None:
         out.publish(batch, written(out, batch))
     (tmp_path / "run").rename(tmp_path / "elsewhere")
     out = Output(tmp_path / "elsewhere")
-    out.recover(enumerate(BATCHES[:13]))
+    out.recover([], BATCHES[:13], list)
     assert logged(out) == upto(12)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import braid
 import pytest
@@ -45,3 +46,28 @@ def test_a_folder_goes_with_its_process_or_with_the_next_one(
     assert code == 0 and not gone.exists(), "of a process that has ended"
     assert here.is_dir() and (tmp_path / "braid-mine").is_dir(), "in use, and not ours"
     assert here.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_is_never_there_with_a_lock_that_nobody_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process sweeps between any two steps in which one is made."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    steps = 0
+
+    def swept(frame: Any, event: str, arg: Any) -> None:
+        nonlocal steps
+        if event in ("c_call", "c_return") and (found := [*tmp_path.iterdir()]):
+            sys.setprofile(None)
+            steps += 1
+            scratch._sweep(found[0])
+            sys.setprofile(swept)
+
+    sys.setprofile(swept)
+    try:
+        here = scratch.folder("runs")
+    finally:
+        sys.setprofile(None)
+    assert here.is_dir() and steps > 5
+    scratch.remove(here)
+    assert not here.exists()

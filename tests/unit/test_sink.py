@@ -18,6 +18,7 @@ import pytest
 from braid import SharedJoin
 from braid.engine.check import check, repair
 from braid.engine.delivered import Delivered
+from braid.engine.durable import Damaged
 from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
 from oracle import Ids, differ, expected, ids, tables
@@ -233,3 +234,24 @@ def test_a_sink_may_stop_the_run(tmp_path: Path) -> None:
     assert given == [0, 1, 2] and runs[0].status["state"] == "stopped"
     assert resume(tmp_path, lambda table, batch: given.append(batch)).awaitTermination()
     assert given == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("batch", [None, 4])
+def test_what_is_known_of_deliveries_is_made_anew(tmp_path: Path, batch: int | None) -> None:
+    """What is lost is what has been given: it is given again."""
+    sink = Idempotent()
+    assert start(tmp_path, sink).awaitTermination()
+    file = tmp_path / "delivered.json"
+    file.write_bytes(file.read_bytes()[:9])
+    sentence = (
+        f"after `braid repair {tmp_path}`, foreachBatch is given the batches from 0 on again, each "
+        "with the number and the rows that it had"
+    )
+    with pytest.raises(Damaged, match=f"delivered.json is damaged: .*; {sentence}"):
+        resume(tmp_path, sink)
+    assert resume(tmp_path).awaitTermination(), "without foreachBatch nothing needs it"
+    (made,) = repair(tmp_path, batch)
+    assert "delivered.json, after which foreachBatch is given the batches from 0 on" in made
+    assert resume(tmp_path, sink).awaitTermination()
+    assert sink.calls == [*range(6)] * 2 and sink.has_all()
+    assert check(tmp_path)[0] == []

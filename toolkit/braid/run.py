@@ -155,7 +155,7 @@ class JoinRun:
 
     def _of_batch(self, batch: int) -> Any:
         """The results of one batch."""
-        return self._read(self.store.result_files(batch, batch + 1, self._deep, merged=False))
+        return self._read(self.store.lent(batch, self._deep))
 
     def _deliver(self) -> None:
         """Give the sink, if there is one, what it has not had."""
@@ -418,6 +418,7 @@ class JoinRun:
                 f"the results of the run in {self.store.where} come to this machine, whose disk "
                 "Spark's workers do not see; ask a session whose master is local[*]"
             )
+        self.store.stay()  # Spark reads them when the DataFrame is asked
         return read(self.setup.spark, self._result_schema, files)
 
     def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:

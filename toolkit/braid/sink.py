@@ -7,6 +7,7 @@ from typing import Any
 
 from braid.core.accept import shown
 from braid.core.causes import cause
+from braid.engine.durable import Damaged
 from braid.engine.store import Store
 
 Give = Callable[[Any, int], Any]
@@ -39,12 +40,25 @@ class Sink:
 
     def __init__(self, give: Give, store: Store, read: Callable[[int], Any]) -> None:
         self.give, self.store, self.read = give, store, read
-        self._next = store.delivered.last + 1
+        self._next = self._last() + 1
         if self._next < (since := store.log.since):
             raise ValueError(
                 f"foreachBatch would begin with batch {self._next}, and results are kept from "
                 f"batch {since} on; read those with results(), and leave foreachBatch out"
             )
+
+    def _last(self) -> int:
+        """The last batch that has been delivered. Raises Damaged, saying what is to be done."""
+        try:
+            return self.store.delivered.last
+        except Damaged as damaged:
+            since, where = self.store.log.since, self.store.where
+            mend = "if it is deleted" if self.store.url else f"after `braid repair {where}`"
+            what = str(damaged).replace(str(self.store.path), where)
+            raise Damaged(
+                f"{what}; {mend}, foreachBatch is given the batches from {since} on again, each "
+                "with the number and the rows that it had"
+            ) from None
 
     def deliver(self, last: int, stopped: Callable[[], bool]) -> None:
         """Give what is left, up to a batch. Raises RuntimeError where the function fails."""

@@ -11,29 +11,45 @@ from pathlib import Path
 from typing import IO
 
 _PREFIX, _LOCK = "braid-", ".in-use"
-_held: list[IO[bytes]] = []
-"""The locks by which others know that this process's folders are in use."""
+_held: dict[Path, tuple[int, IO[bytes]]] = {}
+"""By folder, which process made it, and the lock by which others know that it is in use."""
 
 
 def folder(name: str) -> Path:
     """A new folder of the system's temporary directory that only this user can read. It goes when
-    this process ends; what processes that were killed have left goes now.
+    this process ends, if not before; what processes that were killed have left goes now.
     """
     root = Path(tempfile.gettempdir())
     for old in root.glob(f"{_PREFIX}*"):
         _sweep(old)
     made = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{name}-", dir=root))
-    lock = (made / _LOCK).open("wb")
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    _held.append(lock)
-    atexit.register(_remove, made, os.getpid())
+    _held[made] = os.getpid(), _locked(made)
     return made
 
 
-def _remove(made: Path, process: int) -> None:
-    """Of this process, not of one that it was forked to."""
+def _locked(made: Path) -> IO[bytes]:
+    """Hold a folder's lock. It has its name only when it is held: one that nobody holds is taken
+    for that of a process that was killed.
+    """
+    unnamed = made / f"{_LOCK}.new"
+    lock = unnamed.open("wb")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    unnamed.rename(made / _LOCK)
+    return lock
+
+
+def remove(made: Path) -> None:
+    """Remove a folder now, if this process made it, and not one that it was forked from."""
+    process, lock = _held.pop(made)
     if os.getpid() == process:
         shutil.rmtree(made, ignore_errors=True)
+        lock.close()
+
+
+@atexit.register
+def _remove_all() -> None:
+    for made in [*_held]:
+        remove(made)
 
 
 def _sweep(old: Path) -> None:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from braid.core.state import State
 from braid.engine import durable
 from braid.engine.durable import Damaged
 from braid.engine.log import OLD, Kept
+from braid.engine.merging import pages
 from braid.engine.mirror import Mirror, in_bucket, opened
+from braid.engine.remaking import remakable
 from braid.engine.store import Store
 
 
 def advice(store: Store) -> str:
     """What can be done about a damaged run."""
+    anew = [str(each) for each in remakable(store)]
+    mends = f"`braid repair {store.path}` makes anew {' and '.join(anew)}"
     last, back = _intact(store), _restorable(store)
+    if anew and last == store.log.batches - 1 and (last in back or last < 0):
+        return mends
+    return f"{mends}; {_back(store, last, back)}" if anew else _back(store, last, back)
+
+
+def _back(store: Store, last: int, back: Sequence[int]) -> str:
     if back:
         again = f"`braid repair {store.path} --to-batch {back[-1]}`"
         return f"up to batch {back[-1]} all is whole: {again} goes back there"
@@ -52,11 +59,13 @@ def check(path: str | Path) -> tuple[list[str], str]:
     return found, f"{batches} batches, {files}, {len(blocks)} block files, {size:,} bytes"
 
 
-def repair(path: str | Path, batch: int) -> None:
-    """Have the run in a folder go back to where it was after a batch; -1: to its beginning. What
-    came later is done again when it is resumed.
+def repair(path: str | Path, batch: int | None = None) -> list[str]:
+    """Make anew what of the run in a folder can be, and have it go back to where it was after a
+    batch, if one is given; -1: to its beginning. What came later is done again when it is resumed.
+    Returns what was made anew, in words.
 
-    Raises ValueError for a batch that it cannot go back to, RuntimeError while the run goes on.
+    Raises ValueError for a batch that it cannot go back to, and where neither is to be done;
+    RuntimeError while the run goes on.
     """
     if in_bucket(path):
         raise ValueError(f"{path} is a bucket; only a run in a folder can be repaired")
@@ -64,22 +73,36 @@ def repair(path: str | Path, batch: int) -> None:
     _query(store)
     store.acquire()
     try:
-        possible = [-1, *_restorable(store)]
-        if batch not in possible:
-            can = ", ".join(map(str, possible))
+        anew = remakable(store)
+        if batch is None and not anew:
             raise ValueError(
-                f"the run in {store.path} cannot go back to batch {batch}; it can to {can}"
+                f"nothing of the run in {store.path} is to be made anew; `braid check` says "
+                "whether it is whole, and --to-batch goes back"
             )
-        back = next((k for k in store.log.commits if k.batch == batch), None)
-        state = None if back is None else store.state_of(back)
-        store.delivered.cut(batch)
-        store.log.cut(-1 if back is None else back.entry)
-        if state is not None:
-            store.checkpoint.cut(state.epoch)
-        else:
-            shutil.rmtree(store.checkpoint.folder, ignore_errors=True)
+        for each in anew:
+            each.make()
+        if batch is not None:
+            _go_back(store, batch)
+        return [str(each) for each in anew]
     finally:
         store.release()
+
+
+def _go_back(store: Store, batch: int) -> None:
+    possible = [-1, *_restorable(store)]
+    if batch not in possible:
+        can = ", ".join(map(str, possible))
+        raise ValueError(
+            f"the run in {store.path} cannot go back to batch {batch}; it can to {can}"
+        )
+    back = next((k for k in store.log.commits if k.batch == batch), None)
+    state = None if back is None else store.state_of(back)
+    store.delivered.cut(batch)
+    store.log.cut(-1 if back is None else back.entry)
+    if state is not None:
+        store.checkpoint.cut(state.epoch)
+    else:
+        shutil.rmtree(store.checkpoint.folder, ignore_errors=True)
 
 
 def _query(store: Store) -> dict[str, Any]:
@@ -98,7 +121,7 @@ def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
         yield from _tried_all(partial(store.check_result, named, deep=True))
     merged = _tried(partial(store.result_files, end=store.log.first, merged=False))
     for file in [] if isinstance(merged, ValueError) else merged:
-        yield from _tried_all(partial(_read, file))
+        yield from _tried_all(partial(pages, Path(file)))
     yield from [str(merged)] if isinstance(merged, ValueError) else []
     for kept in store.log.commits[-1:]:
         state = _tried(partial(store.state_of, kept))
@@ -113,14 +136,6 @@ def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
     if "on" in query and "" not in query["schemas"] and not store.url:
         epoch = getattr(_tried(store.state), "epoch", -1)
         yield from _tried_all(partial(store.checkpoint.check, epoch))
-
-
-def _read(file: str) -> None:
-    """Raise Damaged unless all pages of a result file have their checksums."""
-    try:
-        pq.ParquetFile(file, page_checksum_verification=True).read()
-    except (OSError, pa.ArrowException) as error:
-        raise Damaged(f"{file} is damaged: {error}") from None
 
 
 def _tried(check: Callable[[], Any]) -> Any:
@@ -141,10 +156,13 @@ def _intact(store: Store) -> int:
     _tried(store.log.refresh)
     if isinstance(_tried(store.merged_files), ValueError):
         return -1
-    first = [(m.first, named) for m in store.log.merged for named in m.parts]
+    anew = {each.name for each in remakable(store)}
+    first = [(m.first, part) for m in store.log.merged for part in m.parts if part.name not in anew]
     later = [(kept.batch, named) for kept in store.log.commits for named in kept.results]
     for batch, named in (*first, *later):
-        if isinstance(_tried(partial(store.check_result, named, deep=True)), ValueError):
+        if named.name not in anew and isinstance(
+            _tried(partial(store.check_result, named, deep=True)), ValueError
+        ):
             return batch - 1
     return store.log.batches - 1
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,6 +123,17 @@ class Rolled(msgspec.Struct, frozen=True):
     merged: list[Merged] = []
 
 
+def _from(since: int, merged: list[Merged]) -> list[Merged]:
+    """The groups from batch ``since`` on; where there is none, where it would begin."""
+    end = merged[-1].end if merged else 0
+    return [m for m in merged if m.first >= since] or ([Merged(end, end, 0, ())] if end else [])
+
+
+def _with(part: Named, group: Merged) -> Merged:
+    """A group with a part in place of that of its name."""
+    return group._replace(parts=tuple(part if p.name == part.name else p for p in group.parts))
+
+
 class Log:
     """The manifests in ``folder``, of the run in ``run``."""
 
@@ -192,16 +203,19 @@ class Log:
         files = self._roll_ups()
         for left, file in zip(range(len(files))[::-1], files[::-1], strict=True):
             try:
-                body = durable.opened(file, f"{file.name} of {self.run}")
+                self.rolled = rolled = self._opened(file)
             except Damaged:
                 if not left:
                     raise
                 continue
-            self.rolled = rolled = msgspec.json.decode(body, type=Rolled)
             self.merged = rolled.merged
             self.commits = [Kept(-1, b, None, r) for b, r in enumerate(rolled.results, self.first)]
             self._next, self._before = rolled.entry + 1, rolled.before
             return
+
+    def _opened(self, roll_up: Path) -> Rolled:
+        body = durable.opened(roll_up, f"{roll_up.name} of {self.run}")
+        return msgspec.json.decode(body, type=Rolled)
 
     def _roll_ups(self) -> list[Path]:
         return sorted(self.folder.glob("rolled-*.json"), key=_number)
@@ -222,6 +236,33 @@ class Log:
         before, self.rolled, self.merged = self.rolled, rolled, [*merged]
         self.commits = [k._replace(entry=-1, state=None) for k in kept[:-OLD]] + kept[-OLD:]
         self._forget(-1 if before is None else before.entry)
+
+    def forgo(self, force: bool) -> None:
+        """Have roll-ups before this one name no results that are no longer kept, so that one of
+        them can stand in for it. Those after it are damaged, and go.
+        """
+        for file in self._roll_ups():
+            if self.rolled is not None and _number(file) > self.rolled.entry:
+                file.unlink()
+            else:
+                self._amend(file, lambda merged: _from(self.since, merged), force)
+
+    def reseal(self, part: Named, force: bool) -> None:
+        """Have roll-ups name a part of merged results as it was written anew."""
+        for file in self._roll_ups():
+            self._amend(file, lambda merged: [_with(part, m) for m in merged], force)
+        self._nothing()
+
+    def _amend(
+        self, roll_up: Path, change: Callable[[list[Merged]], list[Merged]], force: bool
+    ) -> None:
+        try:
+            before = self._opened(roll_up)
+        except Damaged:  # another one stands in for it
+            return
+        if (merged := change(before.merged)) != before.merged:
+            now = msgspec.structs.replace(before, merged=merged)
+            durable.put(roll_up, durable.sealed(now), force)
 
     def _forget(self, entry: int) -> None:
         """Remove the entries up to one, and roll-ups before it."""

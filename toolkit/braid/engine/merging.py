@@ -22,11 +22,22 @@ import pyarrow.parquet as pq
 
 from braid.core.state import Seal
 from braid.engine import durable
+from braid.engine.durable import Damaged
 from braid.engine.log import Kept, Merged, Named, ours
 
 _LARGE = 64 << 20
 """Bytes of result files that make a file; a batch that has more is not written again."""
 _GROUP_ROWS = 1 << 16
+
+
+def pages(file: Path) -> pa.Table:
+    """What is in a result file of which no seal is known. Raises Damaged unless all its pages have
+    their checksums.
+    """
+    try:
+        return pq.ParquetFile(file, page_checksum_verification=True).read()
+    except (OSError, pa.ArrowException) as error:
+        raise Damaged(f"{file} is damaged: {error}") from None
 
 
 def of_many(name: str) -> bool:
@@ -80,6 +91,18 @@ class Merging:
             if Seal(len(body), zlib.crc32(body)) != seal:
                 durable.check(self.results / name, seal)
             yield pq.ParquetFile(pa.BufferReader(body)).read()
+
+    def again(self, name: str, batches: Sequence[Sequence[str]], force: bool) -> Named:
+        """Write a part anew from the files of its batches, which others see. Raises Damaged where
+        one of their pages is.
+        """
+        files = [self.results / file for names in batches for file in names]
+        _written(self.new / name, map(pages, files))
+        named = Named(name, durable.seal(self.new / name, force))
+        os.replace(self.new / name, self.merged / name)
+        if force:
+            durable.sync(self.merged)
+        return named
 
     def show(self, merged: Iterable[Merged]) -> None:
         """Let others see what a roll-up names; again, after a crash."""

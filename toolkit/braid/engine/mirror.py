@@ -1,9 +1,9 @@
 """A run that lives in a bucket, and the folder on this process's disk in which it is worked on.
 
 The folder, the **mirror**, is as any run's (see store.py), new and empty when a process opens the
-run, and gone when that ends. So the bucket alone says what the run is, and its log of manifests
-alone what of it exists. What a batch is made of is put into the bucket before its manifest is, and
-that only if none is there:
+run, and gone when nobody there has the run any more. So the bucket alone says what the run is, and
+its log of manifests alone what of it exists. What a batch is made of is put into the bucket before
+its manifest is, and that only if none is there:
 
 1. tasks put their block files and result files, before they report them;
 2. the driver looks whether all that was reported is there, and puts the state;
@@ -22,6 +22,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -62,6 +63,8 @@ class Mirror(Store):
         checked(durability)
         self.bucket = bucket(url.rstrip("/"))
         super().__init__(scratch.folder("mirror"), "process")
+        self._going = weakref.finalize(self, scratch.remove, self.path)
+        self._going.atexit = False
         self.url = self.where = self.bucket.url
         self.log: BucketLog = BucketLog(self.commits, self.bucket)
         self.output = BucketOutput(self.path, self.bucket)
@@ -176,10 +179,7 @@ class Mirror(Store):
 
         Raises Damaged unless all that the log names is in the bucket with its length.
         """
-        self._live = {}
-        for kept in self.log.commits[-OLD:]:
-            if kept.state is not None:
-                self._live[kept.state.name] = frozenset(self.state_of(kept).files)
+        self._live = self._lives()
         self._there = set().union(*self._live.values())
         results = (f.name for kept in self.log.commits for f in kept.results)
         known, there = {*self._live, *self._there, *results}, self.bucket.names()
@@ -303,6 +303,26 @@ class Mirror(Store):
         commits = [kept for kept in self.log.commits if kept.batch in wanted]
         each(self.output.path, (f.name for kept in commits for f in kept.results))
         return super().result_files(first, end, deep, merged)
+
+    def lent(self, batch: int, deep: bool) -> list[str]:
+        """The result files of a batch, in a folder of their own, where the next ones replace them:
+        whoever is given every batch would have all results here in the end.
+        """
+        folder = self.path / "lent"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        files = {f.name: f.seal for f in self.log.commits[batch - self.log.first].results}
+        try:
+            each(lambda name: self.bucket.fetch(f"results/{name}", folder / name), files)
+        except FileNotFoundError as error:
+            raise Damaged(str(error)) from None
+        for name, seal in files.items():
+            durable.check(folder / name, seal, deep)
+        return [str(folder / name) for name in files]
+
+    def stay(self) -> None:
+        """Leave the mirror there until this process ends."""
+        self._going.detach()
 
     def _merge(self) -> list[Merged]:
         """Results are not merged there, nor is the log rolled up but here."""

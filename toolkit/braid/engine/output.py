@@ -6,7 +6,9 @@ committed batches and no others. Then Spark's file-sink log in ``results/_spark_
 them, so that ``spark.readStream`` and ``spark.read`` on the folder take each file once.
 
 Moving and logging are done again from the manifests when a run is resumed, so that a crash between
-any two steps loses and doubles nothing. What Braid has not named is left alone.
+any two steps loses and doubles nothing. What Braid has not named is left alone. Of batches that are
+merged it is enough that there are as many files as there were, and that the log has as many lines:
+only where not, or where something else is, are names looked at.
 
 The log has Spark's format (CompactibleFileStreamLog): a file a batch with the version and a line of
 JSON for each file, and now and then, as ``N.compact``, the lines of all batches up to then: every
@@ -22,7 +24,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from braid.engine.log import ours
+from braid.engine.log import Merged, ours
 
 _INTERVAL = 10
 """Spark's default of ``spark.sql.streaming.fileSink.log.compactInterval``."""
@@ -35,7 +37,7 @@ class Output:
     def __init__(self, folder: Path) -> None:
         self.new, self.results = folder / "new", folder / "results"
         self.log = self.results / "_spark_metadata"
-        self._uri = self.results.absolute().as_uri()
+        self._begin = f'{{"path":"{self.results.absolute().as_uri()}'
         self._time: int | None = None
 
     def create(self) -> None:
@@ -51,7 +53,7 @@ class Output:
     def listed(self, end: int) -> list[list[str]]:
         """The files of the batches up to, not with, ``end`` that others see."""
         found = list[list[str]]([] for _ in range(end))
-        for name in sorted(os.listdir(self.results)) if end else ():
+        for name in sorted(os.listdir(self.results)) if end and self.results.is_dir() else ():
             if ours(name) and (batch := int(name.partition("-")[0])) < end:
                 found[batch].append(name)
         return found
@@ -79,31 +81,80 @@ class Output:
         if _compact(batch):
             self._clean(self.log, _kept(batch), _logs)
 
-    def recover(self, batches: Iterable[tuple[int, Sequence[str]]]) -> None:
-        """Do again what a crash may have cut off; ``batches`` are all that are committed, in order,
-        with their files. What no batch names is removed.
+    def has(self, files: int) -> bool:
+        """Whether others see so many files, and nothing else is there."""
+        there = os.listdir(self.results) if self.results.is_dir() else []
+        return len(there) == files + 1  # and the log
+
+    def recover(
+        self,
+        merged: Sequence[Merged],
+        later: Sequence[Sequence[str]],
+        earlier: Callable[[], list[list[str]]],
+    ) -> None:
+        """Do again what a crash may have cut off. Committed are the batches that are ``merged``,
+        whose files ``earlier`` gives, and after them some with the ``later`` files. What no batch
+        names is removed.
         """
         self.create()
-        files = [names for _, names in batches]
-        named = {name for names in files for name in names}
+        named = {name for names in later for name in names}
         self._move(name for name in os.listdir(self.new) if name in named)
-        last = len(files) - 1
-        needed = _kept(last) - {str(b) for b in range(_last_compact(last))}
-        if not all(self._says(int(name.partition(".")[0]), files) for name in needed):
-            self._rebuild(files, needed)
+        if not self._whole(merged, later):
+            self._again([*earlier(), *later])
         self._clean(self.new, set(), ours)
-        self._clean(self.results, named, ours)
+
+    def _whole(self, merged: Sequence[Merged], later: Sequence[Sequence[str]]) -> bool:
+        """Whether nothing is to be done but for batches that are merged, as far as numbers tell."""
+        first = merged[-1].end if merged else 0
+        last, files = first + len(later) - 1, sum(m.files for m in merged)
+        sizes = {e.name: e.stat().st_size for e in os.scandir(self.log) if _logs(e.name)}
+        needed = _needed(last)
+        if not self.has(files + sum(map(len, later))) or not needed <= sizes.keys() <= _kept(last):
+            return False
+        if any(sizes[name] < len(_VERSION) for name in needed):  # as a power cut leaves them
+            return False
+        plain = [b for b in range(max(first, _last_compact(last) + 1), last + 1)]
+        return all(self._says(b, later[b - first]) for b in plain) and self._sums(merged, later)
+
+    def _sums(self, merged: Sequence[Merged], later: Sequence[Sequence[str]]) -> bool:
+        """Whether the last file with all lines has as many as there are files of its batches."""
+        first = merged[-1].end if merged else 0
+        end = _last_compact(first + len(later) - 1) + 1
+        some = sum(map(len, later[: max(0, end - first)]))
+        least = some + sum(m.files for m in merged if m.end <= end)
+        most = some + sum(m.files for m in merged if m.first < end)
+        whole = self._file(end - 1).read_bytes() if end else b""
+        begun = whole.startswith(f"{_VERSION}\n{self._begin}".encode())
+        lines = whole.count(b"\n")
+        return least <= lines <= most and (not lines or (begun and whole.endswith(b"}")))
+
+    def _again(self, files: Sequence[Sequence[str]]) -> None:
+        """Log these files by batch, where the log does not, and remove others."""
+        last = len(files) - 1
+        needed = _needed(last)
+        numbers = [int(name.partition(".")[0]) for name in needed]
+        if not all(self._says(b, self._names(files, b)) for b in numbers):
+            self._rebuild(files, needed)
+        self._clean(self.results, {name for names in files for name in names}, ours)
         self._clean(self.log, _kept(last), _logs)
 
-    def _says(self, batch: int, files: Sequence[Sequence[str]]) -> bool:
-        """Whether the log has what it is to have of a batch; its files are in any order."""
+    def _names(self, files: Sequence[Sequence[str]], batch: int) -> list[str]:
+        """What the log is to have of a batch."""
         first = 0 if _compact(batch) else batch
-        names = sorted(name for each in files[first : batch + 1] for name in each)
-        lines = sorted(_read(self._file(batch))) if self._file(batch).exists() else None
-        return lines is not None and len(lines) == len(names) and all(map(self._of, lines, names))
+        return [name for each in files[first : batch + 1] for name in each]
 
-    def _of(self, line: str, name: str) -> bool:
-        return line.startswith(f'{{"path":"{self._uri}/{name}"')
+    def _says(self, batch: int, names: Sequence[str]) -> bool:
+        """Whether the log names these files with a batch, in any order."""
+        lines = sorted(_read(self._file(batch))) if self._file(batch).exists() else None
+        return (
+            lines is not None
+            and len(lines) == len(names)
+            and all(map(str.startswith, lines, map(self._of, sorted(names))))
+        )
+
+    def _of(self, name: str) -> str:
+        """How the line of a file begins."""
+        return f'{self._begin}/{name}"'
 
     def _rebuild(self, files: Sequence[Sequence[str]], needed: set[str]) -> None:
         whole: list[str] = []
@@ -189,6 +240,11 @@ def _kept(batch: int) -> set[str]:
     compact = {last, last - every, 10 * every - 1}
     plain = {b for b in range(max(0, last - every), batch + 1) if not _compact(b)}
     return {f"{b}.compact" for b in compact if 0 <= b <= batch} | {str(b) for b in plain}
+
+
+def _needed(batch: int) -> set[str]:
+    """What of that whoever reads the log after a batch needs."""
+    return _kept(batch) - {str(b) for b in range(_last_compact(batch))}
 
 
 def _logs(name: str) -> bool:

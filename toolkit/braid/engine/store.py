@@ -276,18 +276,31 @@ class Store:
         others see all results that one does. What Braid has not named stays.
         """
         self.log.refresh()
-        names = self.merged_files() + [[f.name for f in kept.results] for kept in self.log.commits]
+        later = [[f.name for f in kept.results] for kept in self.log.commits]
+        self.log.forgo(self.force)
         self.merging.recover(self.log.merged)
-        self.output.recover(enumerate(names))
-        self._live = {}
-        for kept in self.log.commits[-OLD:]:
-            if kept.state is not None and (self.commits / kept.state.name).exists():
-                self._live[kept.state.name] = frozenset(self.state_of(kept).files)
+        self.output.recover(self.log.merged, later, self.merged_files)
+        self._live = self._lives()
         live = {*self._live}.union(*self._live.values())
         for folder in (self.blocks, self.commits):
             for file in folder.iterdir():
                 if (ours(file.name) and file.name not in live) or _TEMPORARY.fullmatch(file.name):
                     file.unlink()
+
+    def _lives(self) -> dict[str, frozenset[str]]:
+        """By name of the last states, the block files that they name. Raises Damaged where the last
+        one is damaged; without one before it, the run merely cannot go back.
+        """
+        found = dict[str, frozenset[str]]()
+        for left, kept in enumerate(self.log.commits[-1 : -OLD - 1 : -1]):
+            try:
+                if kept.state is not None:
+                    found[kept.state.name] = frozenset(self.state_of(kept).files)
+            except Damaged as damaged:
+                if not left:
+                    raise
+                LOGGER.warning("%s; the run cannot go back to batch %d", damaged, kept.batch)
+        return dict(reversed(found.items()))
 
     def merged_files(self) -> list[list[str]]:
         """By batch, the files in results/ of those that are merged too. Raises Damaged where some
@@ -311,7 +324,9 @@ class Store:
         self.log.refresh()
         for named in self.named():
             self.check_result(named)
-        self.merged_files()
+        later = sum(len(kept.results) for kept in self.log.commits)
+        if not self.output.has(sum(m.files for m in self.log.merged) + later):
+            self.merged_files()
         if (state := self.state()) is not None:
             for name, seal in state.files.items():
                 durable.check(self.blocks / name, seal, deep=False)
@@ -355,6 +370,15 @@ class Store:
             found = self._of_merged(wanted, deep, merged)
             late = [kept for kept in self.log.commits if kept.batch in wanted]
             return found + [self.check_result(f, deep) for kept in late for f in kept.results]
+
+    def lent(self, batch: int, deep: bool) -> list[str]:
+        """The result files of a batch, as ``result_files``; they need not be there any more when
+        those of another batch have been asked for.
+        """
+        return self.result_files(batch, batch + 1, deep, merged=False)
+
+    def stay(self) -> None:
+        """Leave the result files where they are until this process ends: they are still read."""
 
     def _of_merged(self, wanted: range, deep: bool, merged: bool) -> list[str]:
         """The files of those of the wanted batches that are merged."""
@@ -426,6 +450,7 @@ class Store:
             self.log.roll(archive, self._opening, whole[self._old(whole) :], self.force)
             self.merging.show(merged)
             if self.log.since > since:
+                self.log.forgo(self.force)
                 self.output.drop(since, self.log.since)
                 self.merging.recover(self.log.merged)
                 LOGGER.info("results are kept from batch %d on", self.log.since)
@@ -433,7 +458,7 @@ class Store:
 
     def _old(self, merged: Sequence[Merged]) -> int:
         """How many of the first groups of merged batches are not kept. A sink is promised all that
-        it has not had.
+        it has not had; and what is merged only now stays, so that the roll-up before can stand in.
         """
         if self.keep is None:
             return 0
@@ -441,7 +466,7 @@ class Store:
         later = sum(f.seal.bytes for k in self.log.commits if k.batch >= end for f in k.results)
         sink = self.delivered.file.exists()
         try:
-            promised = self.delivered.last + 1 if sink else self.log.batches
+            promised = min(self.delivered.last + 1, self.log.first) if sink else self.log.first
         except Damaged as damaged:
             LOGGER.error("all results are kept: %s", damaged)
             return 0

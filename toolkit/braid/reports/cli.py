@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     how.set_defaults(command=_health)
     whole = commands.add_parser("check", help="say whether all files of a stopped run are whole")
     back = commands.add_parser(
-        "repair", help="have a stopped run go back to a batch after which it was"
+        "repair", help="make anew what of a stopped run can be, or have it go back to a batch"
     )
     for command in (how, whole, back):
         command.add_argument("run", metavar="RUN", type=Path, help="a run folder")
@@ -85,8 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         "--to-batch",
         metavar="N",
         type=int,
-        required=True,
-        help="the last batch that is kept; -1: begin anew",
+        help="the last batch that is kept; -1: begin anew; without it, none is given up",
     )
     whole.set_defaults(command=_check)
     back.set_defaults(command=_repair)
@@ -224,8 +223,10 @@ def _check(options: argparse.Namespace) -> int:
 def _repair(options: argparse.Namespace) -> int:
     from braid.engine.check import repair
 
-    repair(options.run, options.to_batch)
-    print(f"resumed, {options.run} goes on after batch {options.to_batch}")
+    for made in repair(options.run, options.to_batch):
+        print(f"made anew: {made}")
+    if options.to_batch is not None:
+        print(f"resumed, {options.run} goes on after batch {options.to_batch}")
     return 0
 
 
