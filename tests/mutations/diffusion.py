@@ -11,7 +11,9 @@ import pandas as pd
 from braid.studies import diffusion as study
 from braid.studies import diffusion_claims as gu
 from braid.studies import diffusion_figures as figures
+from braid.studies import diffusion_frames as frames
 from braid.studies import diffusion_plans as plans
+from braid.studies import diffusion_trade_claims as trades
 from braid.studies.claim import Claim
 from braid.studies.diffusion import Setting
 
@@ -20,7 +22,7 @@ from mutations import Mutation
 NONE = pd.DataFrame()
 
 
-def outcomes(setting: Setting, hosts: Iterable[int], labels: Iterable[str]) -> gu.Figures:
+def outcomes(setting: Setting, hosts: Iterable[int], labels: Iterable[str]) -> frames.Figures:
     """Fig. 11 and 12 by J, for some of the rivals."""
     rows = []
     for j, label in product(hosts, labels):
@@ -28,7 +30,7 @@ def outcomes(setting: Setting, hosts: Iterable[int], labels: Iterable[str]) -> g
         s = replace(setting, hosts=j, copies=rival.copies(j))
         got = study.outcome(study.run(study.placement(rival.placement, s), s), s.window)
         rows.append({"x": j, "placement": label, **got})
-    return gu.Figures(NONE, {}, {}, {"11, 12": pd.DataFrame(rows)}, NONE, NONE)
+    return frames.Figures(NONE, {}, {}, {"11, 12": pd.DataFrame(rows)}, NONE, NONE)
 
 
 def scaled() -> list[Claim]:
@@ -52,42 +54,42 @@ def traded() -> list[Claim]:
         "16": {t: replace(three, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)},
     }
     rows = {number: figures.traded(number, of, seeds=1) for number, of in ends.items()}
-    f = gu.Figures(NONE, {}, {}, rows, NONE, NONE)
-    return [claim(f) for claim in (gu.gains_check, gu.bursts_check)]
+    f = frames.Figures(NONE, {}, {}, rows, NONE, NONE)
+    return [claim(f) for claim in (trades.gains_check, trades.bursts_check)]
 
 
 def crowded() -> list[Claim]:
     """Fig. 13: three streams and five, on few hosts."""
     of = {n: Setting(n, 5.0, selectivity=0.2, hosts=12, seconds=8) for n in (3, 5)}
-    f = gu.Figures(NONE, {}, {}, {"13": figures.traded("13", of, seeds=1)}, NONE, NONE)
-    return [gu.few_streams_claim(f), gu.many_streams_claim(f)]
+    f = frames.Figures(NONE, {}, {}, {"13": figures.traded("13", of, seeds=1)}, NONE, NONE)
+    return [trades.few_streams_claim(f), trades.many_streams_claim(f)]
 
 
 def widened() -> list[Claim]:
     """Fig. 14: a window four times as long, on few hosts."""
     of = {w: Setting(3, float(w), hosts=12, seconds=20) for w in (4, 16)}
-    f = gu.Figures(NONE, {}, {}, {"14": figures.traded("14", of, seeds=1)}, NONE, NONE)
-    return gu.sizes_claims(f)
+    f = frames.Figures(NONE, {}, {}, {"14": figures.traded("14", of, seeds=1)}, NONE, NONE)
+    return trades.sizes_claims(f)
 
 
 def routed() -> list[Claim]:
     """Fig. 9 and 10, of CTR and some seconds."""
     both = {w: plans.routing_time(w, 3) for w in (60.0, 120.0)}
     times = {w: rows[rows["placement"] == "CTR, L = 2"] for w, rows in both.items()}
-    f = gu.Figures(NONE, {}, times, {}, NONE, NONE)
+    f = frames.Figures(NONE, {}, times, {}, NONE, NONE)
     return [gu.probe_check(f, "9", 60.0), gu.probe_check(f, "10", 120.0)]
 
 
 def tried_lengths() -> list[Claim]:
     """Fig. 4, its ends alone."""
-    f = gu.Figures(figures.segment_length(30, 1, (1, 9)), {}, {}, {}, NONE, NONE)
+    f = frames.Figures(figures.segment_length(30, 1, (1, 9)), {}, {}, {}, NONE, NONE)
     return [gu.too_long_check(f)]
 
 
 def totals() -> list[Claim]:
     """Fig. 7, of a window of 40 seconds."""
-    f = gu.Figures(NONE, {60.0: figures.total_results(40.0, 20)}, {}, {}, NONE, NONE)
-    return [gu.above_check(f, "7", 60.0, gu.CENTRALIZED)]
+    f = frames.Figures(NONE, {60.0: figures.total_results(40.0, 20)}, {}, {}, NONE, NONE)
+    return [gu.above_check(f, "7", 60.0, frames.CENTRALIZED)]
 
 
 def written() -> list[Claim]:
@@ -98,7 +100,7 @@ def written() -> list[Claim]:
 def searched() -> list[Claim]:
     """The search for the segment length, from five seconds."""
     shorter = replace(figures.SEARCHED, sample=10, seconds=240)
-    f = gu.Figures(NONE, {}, {}, {}, NONE, figures.tuning(1, (5,), shorter))
+    f = frames.Figures(NONE, {}, {}, {}, NONE, figures.tuning(1, (5,), shorter))
     return [gu.tuned_check(f)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from braid.core.plan import Plan
 from braid.studies import psp, psp_comparison, psp_rivals
 from braid.studies import psp_claims as closed
+from braid.studies import psp_contest_claims as contests
 from braid.studies import psp_rivals_claims as paper
 from braid.studies.claim import Claim
 
@@ -18,8 +19,8 @@ QUICK = psp.Setting(seconds=14.0)
 
 def contest() -> list[Claim]:
     """Rings, ATR and CTR on 4 and 12 nodes."""
-    r = paper.Rivals(psp_rivals.contest((4, 12), setting=QUICK))
-    return [claim(r) for claim in paper.SIDE_BY_SIDE]
+    r = contests.Rivals(psp_rivals.contest((4, 12), setting=QUICK))
+    return [claim(r) for claim in contests.SIDE_BY_SIDE]
 
 
 def table() -> list[Claim]:

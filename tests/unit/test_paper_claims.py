@@ -12,7 +12,10 @@ import pytest
 from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
 from braid.studies import chain_claims, diffusion, psp, shared_ring, slices, slices_run
 from braid.studies import diffusion_claims as gu
+from braid.studies import diffusion_frames as frames
+from braid.studies import diffusion_trade_claims as trades
 from braid.studies import psp_claims as ring
+from braid.studies import psp_contest_claims as contests
 from braid.studies import psp_rivals_claims as rivals
 from braid.studies import shared_ring_claims as shared
 from braid.studies import slices_claims as chain
@@ -31,9 +34,9 @@ def test_the_best_ring_is_neither_the_shortest_nor_the_longest() -> None:
     assert ring.grows_claim(upside).holds == "no"
 
 
-def contest(**factors: float) -> rivals.Rivals:
+def contest(**factors: float) -> contests.Rivals:
     """Made-up runs on 4 and 8 nodes; each scheme's figures times its factor on 8."""
-    names = ("PSP", "PSP-D", "PSP-I", rivals.SHORT, rivals.LONG, rivals.PAIR, rivals.HALF)
+    names = ("PSP", "PSP-D", "PSP-I", contests.SHORT, contests.LONG, contests.PAIR, contests.HALF)
     stored = (1.0, 1.0, 1.2, 2.0, 1.6, 2.0, 2.6)
     busy = (0.05, 0.05, 0.05, 0.3, 0.5, 0.2, 0.2)
     rows = []
@@ -44,33 +47,33 @@ def contest(**factors: float) -> rivals.Rivals:
             rows.append((3, 0.05, n, name, "small", 0, *figures))
     keys = ["streams", "sigma", "nodes", "scheme", "join", "seed"]
     counts = [f"{c}_modelled" for c in ("stored", "sent", "busy", "uneven", "hops")]
-    return rivals.Rivals(pd.DataFrame(rows, columns=[*keys, *counts]))
+    return contests.Rivals(pd.DataFrame(rows, columns=[*keys, *counts]))
 
 
 @pytest.mark.parametrize(
     ("claim", "factors", "holds"),
     [
-        (rivals.one_copy_claim, {}, "yes"),
-        (rivals.one_copy_claim, {"PSP_D": 1.3}, "no"),
-        (rivals.late_purge_claim, {}, "yes"),
-        (rivals.late_purge_claim, {"PSP_I": 0.8}, "no"),
-        (rivals.copies_claim, {}, "yes"),
-        (rivals.copies_claim, {"CTR": 0.7}, "no"),
-        (rivals.atr_response_claim, {}, "yes"),
-        (rivals.atr_response_claim, {"ATR": 2.0}, "no"),
-        (rivals.ctr_response_claim, {"CTR": 0.9}, "yes"),
-        (rivals.ctr_response_claim, {}, "no"),
-        (rivals.ctr_state_claim, {}, "yes"),
-        (rivals.ctr_state_claim, {"CTR": 1.5}, "no"),
-        (rivals.less_work_claim, {}, "yes"),
-        (rivals.less_work_claim, {"CTR": 0.2}, "no"),
-        (rivals.level_claim, {}, "yes"),
-        (rivals.level_claim, {"PSP": 1.5}, "no"),
-        (rivals.ahead_claim, {}, "under reading"),
-        (rivals.ahead_claim, {"CTR": 0.2}, "no"),
-        (rivals.ahead_of_atr_claim, {}, "yes"),
-        (rivals.ahead_of_atr_claim, {"ATR": 0.1}, "no"),
-        (rivals.best_length_claim, {}, "not tried"),
+        (contests.one_copy_claim, {}, "yes"),
+        (contests.one_copy_claim, {"PSP_D": 1.3}, "no"),
+        (contests.late_purge_claim, {}, "yes"),
+        (contests.late_purge_claim, {"PSP_I": 0.8}, "no"),
+        (contests.copies_claim, {}, "yes"),
+        (contests.copies_claim, {"CTR": 0.7}, "no"),
+        (contests.atr_response_claim, {}, "yes"),
+        (contests.atr_response_claim, {"ATR": 2.0}, "no"),
+        (contests.ctr_response_claim, {"CTR": 0.9}, "yes"),
+        (contests.ctr_response_claim, {}, "no"),
+        (contests.ctr_state_claim, {}, "yes"),
+        (contests.ctr_state_claim, {"CTR": 1.5}, "no"),
+        (contests.less_work_claim, {}, "yes"),
+        (contests.less_work_claim, {"CTR": 0.2}, "no"),
+        (contests.level_claim, {}, "yes"),
+        (contests.level_claim, {"PSP": 1.5}, "no"),
+        (contests.ahead_claim, {}, "under reading"),
+        (contests.ahead_claim, {"CTR": 0.2}, "no"),
+        (contests.ahead_of_atr_claim, {}, "yes"),
+        (contests.ahead_of_atr_claim, {"ATR": 0.1}, "no"),
+        (contests.best_length_claim, {}, "not tried"),
     ],
 )
 def test_each_claim_about_the_rivals_of_the_ring_can_fail(
@@ -96,27 +99,29 @@ def outcomes(ratio: np.ndarray, **factors: float) -> pd.DataFrame:
     rows = []
     for x, r in enumerate(ratio, 2):
         for name in {**diffusion.RIVALS, **diffusion.ALIGNED_OR_COORDINATED}:
-            bounds = (gu.TWO, gu.ROOT, gu.HALF, gu.ALL)
+            bounds = (frames.TWO, frames.ROOT, frames.HALF, frames.ALL)
             f = r if name in bounds else factors.get(name.partition(",")[0], 0.5)
             through = 10.0 * x * (1.0 if name == "ATR" else f)
-            sent = 1.0 if name == gu.TWO else 2.0
-            rows += [("", x, name, 0, through, 1.0, sent, reading) for reading in gu.READINGS]
+            sent = 1.0 if name == frames.TWO else 2.0
+            rows += [
+                ("", x, name, 0, through, 1.0, sent, reading) for reading in diffusion.READINGS
+            ]
     columns = ["figure", "x", "placement", "seed", "throughput", "work", "mbits", "reading"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def figures(number: str, ratio: list[float], **factors: float) -> gu.Figures:
+def figures(number: str, ratio: list[float], **factors: float) -> frames.Figures:
     none = pd.DataFrame()
     of = {number: outcomes(np.array(ratio), **factors)}
-    return gu.Figures(none, {}, {}, of, none, none)
+    return frames.Figures(none, {}, {}, of, none, none)
 
 
 @pytest.mark.parametrize(
     ("claim", "number", "good", "bad"),
     [
-        (gu.gains_check, "15", [1.2, 0.9], [0.9, 1.2]),
-        (gu.bursts_check, "16", [0.9, 1.1], [1.1, 0.9]),
-        (gu.streams_check, "13", [1.0, 0.9, 1.1], [1.0, 1.1, 0.9]),
+        (trades.gains_check, "15", [1.2, 0.9], [0.9, 1.2]),
+        (trades.bursts_check, "16", [0.9, 1.1], [1.1, 0.9]),
+        (trades.streams_check, "13", [1.0, 0.9, 1.1], [1.0, 1.1, 0.9]),
         (gu.covers_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
         (gu.existing_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
     ],
@@ -130,7 +135,7 @@ def test_each_check_of_load_diffusion_can_fail(
 
 def test_an_even_comparison_is_called_so() -> None:
     even = gu.window_claim(
-        gu.Figures(
+        frames.Figures(
             pd.DataFrame(),
             {w: total(even=True) for w in (60.0, 120.0)},
             {},
@@ -146,27 +151,27 @@ def test_an_even_comparison_is_called_so() -> None:
     ("ratio", "holds", "reason"),
     [
         ([0.9, 1.0, 1.1], "yes", ""),
-        ([1.1, 1.0, 0.9], "no", gu.NONE),
-        ([1.0, 1.0, 1.0], "no", gu.EVEN),
+        ([1.1, 1.0, 0.9], "no", frames.NONE),
+        ([1.0, 1.0, 1.0], "no", frames.EVEN),
     ],
 )
 def test_a_trade_off_holds_under_all_readings_or_none(
     ratio: list[float], holds: str, reason: str
 ) -> None:
     """Fig. 14 of Gu 2007: ATR ahead for small windows, CTR for large."""
-    found = gu.sizes_claims(figures("14", ratio))[-1]
+    found = trades.sizes_claims(figures("14", ratio))[-1]
     assert (found.holds, found.reason) == (holds, reason)
 
 
 def test_a_trade_off_that_holds_for_one_bound_names_it() -> None:
     """Fig. 14 of Gu 2007, made up so that only L = J/2 crosses, whatever a probe costs."""
     f = figures("14", [1.1, 1.0, 0.9])
-    f.outcomes["14"].loc[f.outcomes["14"]["placement"] == gu.HALF, "throughput"] = [
-        10.0 * x * r for x, r in ((2, 0.9), (3, 1.0), (4, 1.1)) for _ in gu.READINGS
+    f.outcomes["14"].loc[f.outcomes["14"]["placement"] == frames.HALF, "throughput"] = [
+        10.0 * x * r for x, r in ((2, 0.9), (3, 1.0), (4, 1.1)) for _ in diffusion.READINGS
     ]
-    found = gu.sizes_claims(f)[-1]
+    found = trades.sizes_claims(f)[-1]
     assert found.holds == "under reading"
-    assert found.reason == "; ".join(f"L = J/2, {reading}" for reading in gu.READINGS)
+    assert found.reason == "; ".join(f"L = J/2, {reading}" for reading in diffusion.READINGS)
 
 
 def total(even: bool) -> pd.DataFrame:
@@ -177,8 +182,14 @@ def total(even: bool) -> pd.DataFrame:
 def test_a_run_that_is_not_its_model_breaks_the_claims() -> None:
     counts = ("tuples sent to hosts", "replicas stored at the end", "results")
     rows = [
-        (name, what, 90 if name == gu.UNAWARE else 100, 100, 0.9 if name == gu.UNAWARE else 1.0)
-        for name in ("ATR-unoptimized", "CTR", gu.UNAWARE)
+        (
+            name,
+            what,
+            90 if name == frames.UNAWARE else 100,
+            100,
+            0.9 if name == frames.UNAWARE else 1.0,
+        )
+        for name in ("ATR-unoptimized", "CTR", frames.UNAWARE)
         for what in counts
     ]
     both = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled", "ratio"])

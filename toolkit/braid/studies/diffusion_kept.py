@@ -19,7 +19,7 @@ import pandas as pd
 
 from braid.studies.claim import Claim, Verdict, figures, verdict
 from braid.studies.diffusion import READINGS, SCANNED, VISITED, Setting, outcome, placement, run
-from braid.studies.diffusion_claims import PAPER
+from braid.studies.diffusion_frames import PAPER
 
 _PACKAGED = Path(__file__).parents[1] / "reports" / "data" / "studies"
 FOLDER = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "data" / "studies"

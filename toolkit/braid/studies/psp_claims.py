@@ -13,7 +13,7 @@ import pandas as pd
 from braid.studies import psp_rivals_claims as rivals
 from braid.studies.claim import Claim
 from braid.studies.psp import BOOK_LENGTH, CHANGES, HOPS, JOINS, hop_of
-from braid.studies.psp_rivals_claims import BOOK
+from braid.studies.psp_contest_claims import BOOK
 
 # Fig. 16.1: ``psp.breakdown`` with a column for the streams
 

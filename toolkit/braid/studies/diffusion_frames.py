@@ -1,0 +1,84 @@
+"""What the claims of Gu, Yu and Wang 2007, section 5, are about: the frames of
+``diffusion_figures`` and ``diffusion_plans``, and how a claim of a figure is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from braid.studies.claim import Claim, verdict
+from braid.studies.diffusion import ALIGNED_OR_COORDINATED, READINGS, means
+
+PAPER = "Gu 2007"
+TWO, ROOT, HALF, ALL = (name for name in ALIGNED_OR_COORDINATED if name != "ATR")
+UNOPTIMIZED = "CTR-unoptimized, L = 2"
+UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
+EVEN = "even: no host has more to do than it can"
+NONE = "for no bound L on copies and neither reading of what a probe costs"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The tidy frames that the claims are about.
+
+    ``lengths`` of ``segment_length``; ``totals`` of ``total_results`` and ``routing`` of
+    ``routing_time``, by W in seconds; ``outcomes`` of the other experiments by the paper's figure
+    ("11, 12", "13", "14", "15", "16"); ``covers`` of ``cover_distance``; ``tuned`` of ``tuning``.
+    """
+
+    lengths: pd.DataFrame
+    totals: Mapping[float, pd.DataFrame]
+    routing: Mapping[float, pd.DataFrame]
+    outcomes: Mapping[str, pd.DataFrame]
+    covers: pd.DataFrame
+    tuned: pd.DataFrame
+
+    def length(self, streams: int) -> pd.Series:
+        """Fig. 4: mean throughput by T."""
+        rows = self.lengths[self.lengths["streams"] == streams]
+        return rows.groupby("x")["throughput"].mean()
+
+    @cached_property
+    def throughput(self) -> pd.DataFrame:
+        """Fig. 11: results per second by J and placement."""
+        return means(self.outcomes["11, 12"])
+
+    @cached_property
+    def mbits(self) -> pd.DataFrame:
+        """Fig. 12: Mbit/s to hosts by J and placement."""
+        return means(self.outcomes["11, 12"], "mbits")
+
+    def end(self, window: float) -> pd.Series:
+        """Fig. 7, 8: results at the end, by placement."""
+        return self.totals[window].groupby("placement", sort=False)["results"].last()
+
+    def over(self, number: str, a: str, b: str, reading: str | None = None) -> pd.Series:
+        """Throughput of one placement over that of another, by x; under one reading of what a probe
+        costs, where there are several.
+        """
+        outcomes = self.outcomes[number]
+        table = means(outcomes if reading is None else outcomes[outcomes["reading"] == reading])
+        return (table[a] / table[b]).replace([np.inf, -np.inf], np.nan).dropna()
+
+    def readings(self, number: str) -> dict[str, pd.Series]:
+        """CTR over ATR by x, for each bound L and reading of what a probe costs."""
+        return {
+            f"{label.removeprefix('CTR, ')}, {reading}": self.over(number, label, "ATR", reading)
+            for reading in READINGS
+            for label in (TWO, ROOT, HALF, ALL)
+        }
+
+
+def told(figure: str, says: str, found: str, holds: object, why: str = "") -> Claim:
+    """A claim that is told, with the likely reason when it does not hold."""
+    return Claim(PAPER, f"Fig. {figure}", says, found, verdict(holds), "" if holds else why)
+
+
+def checked(figure: str, says: str, found: str, holds: object) -> Claim:
+    """A claim that must hold."""
+    return Claim(PAPER, f"Fig. {figure}", says, found, verdict(holds), must=True)
