@@ -65,6 +65,8 @@ def compact(
             )
     derivations: list[Derivation] = []
     for (stream, _, at), group in groups.items():
+        if len(group) < FANOUT:
+            continue
         width = _width(slices[stream], at)
         for few in (few for tier in _tiers(group) for few in _due(tier, width)):
             derivations.append(_merged(few, next_id + len(derivations)))
@@ -108,6 +110,8 @@ def _due(tier: list[Block], window: int | None) -> list[list[Block]]:
     """Runs of four blocks or more to merge, oldest first, and what was born together by its
     keys.
     """
+    if len(tier) < FANOUT:
+        return []
     due: list[list[Block]] = []
     runs: list[list[Block]] = []
     for b in sorted(tier, key=lambda b: (b.batch, b.keys, b.id)):

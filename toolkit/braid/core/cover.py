@@ -137,9 +137,11 @@ class CoverLedger:
             self._defer(route, due)
         boxes = _boxes(f, route.paths, due)
         left = LeftOut(f.id, {s: frozenset(ids) for s, ids in due.items()}, boxes)
-        if left.combinations and self.coverage == "exactly once":
+        if not left.combinations:
+            return
+        if self.coverage == "exactly once":
             raise _missing(left)
-        self.left_out += (left,) if left.combinations else ()
+        self.left_out += (left,)
 
     def _defer(self, route: Route, due: dict[int, set[int]]) -> None:
         if self.streams != 2:
@@ -180,20 +182,30 @@ def _boxes(
             raise CoverError(
                 f"block {f.id} meets a block of stream {twice[0]} on two hosts of one hop", f.id
             )
-        if extra := [b for s, ids in box.items() for b in ids - due[s]]:
+        if any(not ids <= due[s] for s, ids in box.items()):
+            extra = [b for s, ids in box.items() for b in ids - due[s]]
             raise CoverError(
                 f"block {f.id} meets blocks {sorted(extra)}, which are not due",
                 f.id,
                 *sorted(extra),
             )
         boxes.append(box)
-    for a, b in combinations(boxes, 2):
-        if all(a[s] & b[s] for s in due):
-            both = [sorted(a[s] & b[s]) for s in due]
-            raise CoverError(
-                f"block {f.id} meets blocks {both} on two paths", f.id, *chain.from_iterable(both)
-            )
+    if both := _shared(boxes, due):
+        raise CoverError(
+            f"block {f.id} meets blocks {both} on two paths", f.id, *chain.from_iterable(both)
+        )
     return tuple(boxes)
+
+
+def _shared(boxes: Sequence[Mapping[int, frozenset[int]]], due: Iterable[int]) -> list[list[int]]:
+    """By stream, what two boxes have in common that are not disjoint, if there are such."""
+    for s in due:  # most often one stream tells them all apart
+        if len(frozenset[int]().union(*(box[s] for box in boxes))) == sum(len(b[s]) for b in boxes):
+            return []
+    for a, b in combinations(boxes, 2):
+        if not any(a[s].isdisjoint(b[s]) for s in due):
+            return [sorted(a[s] & b[s]) for s in due]
+    return []
 
 
 def _probed(hop: Hop) -> int:
@@ -274,11 +286,8 @@ def _check_presence(route: Route, known: Mapping[int, Block], streams: int) -> N
         for hop in path:
             for host, ids in hop.probes.items():
                 for b in ids:
-                    if (
-                        b not in known
-                        or host not in known[b].hosts
-                        or known[b].stream != hop.stream
-                    ):
+                    there = known.get(b)
+                    if there is None or there.stream != hop.stream or host not in there.hosts:
                         raise CoverError(
                             f"block {f.id} probes block {b} of stream {hop.stream} on host {host}: "
                             "not there",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from braid.core.plan import Block
@@ -50,10 +50,29 @@ def age(b: Block, batch: int, window: int | None, latest: Sequence[int | None]) 
     What ages a stream is the latest event time of the others. With full history, or as long as the
     others are silent: how many times the number of batches since its first has doubled.
     """
-    known = [t for s, t in enumerate(latest) if s != b.stream and t is not None]
-    if window is None or b.span is None or not known:
+    return _age(b, batch, window, _now(b.stream, latest))
+
+
+def ages(
+    blocks: Iterable[Block],
+    batch: int,
+    windows: Sequence[int | None],
+    latest: Sequence[int | None],
+) -> dict[int, int]:
+    """The ages of blocks, by id; windows and latest event times are by stream."""
+    now = [_now(s, latest) for s in range(len(windows))]
+    return {b.id: _age(b, batch, windows[b.stream], now[b.stream]) for b in blocks}
+
+
+def _now(stream: int, latest: Sequence[int | None]) -> int | None:
+    """The latest event time of the other streams."""
+    return max((t for s, t in enumerate(latest) if s != stream and t is not None), default=None)
+
+
+def _age(b: Block, batch: int, window: int | None, now: int | None) -> int:
+    if window is None or b.span is None or now is None:
         return (batch - b.batch).bit_length()
-    return min(AGES - 1, max(0, (max(known) - sum(b.span) // 2) * AGES // window))
+    return min(AGES - 1, max(0, (now - (b.span[0] + b.span[1]) // 2) * AGES // window))
 
 
 @dataclass(frozen=True, slots=True)

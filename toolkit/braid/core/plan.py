@@ -146,4 +146,6 @@ def joined(kept: Plan, plan: Plan) -> Plan:
     drops = dict(kept.drops)
     for id, hosts in plan.drops.items():
         drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))
-    return replace(plan, derivations=kept.derivations + plan.derivations, drops=drops)
+    derivations = kept.derivations + plan.derivations
+    told = plan.pinned, plan.state, plan.events, plan.harvest
+    return Plan(plan.routes, derivations, drops, *told)

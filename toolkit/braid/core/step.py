@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from braid.core import codec, history
 from braid.core.compaction import compact, watermarks_of
 from braid.core.cover import CoverError, CoverLedger, LeftOut, check_tiles
 from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, Event, HostDid
-from braid.core.facts import Facts, age
+from braid.core.facts import Facts, ages
 from braid.core.harvest import Harvested, squared
 from braid.core.placement import Placement
 from braid.core.plan import Block, Plan, after, joined
@@ -46,7 +47,7 @@ class Rules:
     shedder: Shedder | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Work:
     """What is to be done in a batch: compaction, then the placement's plan. ``ages`` are those of
     the blocks that may be met; ``owed`` and ``left_out`` are the ledger's account; ``shedding`` is
@@ -61,7 +62,7 @@ class Work:
     left_out: tuple[LeftOut, ...] = ()
     shedding: Any = None
 
-    @property
+    @cached_property
     def whole(self) -> Plan:
         """Compaction and the placement's plan as one."""
         return joined(self.compaction, self.plan)
@@ -90,8 +91,8 @@ def plan(rules: Rules, state: State) -> Work:
         before = codec.again(state.shedding, shedder.State)
         own, shedding = shedder.plan(facts, own, before, state.harvested)
     live = after(facts.blocks, own)
-    ages = {b.id: age(b, facts.batch, rules.windows[b.stream], state.latest) for b in live}
-    work = Work(facts, kept, own, ages, shedding=shedding)
+    by_id = ages(live, facts.batch, rules.windows, state.latest)
+    work = Work(facts, kept, own, by_id, shedding=shedding)
     return _checked(rules, state, work) if rules.check else work
 
 
@@ -324,11 +325,16 @@ def committed_event(
         live=_by_stream(rules, now.values(), "rows"),
         results=sum(counts.results for counts in outcome.hosts.values()),
         seconds={},
-        blocks=tuple(b for b in now.values() if before.get(b.id) != b),
+        blocks=tuple(b for b in now.values() if (was := before.get(b.id)) is not b and was != b),
         dropped=tuple(sorted(before.keys() - now.keys())),
         hosts=_hosts(rules, before, now, work, outcome),
         received_bytes=_less(new.received_bytes, old.received_bytes),
     )
+
+
+def hosts_of(blocks: Iterable[Block]) -> int:
+    """How many hosts there are at least, by those that blocks are on; one when they are on none."""
+    return 1 + max((max(hosts) for hosts in {b.hosts for b in blocks} if hosts), default=0)
 
 
 def _hosts(
@@ -339,8 +345,8 @@ def _hosts(
     outcome: Outcome,
 ) -> tuple[HostDid, ...]:
     """What each host did and holds; hosts that have left are there as long as they had a block."""
-    touched = [1 + max(b.hosts, default=0) for b in (*before.values(), *now.values())]
-    width = max([rules.placement.hosts, *touched, *(1 + h for h in outcome.hosts)])
+    touched = hosts_of(chain(before.values(), now.values()))
+    width = max([rules.placement.hosts, touched, *(1 + h for h in outcome.hosts)])
     stored, size = [0] * width, [0] * width
     for b in now.values():
         for h in b.hosts:

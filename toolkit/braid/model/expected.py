@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Literal
 
@@ -24,8 +24,10 @@ from braid.core.plan import Block, Path, Route
 Span = tuple[int, int]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-ByAge = dict[int, tuple[float, float]]
-"""By age of blocks, their tuples, and how many of them are within the windows."""
+ByAge = Floats
+"""A row of ages of blocks; of each age, a row of their tuples and of those within the windows."""
+_AGES = 64
+"""More than there are ages: of a window's AGES parts, and of doublings of the number of batches."""
 Selects = Literal["pair", "hop"]
 """What an intermediate result is held against at a hop: the selectivity of the next stream with
 every stream visited ("pair"), or with the one visited last alone, as Gu 2007, Eq. 3 ("hop").
@@ -145,12 +147,13 @@ class Journeys:
         ``drawn`` says how many set out, when load is shed.
         """
         self.selects, self.blocks, self.windows = selects, blocks, windows
-        self.rows: list[int] = []
+        self.sigma, self.rows = sigma, list[int]()
         self.met: list[tuple[int, float, ByAge]] = []
         """What is met by what: number of the visit, selectivity, tuples by age."""
         self.visits: dict[Visit, int] = {}
         """By what is joined with what, a number."""
         self._columns: list[tuple[list[float], ...]] = []
+        self._orders: dict[tuple[int, ...], list[tuple[int, float]]] = {}
         mets: dict[tuple[int, Span | None, float, bool], _Met] = {}
         for route in routes:
             if f := blocks.get(route.block.id):
@@ -161,34 +164,42 @@ class Journeys:
                     thin = drawn if route.fresh else None
                     met = mets[key] = _Met(f, blocks, windows, ages, thin)
                 for path in route.paths:
-                    self._add(f, path, met, sigma)
+                    self._add(f, path, met)
         self.steps = [_step(columns) for columns in self._columns]
 
-    def _add(self, f: Block, path: Path, met: _Met, sigma: np.ndarray) -> None:
-        visited: tuple[int, ...] = (f.stream,)
-        last = f.stream
+    def _add(self, f: Block, path: Path, met: _Met) -> None:
         before: dict[int, int] = {}
-        for k, hop in enumerate(path):
+        ways = self._way((f.stream, *(hop.stream for hop in path)))
+        for k, (hop, (visit, factor)) in enumerate(zip(path, ways, strict=True)):
             if k == len(self._columns):
                 self._columns.append(tuple([] for _ in range(7)))
             paths, hosts, visits, rows, matching, same, onward = self._columns[k]
-            visit = self.visits.setdefault((visited, hop.stream), len(self.visits))
-            held = visited if self.selects == "pair" else (last,)
-            factor = prod(float(sigma[v, hop.stream]) for v in held)
-            last = hop.stream
             onward += [len(hop.probes) - (h in hop.probes) for h in before]
             same += [before.get(h, -1) for h in hop.probes]
             before = {h: len(hosts) + n for n, h in enumerate(hop.probes)}
             for h, ids in hop.probes.items():
-                by_age = met.of(ids, first=not k)
+                by_age, there, near = met.of(ids, first=not k)
                 hosts.append(h)
-                rows.append(sum(there for there, _ in by_age.values()))
-                matching.append(sum(near for _, near in by_age.values()) * factor)
+                rows.append(there)
+                matching.append(near * factor)
                 visits.append(len(self.met))
                 self.met.append((visit, factor, by_age))
             paths += [len(self.rows)] * len(hop.probes)
-            visited = tuple(sorted((*visited, hop.stream)))
         self.rows.append(f.rows)
+
+    def _way(self, streams: tuple[int, ...]) -> list[tuple[int, float]]:
+        """By hop of a path that begins at the first of the streams and visits the others in this
+        order, the number of the visit and the selectivity.
+        """
+        found = self._orders.get(streams)
+        if found is None:
+            found = self._orders[streams] = []
+            for k, stream in enumerate(streams[1:], 1):
+                visited = tuple(sorted(streams[:k]))
+                visit = self.visits.setdefault((visited, stream), len(self.visits))
+                held = visited if self.selects == "pair" else streams[k - 1 : k]
+                found.append((visit, prod(float(self.sigma[v, stream]) for v in held)))
+        return found
 
 
 def _step(columns: tuple[list[float], ...]) -> Step:
@@ -229,9 +240,10 @@ class _Met:
         self.fresh, self.blocks, self.windows, self.ages = f, blocks, windows, ages
         self.drawn = drawn
         self.near: dict[int, float] = {}
-        self.lists: dict[tuple[int, ...], ByAge] = {}
+        self.lists: dict[tuple[int, ...], tuple[ByAge, float, float]] = {}
 
-    def of(self, ids: tuple[int, ...], first: bool) -> ByAge:
+    def of(self, ids: tuple[int, ...], first: bool) -> tuple[ByAge, float, float]:
+        """By age, and in all the tuples of these blocks and those within the windows."""
         if first and self.drawn is not None:
             return self._listed(ids, self.drawn)
         found = self.lists.get(ids)  # once: a long tuple takes long to hash
@@ -239,13 +251,14 @@ class _Met:
             found = self.lists[ids] = self._listed(ids, None)
         return found
 
-    def _listed(self, ids: tuple[int, ...], drawn: Drawn | None) -> ByAge:
-        found: ByAge = {}
+    def _listed(self, ids: tuple[int, ...], drawn: Drawn | None) -> tuple[ByAge, float, float]:
+        found: dict[int, tuple[float, float]] = {}
         for b in (b for b in ids if b in self.blocks):
             share = 1.0 if drawn is None else drawn.share(self.fresh, self.blocks[b])
             rows, near = found.get(age := self.ages.get(b, 0), (0.0, 0.0))
             found[age] = (rows + share * self.blocks[b].rows, near + share * self.within(b))
-        return found
+        there, close = [rows for rows, _ in found.values()], [near for _, near in found.values()]
+        return np.array([[*found], there, close], float), sum(there), sum(close)
 
     def within(self, id: int) -> float:
         """How many tuples of a block are within the windows of one of the fresh block."""
@@ -273,13 +286,12 @@ class Expected:
     share: Floats
     stages: Floats = field(init=False)
     results: Floats = field(init=False)
-    matches: AgedMatches = field(init=False)
     harvested: Harvested | None = None
 
     def __post_init__(self) -> None:
         steps, hosts = self.journeys.steps, len(self.share)
         self.stages, self.results = np.zeros((max(len(steps), 1), 4, hosts)), np.zeros(hosts)
-        came = np.zeros(len(self.journeys.met))
+        self._came: list[Floats] = []
         entering, found = np.array(self.journeys.rows, dtype=float), np.array([])
         for k, step in enumerate(steps):
             if k:
@@ -288,20 +300,30 @@ class Expected:
             found, pairs = n * step.matching, n * step.rows
             self.stages[k, 2] = _sums(step.host, n, hosts)
             self.stages[k, 3] = _sums(step.host, pairs, hosts)
-            came += _sums(step.visit, n, len(came))
+            self._came.append(n)
         if steps:
             self.results = _sums(steps[-1].host, found, hosts)
-        self.matches = self._matches(came.tolist())
 
-    def _matches(self, came: Sequence[float]) -> AgedMatches:
-        """By step and age, when so many came to meet each list of blocks."""
-        found: AgedMatches = {}
-        visits = list(self.journeys.visits)
-        for n, (visit, factor, by_age) in zip(came, self.journeys.met, strict=True):
-            for age, (rows, near) in by_age.items():
-                pairs, matched = found.get(at := (visits[visit], age), (0.0, 0.0))
-                found[at] = (pairs + n * rows, matched + n * near * factor)
-        return found
+    @cached_property
+    def matches(self) -> AgedMatches:
+        """By step and age, the pairs that are considered and those that match."""
+        met, steps = self.journeys.met, list(self.journeys.visits)
+        if not met:
+            return {}
+        came = np.zeros(len(met))
+        for step, n in zip(self.journeys.steps, self._came, strict=True):
+            came[step.visit] = n
+        visit, factor, by_age = zip(*met, strict=True)
+        times = [each.shape[1] for each in by_age]
+        n, factors = np.repeat(came, times), np.repeat(factor, times)
+        ages, rows, near = np.concatenate(by_age, axis=1)
+        at = np.repeat(visit, times) * _AGES + ages.astype(np.int64)
+        pairs = _sums(at, n * rows, len(steps) * _AGES)
+        matched = _sums(at, n * near * factors, len(steps) * _AGES)
+        return {
+            (steps[a // _AGES], a % _AGES): (float(pairs[a]), float(matched[a]))
+            for a in dict.fromkeys(at.tolist())
+        }
 
     def _send(self, k: int, found: Floats) -> Floats:
         """What one hop found goes to all hosts of the next, but need not travel to the host where

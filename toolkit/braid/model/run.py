@@ -53,11 +53,10 @@ class Queue:
 
     def told(self, usage: Sequence[Usage]) -> tuple[Usage, ...]:
         """The usage of the hosts with what they worked on, in place of what they were asked."""
-        columns = np.rint(self.done).astype(np.int64).T.tolist()
-        names = ("received", "arrived", "sent", "probed", "compared")
+        columns = np.rint(self.done).astype(np.int64).tolist()
         return tuple(
-            replace(did, **dict(zip(names, worked, strict=True)))
-            for did, worked in zip(usage, columns, strict=False)
+            Usage(came, arrived, sent, probed, compared, h.stored, h.stored_bytes, h.network_bytes)
+            for h, came, arrived, sent, probed, compared in zip(usage, *columns, strict=False)
         )
 
 
@@ -139,19 +138,17 @@ class ModelRun:
         """Note what the hosts do; the seconds that the batch takes."""
         fresh = [r.block for r in work.plan.routes if r.fresh]
         there = {b.id: b for b in (*after(work.facts.blocks, work.plan), *fresh)}
-        known = (
-            *self.state.blocks.values(),
-            *(r.block for r in work.plan.routes),
-            *there.values(),
-        )
-        hosts = max([self.rules.placement.hosts, *(1 + max(b.hosts, default=0) for b in known)])
+        routed = (r.block for r in work.plan.routes)
+        known = chain(self.state.blocks.values(), routed, there.values())
+        hosts = max(self.rules.placement.hosts, step.hosts_of(known))
         received = self._came(((r.block, r.hosts()) for r in work.plan.routes if r.fresh), hosts)
         copies = (
             (d.block, [to for to, source in d.reads.items() if to != source])
             for d in work.whole.derivations
         )
         moved = self._came(copies, hosts)
-        live = {id: step.sized(b, outcome.sizes) for id, b in there.items() if self.rows[id]}
+        live = {id: b for id, b in there.items() if self.rows[id]}
+        live |= {id: step.sized(live[id], outcome.sizes) for id in outcome.sizes if id in live}
         expected = self._expected(work, live, received[0])
         busy = self._busy(received[0], expected) if self.cluster else np.zeros((1, hosts))
         outcome.matches = expected.matches
@@ -248,10 +245,9 @@ class ModelRun:
         """Modelled seconds of CPU by hop and host; a batch takes as long as the busiest host of
         each hop, one after the other.
         """
-        # Usage of all hosts at once: an array stands for each count.
-        came: list[Any] = [received, *[np.zeros_like(received)] * (len(expected.stages) - 1)]
-        seconds = [
-            self.costs.busy(Usage(n, *did), _REFERENCE)
-            for n, did in zip(came, expected.stages, strict=True)
-        ]
-        return np.asarray(np.array(seconds) * self.slowness)
+        # Usage of all hops and hosts at once: an array stands for each count.
+        came = np.zeros((len(expected.stages), len(received)))
+        came[0] = received
+        did: list[Any] = [came, *np.moveaxis(expected.stages, 1, 0)]
+        seconds: Any = self.costs.busy(Usage(*did), _REFERENCE)
+        return np.asarray(seconds * self.slowness)

@@ -24,11 +24,12 @@ def hopping_routes(
     fewest intermediate results.
     """
     streams = range(len(heads))
-    probes: list[dict[int, tuple[int, ...]]] = [{} for _ in streams]
+    held: list[dict[int, list[int]]] = [{} for _ in streams]
     rows = list(facts.last_received)
     for b in blocks:
-        probes[b.stream][at[b.id]] = (*probes[b.stream].get(at[b.id], ()), b.id)
+        held[b.stream].setdefault(at[b.id], []).append(b.id)
         rows[b.stream] += b.rows
+    probes = [{host: tuple(ids) for host, ids in by_host.items()} for by_host in held]
     growth = Growth(facts.matches, rows)
     routes = []
     for s in streams:

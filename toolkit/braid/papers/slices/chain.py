@@ -182,16 +182,18 @@ class _Planner:
         )
         self.changed = self.windows != state.windows
         self.reviewing = state.seen is None or facts.batch >= state.seen.batch + _REVIEW
+        self.floors = [self._floor(s) for s in self.streams]
         self.events: list[Any] = []
 
     def plan(self) -> Plan:
         self._choose()
         self._deploy()
+        self.held: list[list[list[int]]] = [[[] for _ in ends] for ends in self.state.ends]
         live = [self._aged(b) for b in self.facts.blocks]
         at = {b.id: b.hosts[0] for b in live}
         heads = [self._host(s, 0) for s in self.streams]
         routes = hopping_routes(self.facts, live, at, heads, (0, MOST), self.draft.ids)
-        self._tell(live)
+        self._tell()
         state = replace(self.state, windows=self.windows, next_id=next(self.draft.ids), reason="")
         return Plan(
             routes,
@@ -263,8 +265,16 @@ class _Planner:
         return (stream * self.chain.hosts // len(self.streams) + place) % self.chain.hosts
 
     def _aged(self, b: Block) -> Block:
-        """The block on the host of its age, without the tuples that only shorter windows than that
-        wanted.
+        """The block where its age belongs, entered in its slice."""
+        limit, ends = self.facts.watermarks[b.stream], self.state.ends[b.stream]
+        past = reached(b, ends, limit)
+        aged = self._placed(b, past)
+        self.held[b.stream][min(past, len(ends) - 1)].append(aged.id)
+        return aged
+
+    def _placed(self, b: Block, past: int) -> Block:
+        """A block that is past so many ends on the host of its age, without the tuples that only
+        shorter windows than that wanted.
 
         What compaction has just merged is not on disk yet for another host to read: it goes a batch
         later.
@@ -272,9 +282,8 @@ class _Planner:
         limit, ends = self.facts.watermarks[b.stream], self.state.ends[b.stream]
         place = min(reached(b, self.state.nodes[b.stream], limit), self.chain.hosts - 1)
         target = self._host(b.stream, place) if b.id < self.state.next_id else b.hosts[0]
-        past = reached(b, ends, limit)
         first = bisect_right(self.windows[b.stream], ends[past - 1]) if past else 0
-        if first > max(b.keys[0], self._floor(b.stream)):
+        if first > max(b.keys[0], self.floors[b.stream]):
             return self._cut(b, first, target)
         if target != b.hosts[0]:
             self.draft.drop(copied := self.draft.copy(b, {target: b.hosts[0]}), b.hosts)
@@ -294,11 +303,6 @@ class _Planner:
         self.draft.drop(b, b.hosts)
         return piece
 
-    def _tell(self, live: list[Block]) -> None:
-        for s in self.streams:
-            held: list[list[int]] = [[] for _ in self.state.ends[s]]
-            for b in (b for b in live if b.stream == s):
-                held[
-                    min(reached(b, self.state.ends[s], self.facts.watermarks[s]), len(held) - 1)
-                ].append(b.id)
+    def _tell(self) -> None:
+        for s, held in enumerate(self.held):
             self.events.append(ChainFilled(self.facts.batch, s, tuple(map(tuple, held))))
