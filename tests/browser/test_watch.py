@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ def test_a_run_is_followed_and_scrubbed_while_it_goes_on(
     cockpit, state = page.locator(".braid-cockpit"), page.locator(".braid-state")
     expect(cockpit).to_have_attribute("data-batch", "5")
     expect(state).to_have_text("● live")
+    expect(page.get_by_text(re.compile(r"^lag \d"))).to_be_visible()
     run.on(10)
     expect(cockpit).to_have_attribute("data-batch", "10", timeout=SOON)
     page.get_by_role("button", name="back", exact=True).click()
@@ -67,6 +69,7 @@ def test_a_run_is_followed_and_scrubbed_while_it_goes_on(
     expect(cockpit).to_have_attribute("data-batch", "15")
     run.on(len(ENDS))
     expect(state).to_have_text("recorded", timeout=SOON)
+    expect(page.get_by_text(re.compile(r"^lag \d"))).not_to_be_visible()
     expect(cockpit).to_have_attribute("data-batch", str(len(ENDS)))
     expect(page.get_by_role("button", name="Back to now")).not_to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is cut off"

@@ -33,6 +33,16 @@ def test_the_time_between_batches_counts_not_what_they_say_they_took():
     assert pace.left(10) == 12.0
 
 
+def test_the_wait_is_since_the_last_batch_that_was_seen():
+    pace, clock = seen(0, 2)
+    clock.now = 7.0
+    pace.note(2)
+    assert pace.waited() == 5.0
+    pace = Pace(clock)
+    pace.note(0)
+    assert pace.waited() is None, "no batch was done yet"
+
+
 def test_batches_that_were_done_before_count_for_nothing():
     clock = Clock()
     pace = Pace(clock)

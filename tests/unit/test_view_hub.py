@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from braid.hub import moving, status
 from braid.hub.hub import QueryHub
 from braid.papers.reuse.deployment import Asked, submitted
-from braid.papers.reuse.events import HubCommitted
+from braid.papers.reuse.events import Did, HubCommitted, HubStarted, QueryEnded, QuerySubmitted
 from braid.papers.reuse.lattice import LEVELS, ReuseLattice
 from braid.studies import airport
 from braid.studies import reuse_claims as paper
 from braid_widgets.reuse.console import Console
+from braid_widgets.reuse.figures import Figures
 from braid_widgets.reuse.hub_map import hub_map
 from braid_widgets.reuse.lattice_view import lattice_search
 from braid_widgets.reuse.network_svg import network_svg
@@ -127,8 +131,60 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) 
     press["Answer"]()
     assert "<table" in console.answer.value
     assert console.twins()[0].name == "Hub"
+    assert ">paused</b>" in console.strip.value
     press["Go on"]()
-    run.stop()
+    run.awaitTermination()
+    _until(lambda: ">ended</b>" in console.strip.value)
+    came = f"{sum(did.results for e in batches(run.events()) for did in e.operators):,}"
+    assert f"<b>{came}</b><span>results so far</span>" in console.strip.value
+    assert "bytes in transit saved by reuse" in console.strip.value
+    console.close()
+
+
+def batches(events: list[Any]) -> list[HubCommitted]:
+    return [e for e in events if isinstance(e, HubCommitted)]
+
+
+def _until(done: Callable[[], bool]) -> None:
+    since = time.monotonic()
+    while not done():
+        assert time.monotonic() - since < 20
+        time.sleep(0.05)
+
+
+def asked(name: str, alone: float, added: float, others: int = 0) -> QuerySubmitted:
+    """A query that a join of its own would answer for ``alone``."""
+    considered = (("a new join at N1", alone), ("operator 0 at N1", added))[others:]
+    return QuerySubmitted(-1, name, "", "S1", "holds", 0, added, considered, {}, 0.0, 0.0)
+
+
+def test_the_figures_of_a_hub_tell_what_reuse_spares_the_queries_of_now() -> None:
+    network = {"nodes": [{}, {}]}
+    did = Did(0, 0, 8, 800, 90, 7, 40, 25_000, 0.1)
+    commit = HubCommitted(0, {"f": 30, "c": 10}, {}, (did, did), (), 0.0, 0.5)
+    told = Figures().take(
+        [
+            HubStarted(("f", "c"), "ts", "relaxed", network, {}, 0),
+            asked("first", 4e6, 4e6),
+            asked("second", 3e6, 1e6),
+            asked("gone", 9e6, 0.0),
+            asked("only here", 0.0, 5e5, others=1),
+            QueryEnded(0, "gone", "withdrawn"),
+            commit,
+            commit,
+        ]
+    )
+    values = {fact.name: fact.value for fact in told.facts()}
+    assert values == {
+        "tuples in": "80/s",
+        "results so far": "28",
+        "held": "80 tuples · 50 kB",
+        "queries": "3",
+        "operators": "2",
+        "bytes in transit saved by reuse (modelled)": "2.0 MB (27%)",
+    }
+    told.take([QueryEnded(1, name, "withdrawn") for name in ("first", "second", "only here")])
+    assert "reuse" not in str([*told.facts()]) and [*Figures().facts()] == []
 
 
 def test_a_day_at_the_airport_answers_every_query_as_a_hub_of_its_own(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import HTTPError
@@ -82,6 +84,15 @@ def test_a_run_is_served_to_who_has_the_token(folder, address):
         with pytest.raises(HTTPError) as missing:
             get(odd)
         assert missing.value.code == 404
+
+
+def test_the_lag_is_that_since_the_last_commit_and_goes_with_the_end(folder, address):
+    os.utime(folder / "events.jsonl", (time.time() - 75,) * 2)
+    told = json.loads(get(address.replace("/?", "/more?since=0&")))
+    assert 75 <= told["lag"] < 105
+    write(folder / "events.jsonl", MIGRATION[4:], append=True)
+    assert json.loads(get(address.replace("/?", "/more?since=0&")))["lag"] is None
+    assert recorded(MIGRATION[:4], live=True)["lag"] is None, "nobody knows when it was made"
 
 
 def test_what_is_new_is_given_once(folder, address):

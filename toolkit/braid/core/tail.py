@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,10 @@ class Tail:
         if not self.file.is_file():
             raise ValueError(f"{path} is neither a run folder nor a recording (.jsonl)")
         self._offset, self._begun = 0, b""
+
+    def age(self) -> float:
+        """Seconds since the file was written last."""
+        return max(0.0, time.time() - self.file.stat().st_mtime)
 
     def read(self) -> list[Any]:
         """The events since the last call. A line that is not whole yet waits; a run that has been

@@ -313,6 +313,11 @@ class HubRun:
         """Whether the hub goes on."""
         return not self._ended.is_set()
 
+    @property
+    def isPaused(self) -> bool:
+        """Whether the hub is held before its next batch."""
+        return self.isActive and not self._gate.is_set()
+
     def exception(self) -> BaseException | None:
         """What made the hub fail; None while it runs and when it ended well or was stopped."""
         if self._stopping.is_set():

@@ -22,6 +22,11 @@ class Pace:
         if not self._seen or done > self._seen[-1][0]:
             self._seen.append((done, self.clock()))
 
+    def waited(self) -> float | None:
+        """Seconds since a batch was seen to be done; None as long as there was none."""
+        seen = self._seen and self._seen[-1]
+        return self.clock() - seen[1] if seen and seen[0] else None
+
     def left(self, batches: int) -> float | None:
         """Seconds until so many batches are done; None as long as it cannot be known: the first
         batches that are seen may have been done before, so two must have come since.

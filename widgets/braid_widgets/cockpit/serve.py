@@ -38,7 +38,8 @@ class Served:
         with self.gate:
             self._read()
             scene = self.track.scene
-            whole = page(self.track, self.frames, state_of(scene, live=True), self._left())
+            state = state_of(scene, live=True)
+            whole = page(self.track, self.frames, state, self._left(), self.tail.age())
         fresh = [frame for frame in whole["frames"] if frame["batch"] > since]
         return {
             **whole,

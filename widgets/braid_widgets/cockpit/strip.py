@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from braid.core.events import BatchHarvested
 
+from braid_widgets.base.facts import RECENT, Fact
 from braid_widgets.base.fold import Scene
 from braid_widgets.base.metrics import Point
-
-RECENT = 10
-"""Batches that a rate is taken of, the last ones."""
-
-
-class Fact(NamedTuple):
-    """A figure: its name, its value with the unit, and what exactly it is."""
-
-    name: str
-    value: str
-    meaning: str
 
 
 class Kept:

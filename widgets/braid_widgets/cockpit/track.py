@@ -10,14 +10,16 @@ from typing import Any, NotRequired, TypedDict
 
 from braid.core.decisions import Deciding, sentence
 from braid.core.events import BatchCommitted, BatchHarvested, RunEnded, RunStarted
+from braid.core.spans import UNITS, text
 
 from braid_widgets.base.columns import Columns
+from braid_widgets.base.facts import Fact
 from braid_widgets.base.fold import HISTORY, Scene
 from braid_widgets.base.map import HeldFrame
 from braid_widgets.base.maps import Map, chosen
 from braid_widgets.base.progress import FINISHING, finishing
 from braid_widgets.base.words import MODELLED
-from braid_widgets.cockpit.strip import Fact, Kept, facts
+from braid_widgets.cockpit.strip import Kept, facts
 from braid_widgets.psp.ring import RingFrame
 from braid_widgets.slices.chain import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
@@ -69,13 +71,15 @@ class HostRows(TypedDict):
 
 class CockpitPage(TypedDict):
     """A run as far as it is. ``state`` is one word, ``note`` says what runs and how it ended,
-    ``left`` is the time left in words. ``offers`` are the placements that a what-if may take, where
-    there is somebody to ask; ``told`` is what came of the last one, if not a curve.
+    ``left`` is the time left in words, ``lag`` the seconds since the last commit, where the run
+    goes on (None: it does not, or nobody knows). ``offers`` are the placements that a what-if may
+    take, where there is somebody to ask; ``told`` is what came of the last one, if not a curve.
     """
 
     state: str
     note: str
     left: str
+    lag: float | None
     frames: list[BatchFrame]
     line: LineFrame
     hosts: HostRows
@@ -157,12 +161,15 @@ class Track:
             "values": [[values[k] for k in kept] for _, values in rows],
         }
 
-    def rest(self, state: str, left: float | None = None) -> dict[str, Any]:
+    def rest(
+        self, state: str, left: float | None = None, lag: float | None = None
+    ) -> dict[str, Any]:
         """What a page has besides frames and hosts."""
         return {
             "state": state,
             "note": note(self.scene),
-            "left": "" if left is None else f"{left:,.0f} s left",
+            "left": "" if left is None else f"{text(round(left) * UNITS['second'])} left",
+            "lag": None if self.scene.end is not None else lag,
             "line": self._line(),
             "flags": list(self.flags),
             "offers": self.offers,
@@ -230,8 +237,12 @@ def state_of(scene: Scene, live: bool) -> str:
 
 
 def page(
-    track: Track, frames: Sequence[BatchFrame], state: str, left: float | None = None
+    track: Track,
+    frames: Sequence[BatchFrame],
+    state: str,
+    left: float | None = None,
+    lag: float | None = None,
 ) -> CockpitPage:
     """Everything that the browser needs to show a run."""
-    rest: Mapping[str, Any] = track.rest(state, left)
+    rest: Mapping[str, Any] = track.rest(state, left, lag)
     return {"frames": list(frames), "hosts": track.hosts(), **rest}  # type: ignore[typeddict-item]

@@ -307,7 +307,8 @@ class Cockpit(anywidget.AnyWidget):
         """The run as far as it is, as HTML that needs no kernel and no network; of at most so many
         batches.
         """
-        return as_html({**self.page, "frames": thinned(self.page["frames"], most), "offers": []})  # type: ignore[typeddict-item]
+        kept = {"frames": thinned(self.page["frames"], most), "offers": [], "lag": None}
+        return as_html({**self.page, **kept})  # type: ignore[typeddict-item]
 
     def _ipython_display_(self) -> None:
         """A widget while a run goes on, and in a saved notebook its last picture; else HTML, which
@@ -371,12 +372,12 @@ class Showing:
 
     def page(self, state: str) -> CockpitPage:
         """All that there is to see."""
-        return page(self.track, self.frames, state, self._left())
+        return page(self.track, self.frames, state, self._left(), self.pace.waited())
 
     def _send(self, state: str, since: int, told: str = "") -> None:
         if (start := self.track.scene.start) is not None and not self.track.offers:
             self.track.offers = self.cockpit.offered(start)
-        rest = self.track.rest(state, self._left())
+        rest = self.track.rest(state, self._left(), self.pace.waited())
         rest["note"] += told
         fresh = [frame for frame in self.frames if frame["batch"] > since]
         self.cockpit.page.update({**rest, "frames": self.frames, "hosts": self.track.hosts()})

@@ -4,14 +4,20 @@ come back, move operators, plan anew; the map follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Protocol
 
 import ipywidgets as W
+from braid.core.spans import UNITS, text
 
+from braid_widgets.base import facts
+from braid_widgets.base.facts import Fact
 from braid_widgets.base.listing import Listing
-from braid_widgets.base.live import problem
+from braid_widgets.base.live import paused_now, problem
+from braid_widgets.base.pace import Pace
+from braid_widgets.reuse.figures import Figures
 from braid_widgets.reuse.hub_map import hub_map
 from braid_widgets.reuse.network_svg import network_svg
 from braid_widgets.reuse.plan_tree import plan_tree
@@ -19,6 +25,8 @@ from braid_widgets.reuse.scenes import Step, network_of, steps
 
 _SHOWN = 20
 """Rows of an answer that are shown."""
+EVERY = 1.0
+"""Seconds between two looks at a hub that runs."""
 
 
 class Hub(Protocol):
@@ -27,6 +35,16 @@ class Hub(Protocol):
     @property
     def queries(self) -> Mapping[str, Any]:
         """The queries that are answered now, by name."""
+
+    def health(self) -> Any:
+        """How it is."""
+
+    @property
+    def isActive(self) -> bool:
+        """Whether the hub goes on."""
+
+    def exception(self) -> BaseException | None:
+        """What made the hub fail; None when nothing did."""
 
     @property
     def deployment(self) -> Any:
@@ -65,11 +83,14 @@ class Hub(Protocol):
 
 class Console(W.VBox):
     """Drives a hub; what cannot be done is said in one sentence under the buttons, and all stays as
-    it was. ``examples`` are queries by name.
+    it was. ``examples`` are queries by name. While the hub runs, the strip and the map follow it.
     """
 
     def __init__(self, run: Hub, examples: Mapping[str, str]) -> None:
         self.run, self.examples = run, dict(examples)
+        self.figures, self.pace, self.seen = Figures(), Pace(), 0
+        self.due: int | None = run.health().due
+        self._gate, self._closed = threading.RLock(), threading.Event()
         self.network = network = network_of(run.events())
         self.alone = len(network.nodes) == 1
         sinks = [n.name for n in network.nodes if n.kind in ("sink", "site")]
@@ -80,12 +101,13 @@ class Console(W.VBox):
         self.query = W.Dropdown(description="query")
         self.node = W.Dropdown(options=nodes, description="node")
         self.operator = W.Dropdown(description="operator")
-        self.said, self.fault = W.HTML(), W.HTML()
+        self.said, self.fault, self.strip = W.HTML(), W.HTML(), W.HTML()
         self.map, self.answer = W.HTML(), W.HTML()
         self.buttons = {name: self._button(name, act) for name, act in self._acts().items()}
         self.example.observe(lambda _: self._chosen(), "value")
         super().__init__(self._rows())
         self.refresh()
+        threading.Thread(target=self._follow, name="braid-console", daemon=True).start()
 
     def _acts(self) -> dict[str, Callable[[], Any]]:
         return {
@@ -114,7 +136,7 @@ class Console(W.VBox):
             changes = [pick[n] for n in ("Move", "Fail", "Restore", "Replan")]
             rows.append(W.HBox([self.operator, self.node, *changes]))
         rows.append(W.HBox([pick[n] for n in ("Pause", "Go on", "Refresh")]))
-        return [*rows, self.fault, self.said, self.map, self.answer]
+        return [*rows, self.fault, self.said, self.strip, self.map, self.answer]
 
     def _button(self, name: str, act: Callable[[], Any]) -> W.Button:
         button = W.Button(description=name, layout=W.Layout(width="auto"))
@@ -132,12 +154,54 @@ class Console(W.VBox):
 
     def refresh(self) -> None:
         """Show how the hub is now."""
+        with self._gate:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        self._tell()
         _options(self.query, list(self.run.queries))
         operators = self.run.deployment.operators.values()
         _options(self.operator, [(f"σ{o.id} at {o.node}", o.id) for o in operators])
         moments = steps(self.run.events())
         now = moments[-1] if moments else Step("nothing has happened yet")
         self.map.value = network_svg(self.network, now)
+
+    def _tell(self) -> bool:
+        """Say the figures of now; returns whether something happened since the last time."""
+        with self._gate:
+            new = self.run.events(self.seen)
+            self.seen += len(new)
+            last = self.figures.take(new).last
+            self.pace.note(0 if last is None else last.epoch + 1)
+            self.strip.value = facts.strip([self._state(), *self._times(), *self.figures.facts()])
+            return bool(new)
+
+    def _state(self) -> Fact:
+        ended = "failed" if self.run.exception() else "ended"
+        now = "paused" if paused_now(self.run) else "live"
+        return Fact("state", now if self.run.isActive else ended, "of the hub")
+
+    def _times(self) -> Iterator[Fact]:
+        """While it runs: the time left, and since the last batch."""
+        waited = self.pace.waited()
+        if self.run.isActive and waited is not None:
+            lag = text(round(waited) * UNITS["second"])
+            left = None if self.due is None else self.pace.left(self.due)
+            if left is not None:
+                span = text(round(left) * UNITS["second"])
+                yield Fact("left", span, "by the time between the last batches")
+            yield Fact("lag", lag, "since the last batch was seen to be committed")
+
+    def _follow(self) -> None:
+        """Tell what is new until the hub has ended, or nobody looks."""
+        while self.run.isActive and not self._closed.wait(EVERY):
+            if self._tell():
+                self.refresh()
+        self._tell()
+
+    def close(self) -> None:
+        self._closed.set()
+        super().close()
 
     def _chosen(self) -> None:
         self.text.value = self.examples[self.example.value]
@@ -184,6 +248,8 @@ def _wide(height: str) -> W.Layout:
 
 def _options(box: W.Dropdown, options: list[Any]) -> None:
     """Other options, with the same choice if it is among them, else the first."""
+    if list(box.options) == options:
+        return
     chosen = box.value
     box.options = options
     known = [o[1] if isinstance(o, tuple) else o for o in options]

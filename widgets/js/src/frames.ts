@@ -366,13 +366,15 @@ export interface Flag {
 
 /**
  * A run as far as it is. `state` is one word, `note` says what runs and how it ended, `left` is the
- * time left in words. `offers` are the placements that a what-if may take, where there is somebody
- * to ask; `told` is what came of the last one, if not a curve.
+ * time left in words, `lag` the seconds since the last commit, where the run goes on (None: it does
+ * not, or nobody knows). `offers` are the placements that a what-if may take, where there is
+ * somebody to ask; `told` is what came of the last one, if not a curve.
  */
 export interface CockpitPage {
   state: string;
   note: string;
   left: string;
+  lag: number | null;
   frames: BatchFrame[];
   line: LineFrame;
   hosts: HostRows;

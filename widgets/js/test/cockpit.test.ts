@@ -19,6 +19,7 @@ function page(batches: number[], more: Partial<CockpitPage> = {}): CockpitPage {
     state: "live",
     note: "",
     left: "",
+    lag: null,
     frames: batches.map((batch) => frame(batch, batch)),
     line: { title: "", axis: "batch", batch: batches, last: 1, migrations: [], panels: [] },
     hosts: { batch: batches, names: ["stored"], values: batches.map((batch) => [[batch]]) },

@@ -15,6 +15,15 @@ export function short(value: number): string {
   return String(+(value / size).toPrecision(3)) + unit;
 }
 
+/** A length of time: 0.4 is "0.4 s", 75 is "1 min 15 s". */
+export function ago(seconds: number): string {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];
+  return hours ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
+}
+
 /** A text of at most so many letters, with an ellipsis where something was left out. */
 export const cut = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, most - 1)}…` : text;

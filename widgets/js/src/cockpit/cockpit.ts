@@ -2,6 +2,7 @@
 import { records } from "../base/columns.ts";
 import { add } from "../base/dom.ts";
 import { Film } from "../base/film.ts";
+import { ago } from "../base/format.ts";
 import type { BatchFrame, CockpitPage, Palette, Stretch } from "../frames.ts";
 import { Inspect, type Place } from "./inspect.ts";
 import { Lines } from "./lines.ts";
@@ -18,6 +19,8 @@ export class Cockpit {
   private readonly note: HTMLElement;
   private readonly state: HTMLElement;
   private readonly left: HTMLElement;
+  private readonly lag: HTMLElement;
+  private readonly clock: ReturnType<typeof setInterval>;
   private readonly facts: HTMLElement;
   private readonly map: MapPane;
   private readonly lines: Lines;
@@ -31,6 +34,8 @@ export class Cockpit {
   readonly inspect: Inspect;
   private page: CockpitPage;
   private position: number;
+  /** When the page was told what its lag is, in milliseconds. */
+  private told = 0;
 
   /** ``ask`` asks what another placement would do; without it nobody is offered to. */
   constructor(
@@ -48,6 +53,8 @@ export class Cockpit {
     this.state = add(head, "span", "braid-state");
     this.title = add(head, "span", "braid-title");
     this.left = add(head, "span", "braid-left");
+    this.lag = add(head, "span", "braid-left");
+    this.lag.title = "seconds since the last batch was committed";
     this.note = add(root, "div", "braid-note");
     this.facts = add(root, "div", "braid-strip");
     const panes = add(root, "div", "braid-panes");
@@ -74,6 +81,7 @@ export class Cockpit {
     this.inspect.watch(lines);
     this.film = new Film(root, page.frames, painter, options, bar);
     this.arrange(bar);
+    this.clock = setInterval(() => this.late(), 500);
     this.refresh();
   }
 
@@ -102,6 +110,7 @@ export class Cockpit {
   }
 
   close(): void {
+    clearInterval(this.clock);
     this.film.stop();
     this.map.close();
     this.lines.close();
@@ -129,6 +138,8 @@ export class Cockpit {
     this.state.textContent = STATES[state] ?? state;
     this.state.dataset.state = state;
     this.left.textContent = left;
+    this.told = performance.now();
+    this.late();
     this.note.textContent = note;
     this.what.show(this.page);
     this.measure.hidden = hosts.names.length < 2;
@@ -142,6 +153,14 @@ export class Cockpit {
     }
     if (this.why.children.length !== flags.length) this.tell();
     this.mark();
+  }
+
+  /** How long ago the last batch was committed, as long as the run goes on. */
+  private late(): void {
+    const { lag, state } = this.page;
+    const goes = state === "live" || state === "paused";
+    const since = (lag ?? 0) + (performance.now() - this.told) / 1000;
+    this.lag.textContent = goes && lag !== null ? `lag ${ago(since)}` : "";
   }
 
   private draw(frame: BatchFrame, position: number, glide: number): void {
