@@ -60,7 +60,9 @@ def page() -> str:
         "---\nhide: [navigation, toc]\n---\n# Concordance\n",
         "What the papers number, and where it is here. Generated from docstrings, comments, names "
         "of tests and notebook cells; do not edit. A place in square brackets is the number of a "
-        "notebook's cell. *In words* marks a caption with nothing to compute or check. A claim is "
+        "notebook's cell. *Numbers in the text* are those that the paper's text states of a "
+        "figure's curves; *drawn* are they under ours. *In words* marks a caption with nothing to "
+        "compute or check. A claim is "
         "a sentence of a paper that was tried: it holds here, does not, or does under a reading "
         "that the reason names. *Broken by* names faults: a test puts each into the policies and "
         "sees the claim fail.\n",
@@ -104,6 +106,8 @@ def _row(
     broken: Mapping[str, list[str]],
 ) -> str:
     title = f"{item.kind} {item.number}"
+    stated = paper.printed.get(item.number) if item.kind == "Figure" else None
+    about += f"<br>*numbers in the text:* {stated}" if stated else ""
     cells = ["<br>".join(places[c]) for c in ("code", "tests", "notebooks")]
     if not any(cells):
         cells[0] = "*in words*" if title in paper.words else "*not covered yet*"

@@ -57,13 +57,15 @@ class Paper:
     """A paper and what it numbers: captions by kind and number, in the paper's order.
 
     ``names`` are what authors are called in the text, ``folders`` what the code of this paper is
-    filed under, ``words`` what says what a thing is and leaves nothing to check.
+    filed under, ``words`` what says what a thing is and leaves nothing to check, ``printed`` by
+    figure which numbers of its curves the text states.
     """
 
     cite: str
     names: tuple[str, ...]
     folders: tuple[str, ...]
     words: tuple[str, ...]
+    printed: Mapping[str, str]
     numbered: Mapping[str, Mapping[str, str]]
 
 
@@ -79,6 +81,7 @@ def papers(file: Path = HERE / "papers.toml") -> dict[str, Paper]:
             tuple(data["names"]),
             tuple(data["folders"]),
             tuple(data.get("words", ())),
+            data.get("Printed", {}),
             {kind: data[kind] for kind in KINDS if kind in data},
         )
         for name, data in tomllib.loads(file.read_text()).items()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from runpy import run_path
 from typing import get_args
@@ -12,6 +15,7 @@ from typing import get_args
 import pytest
 from braid.core import placement as registered
 from braid.core.placement import registry
+from braid.papers.kit.printed import Printed
 from braid.studies.claim import Verdict
 from checks import check
 from mutations import mutations
@@ -152,3 +156,25 @@ def test_the_example_of_the_documentation_works_as_it_stands(
     check(in_turn)  # every generic check
     with pytest.raises(ValueError, match="hosts is 0"):
         in_turn(hosts=0)
+
+
+def test_what_a_paper_prints_of_a_figure_is_drawn_or_said_to_be_none() -> None:
+    for name, paper in mentions.papers().items():
+        assert set(paper.printed) <= set(paper.numbered["Figure"]), name
+        said = {n for n, text in paper.printed.items() if text.startswith("drawn")}
+        kept = {
+            number
+            for folder in paper.folders
+            for one in _printed(folder)
+            for number in re.findall(r"\d+(?:\.\d+)?", one.where.split(", section")[0])
+        }
+        assert kept == said, name
+
+
+def _printed(folder: str) -> list[Printed]:
+    """All that is printed of a paper's figures."""
+    if find_spec(f"braid.papers.{folder}.printed") is None:
+        return []
+    module = import_module(f"braid.papers.{folder}.printed")
+    groups = (v for v in vars(module).values() if isinstance(v, tuple))
+    return [one for group in groups for one in group]

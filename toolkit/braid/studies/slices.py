@@ -127,6 +127,14 @@ def tree_ratios(grid: Sequence[float] = GRID) -> pd.DataFrame:
     )
 
 
+def as_printed(trees: pd.DataFrame) -> pd.DataFrame:
+    """The CPU ratios of ``tree_ratios`` by Eq. 6.8 as printed: what Fig. 6.6 and 6.7 show."""
+    work = trees[trees["resource"] == "CPU"]
+    return work.assign(
+        against=work["against"] + ", as printed", ratio_modelled=work["printed_modelled"]
+    )
+
+
 STRATEGIES = {
     "state-slice": costs.state_slice,
     "pull-up": costs.pull_up,

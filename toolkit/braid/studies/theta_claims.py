@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from braid.papers.theta.printed import GROWTH
 from braid.studies.claim import Claim, Verdict, figures, verdict
 from braid.studies.theta import PAPER
-from braid.studies.theta_figures import GROWTH, MB, TIMED, settled
+from braid.studies.theta_figures import MB, TIMED, settled
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,6 @@ PRINTED = {
     ("EQ7", "StaticMid"): (210, 301, 462, 2610, 3502),
 }
 """Table 2 as printed: seconds, for Z0 to Z4."""
-GROWTH = {"SHJ": 27.0, "StaticMid": 14.0, "Dynamic": 2.0}
-"""Fig. 5a as the text has it: MB on a machine for each percent of the input."""
 TIMED = ("EQ5", "EQ7")
 ROOMY = Joiner(memory_mb=1e6)
 """A joiner on which everything fits in memory."""

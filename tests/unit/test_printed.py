@@ -1,0 +1,82 @@
+"""What papers print stands under our curves, where and as high as they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+from braid.papers.kit.printed import Printed
+from braid_widgets.base import curves
+from braid_widgets.base.charts import Chart
+from braid_widgets.base.printed import LABEL, under
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def lines() -> Chart:
+    """Two curves in two panels each."""
+    rows = [
+        (x, name, wide, y * x * (2 if wide else 1))
+        for wide in (False, True)
+        for name, y in (("ours", 1.0), ("rival", 3.0))
+        for x in (10.0, 20.0)
+    ]
+    data = pd.DataFrame(rows, columns=["x", "curve", "wide", "y"])
+    return curves.lines(data, "title", "y", x="x", y="y", color="curve", facet_col="wide")
+
+
+def printed(chart: Chart) -> list[Any]:
+    return [t for t in chart.figure.data if (t.name or "").endswith(LABEL)]
+
+
+def test_a_value_stands_below_the_curves_of_its_panel(lines: Chart) -> None:
+    one = Printed("section 1", "it is five", (10.0,), (5.0,), series="ours")
+    chart = under(lines, [one], wide=True)
+    first, *rest = chart.figure.data
+    ours = next(t for t in rest if t.name == "ours")
+    assert (list(first.x), list(first.y), first.xaxis) == ([10.0], [5.0], "x2")
+    assert first.name == f"ours, {LABEL}" and first.line.color == ours.line.color
+    assert "it is five (section 1)" in first.hovertemplate
+    assert len(rest) == len(lines.figure.data) == 4, "ours stay, above it"
+
+
+def test_a_ratio_goes_by_the_curve_that_it_is_of(lines: Chart) -> None:
+    one = Printed("section 1", "half to once", y=(0.5,), top=(1.0,), series="ours", of="rival")
+    both = printed(under(lines, [one]))
+    assert [t.xaxis for t in both] == ["x", "x2"]
+    assert [t.showlegend for t in both] == [True, False], "once in the legend"
+    assert list(both[0].x) == [10, 20, 20, 10] and list(both[0].y) == [30, 60, 30, 15]
+    assert max(both[1].y) == 120
+
+
+def test_a_level_goes_through_and_a_place_across(lines: Chart) -> None:
+    level, place = (
+        Printed("section 1", "seven", y=(7.0,)),
+        Printed("section 1", "here", (12.0, 15.0)),
+    )
+    flat, across = printed(under(lines, [level, place], wide=False))
+    assert list(flat.x) == [10, 20] and list(flat.y) == [7, 7]
+    assert set(across.x) == {12, 15} and {min(across.y), max(across.y)} == {10, 60}
+
+
+def test_bars_have_what_is_printed_beside_them() -> None:
+    rows = [("q", "ours", 2.0), ("q", "rival", 8.0)]
+    data = pd.DataFrame(rows, columns=["query", "by", "y"])
+    chart = curves.bars(data, "title", "y", x="query", y="y", color="by")
+    one = Printed(
+        "section 1", "three to five times", y=(3.0,), top=(5.0,), series="rival", of="ours"
+    )
+    *_, last = under(chart, [one]).figure.data
+    assert (last.type, list(last.base), list(last.y)) == ("bar", [6.0], [4.0])
+
+
+def test_what_is_not_there_is_refused(lines: Chart) -> None:
+    one = Printed("section 1", "x", y=(1.0,), series="nobody")
+    with pytest.raises(ValueError, match="title has no curve 'nobody'; it has ours, rival"):
+        under(lines, [one])
+    with pytest.raises(ValueError, match="title has no panel 3"):
+        under(lines, [], 3)
+    with pytest.raises(ValueError, match="has no panel {'wide': 'maybe'}"):
+        under(lines, [], wide="maybe")

@@ -1,0 +1,37 @@
+"""What Elseidy 2014 prints of its figures as numbers."""
+
+from __future__ import annotations
+
+from braid.papers.kit.printed import Printed
+
+GROWTH = {"SHJ": 27.0, "StaticMid": 14.0, "Dynamic": 2.0}
+"""Fig. 5a as section 5.2 has it: MB on a machine for each percent of the input."""
+
+FIG_5A = tuple(
+    Printed(
+        "Fig. 5a, section 5.2",
+        f"the input load of {name} grows by {mb:g} MB for each percent of the input",
+        (0.0, 100.0),
+        (0.0, 100 * mb),
+        series=name,
+    )
+    for name, mb in GROWTH.items()
+)
+FIG_5B = (
+    Printed(
+        "Fig. 5b, section 5.2",
+        "StaticMid has about 3 to 7 times the input load of Dynamic",
+        y=(3.0,),
+        top=(7.0,),
+        series="StaticMid",
+        of="Dynamic",
+    ),
+    Printed(
+        "Fig. 5b, section 5.2",
+        "SHJ has up to 13 times the input load of the others",
+        y=(1.0,),
+        top=(13.0,),
+        series="SHJ",
+        of="Dynamic",
+    ),
+)
