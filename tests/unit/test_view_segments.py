@@ -97,10 +97,34 @@ def test_a_routing_path_goes_hop_by_hop():
         plan(0, [Route(block(9, 0, [2]), (path,))]),
     ]
     chart = routing.figure(run)
-    assert chart.data.values.tolist() == [[0, 0, 1, 0, 1], [0, 0, 1, 1, 1], [0, 1, 2, 1, 1]]
+    assert chart.data.values.tolist() == [
+        [0, 0, 1, 0, 1, 9],
+        [0, 0, 1, 1, 1, 9],
+        [0, 1, 2, 1, 1, 9],
+    ]
+    assert not chart.figure.layout.updatemenus, "there is no other"
     travels, stays = chart.figure.data[:2]
     assert list(travels.y) == [0, 1, None] and travels.line.dash == "solid"
     assert list(stays.y) == [1, 1, None] and stays.line.dash == "dot"
+
+
+def test_another_block_can_be_chosen_and_streams_have_a_legend():
+    run = simulate(Coordinated(4), [(5, 5, 5)] * 9, windows=(3,) * 3)
+    chart = routing.figure(run)
+    (menu,) = chart.figure.layout.updatemenus
+    assert 2 < len(menu.buttons) <= routing.MOST + 1
+    *drawn, r, s, t = chart.figure.data
+    assert [trace.name for trace in (r, s, t)] == ["r", "s", "t"]
+    for place, button in enumerate(menu.buttons):
+        seen, title = button.args
+        assert len(seen["visible"]) == len(chart.figure.data) and all(seen["visible"][-3:])
+        alone = routing.figure(run, int(button.label.removeprefix("block ")))
+        mine = [t for t, shown in zip(drawn, seen["visible"], strict=False) if shown]
+        assert [list(t.y) for t in mine] == [list(t.y) for t in alone.figure.data[:-3]]
+        assert title["xaxis.title.text"] == alone.figure.layout.xaxis.title.text
+        if place == menu.active:
+            assert title["xaxis.title.text"] == chart.figure.layout.xaxis.title.text
+            assert [t.visible for t in drawn] == seen["visible"][:-3]
 
 
 def test_a_segment_that_was_never_routed_is_refused():
@@ -112,9 +136,8 @@ def test_a_segment_that_was_never_routed_is_refused():
 
 def test_the_join_orders_that_were_compared_are_told():
     run = simulate(Coordinated(4), [(5, 5, 5)] * 6, windows=(3,) * 3)
-    assert (
-        "estimated sends for a tuple by join order" in routing.figure(run).figure.layout.title.text
-    )
+    note = routing.figure(run).figure.layout.xaxis.title.text
+    assert "estimated sends for a tuple by join order" in note
 
 
 def test_loads_say_whether_they_are_measured():

@@ -60,6 +60,14 @@ def axes(events: Iterable[Any]) -> tuple[int, int]:
     return (0, master) if master else (0, 1)
 
 
+def _key(hosts: int) -> dict[str, Any]:
+    """The colours' legend: the number of each host, of many hosts some."""
+    every = -(-hosts // 16)
+    ticks = list(range(0, hosts, every))
+    spot = dict(orientation="h", x=0, xanchor="left", y=-0.02, yanchor="top", len=1)
+    return dict(title=dict(text="host", side="right"), tickvals=ticks, thickness=14, **spot)
+
+
 def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
     """The matrix of the last batches, coloured by host; where several hosts join a pair, by the one
     with the lowest number.
@@ -94,7 +102,7 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
         colorscale=scale,
         zmin=-0.5,
         zmax=known - 0.5,
-        showscale=False,
+        colorbar=_key(known),
     )
     kind = origin(start)
     plot = go.Figure(heat)
@@ -102,9 +110,14 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
         template=TEMPLATE,
         title=f"Join matrix by arrival, coloured by host: {start.placement} ({kind})",
     )
-    plot.update_layout(width=640, height=700, margin=dict(t=130), title_y=0.97)
+    plot.update_layout(height=720, margin=dict(t=130), title_y=0.97)
     plot.update_xaxes(
-        title=f"stream {two}, batch", side="top", constrain="domain", showgrid=False, zeroline=False
+        title=f"stream {two}, batch",
+        side="top",
+        constrain="domain",
+        constraintoward="left",
+        showgrid=False,
+        zeroline=False,
     )
     plot.update_yaxes(
         title=f"stream {one}, batch",

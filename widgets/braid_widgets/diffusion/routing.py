@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import Any
 
 import pandas as pd
@@ -12,10 +13,12 @@ from braid.core.plan import Route
 from braid.papers.diffusion.events import PathChosen
 
 from braid_widgets.base import colours
-from braid_widgets.base.charts import GREY, TEMPLATE, Chart
+from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
 from braid_widgets.base.words import origin
 
 COLUMNS = ["path", "hop", "stream", "host", "blocks"]
+MOST = 24
+"""Segments to choose among, the last ones."""
 
 
 def routes(events: Iterable[Any]) -> dict[int, Route]:
@@ -40,7 +43,8 @@ def table(route: Route) -> pd.DataFrame:
 def figure(events: Iterable[Any], block: int | None = None) -> Chart:
     """What happens to the first block of a segment: the hosts that store it, and V_1, V_2, ... that
     it and its intermediate results visit. By default the block of the last batch that visits most
-    hosts. Raises ValueError for a block that has no route.
+    hosts, and a menu with the last ``MOST`` others. Raises ValueError for a block that has no
+    route.
     """
     events = list(events)
     start = next(e for e in events if isinstance(e, RunStarted))
@@ -49,26 +53,27 @@ def figure(events: Iterable[Any], block: int | None = None) -> Chart:
         raise ValueError(
             f"no segment begins with block {block}" if known else "no segment has met anything yet"
         )
-    route = known[_widest(events) if block is None else block]
-    data = table(route)
-    hops = int(data["hop"].max()) + 1
-    plot = go.Figure(
-        [
-            *_edges(route, data),
-            _stored(route),
-            *(_visited(data, k, start.streams, route) for k in range(hops)),
-        ]
-    )
+    first = _widest(events) if block is None else block
+    others = sorted(known)[-MOST:] if block is None else []
+    chosen = [known[id] for id in sorted({first, *others})]
+    tables = [table(route) for route in chosen]
+    hops = max(int(data["hop"].max()) for data in tables) + 1
+    drawn = [list(_drawn(r, data, start)) for r, data in zip(chosen, tables, strict=True)]
+    for route, traces in zip(chosen, drawn, strict=True):
+        for trace in traces:
+            trace.visible = route.block.id == first
+    names = _legend(start)
+    plot = go.Figure([*(trace for traces in drawn for trace in traces), *names])
     ticks = ["stored on"] + [f"V<sub>{k + 1}</sub>" for k in range(hops)]
-    kind = origin(start)
-    title = (
-        f"Routing path of block {route.block.id}, stream {start.streams[route.block.stream]} "
-        f"({kind})<br><sub>{_note(events, route, start)}</sub>"
-    )
-    plot.update_layout(
-        template=TEMPLATE, title=title, height=480, margin=dict(t=90), showlegend=False
-    )
+    notes = [_note(events, route, start) for route in chosen]
+    place = [route.block.id for route in chosen].index(first)
+    title = f"Routing path of a segment ({origin(start)})"
+    plot.update_layout(template=TEMPLATE, title=title, height=560, margin=dict(t=110, b=150))
+    plot.update_layout(legend=dict(title="stream", **BELOW))
+    if len(chosen) > 1:
+        plot.update_layout(updatemenus=[_menu(chosen, drawn, notes, place, len(names))])
     plot.update_xaxes(
+        title=dict(text=notes[place], font_size=12),
         tickvals=list(range(hops + 1)),
         ticktext=ticks,
         range=[-0.4, hops + 0.6],
@@ -82,7 +87,46 @@ def figure(events: Iterable[Any], block: int | None = None) -> Chart:
         nticks=min(start.hosts, 16) + 1,
         zeroline=False,
     )
-    return Chart("routing path", plot, data)
+    whole = [t.assign(block=r.block.id) for r, t in zip(chosen, tables, strict=True)]
+    return Chart("routing path", plot, pd.concat(whole, ignore_index=True))
+
+
+def _drawn(route: Route, data: pd.DataFrame, start: RunStarted) -> Iterator[go.Scatter]:
+    """The traces of one block."""
+    yield from _edges(route, data)
+    yield _stored(route)
+    for k in range(int(data["hop"].max()) + 1):
+        yield _visited(data, k, start.streams, route)
+
+
+def _named(route: Route, start: RunStarted) -> str:
+    stream = start.streams[route.block.stream]
+    return f"block {route.block.id}, stream {stream}, batch {route.block.batch + 1}"
+
+
+def _legend(start: RunStarted) -> list[go.Scatter]:
+    """The colours of the streams."""
+    return [
+        go.Scatter(x=[None], y=[None], mode="markers", name=name, marker=dict(size=12, color=shade))
+        for name, shade in zip(start.streams, map(colours.stream, count()), strict=False)
+    ]
+
+
+def _menu(
+    chosen: list[Route],
+    drawn: list[list[go.Scatter]],
+    notes: list[str],
+    place: int,
+    more: int,
+) -> dict[str, Any]:
+    """Which block is shown."""
+    buttons = []
+    for k, route in enumerate(chosen):
+        seen = [at == k for at, traces in enumerate(drawn) for _ in traces] + [True] * more
+        shown = [{"visible": seen}, {"xaxis.title.text": notes[k]}]
+        buttons.append(dict(method="update", label=f"block {route.block.id}", args=shown))
+    spot = dict(x=0, xanchor="left", y=1.02, yanchor="bottom")
+    return dict(buttons=buttons, active=place, **spot)
 
 
 def _widest(events: list[Any]) -> int:
@@ -91,9 +135,16 @@ def _widest(events: list[Any]) -> int:
 
 
 def _note(events: list[Any], route: Route, start: RunStarted) -> str:
+    """What is seen, in short lines."""
+    return "<br>".join([_named(route, start), *_seen(events, route, start)])
+
+
+def _seen(events: list[Any], route: Route, start: RunStarted) -> Iterator[str]:
     alone = all(len(hop.probes) == 1 for path in route.paths for hop in path)
     if len(route.paths) > 1 or alone:
-        return f"{len(route.paths)} paths, each on a host of its own · dotted: stays on its host"
+        yield f"{len(route.paths)} paths, each on a host of its own"
+        yield "dotted: stays on its host"
+        return
     chosen = [
         e
         for e in events
@@ -101,20 +152,15 @@ def _note(events: list[Any], route: Route, start: RunStarted) -> str:
         and e.stream == route.block.stream
         and e.block <= route.block.id
     ]
-    orders = (
-        [
-            f"{' → '.join(start.streams[s] for s in order.streams)}: {order.overhead:.3g}"
-            for order in chosen[-1].orders
-        ]
-        if chosen
-        else []
-    )
-    compared = (
-        f" · estimated sends for a tuple by join order, chosen first: {', '.join(orders)}"
-        if orders
-        else ""
-    )
-    return f"number: blocks probed there · dotted: stays on its host{compared}"
+    yield "number: blocks probed there · dotted: stays on its host"
+    orders = [
+        f"{' → '.join(start.streams[s] for s in order.streams)}: {order.overhead:.3g}"
+        for last in chosen[-1:]
+        for order in last.orders
+    ]
+    if orders:
+        yield "estimated sends for a tuple by join order, chosen first:"
+    yield from (", ".join(orders[at : at + 2]) for at in range(0, len(orders), 2))
 
 
 def _edges(route: Route, data: pd.DataFrame) -> list[go.Scatter]:
@@ -136,6 +182,7 @@ def _edges(route: Route, data: pd.DataFrame) -> list[go.Scatter]:
             y=y,
             mode="lines",
             line=dict(color=GREY, width=1.4, dash=dash),
+            showlegend=False,
             opacity=0.7,
             hoverinfo="skip",
         )
@@ -152,6 +199,7 @@ def _stored(route: Route) -> go.Scatter:
         y=hosts,
         mode="markers",
         marker=mark,
+        showlegend=False,
         text=words,
         hovertemplate="%{text}<extra></extra>",
     )
@@ -171,4 +219,5 @@ def _visited(data: pd.DataFrame, hop: int, streams: tuple[str, ...], route: Rout
         textposition="top right",
         cliponaxis=False,
         marker=dict(size=13, color=shades),
+        showlegend=False,
     )
