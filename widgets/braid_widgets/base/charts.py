@@ -14,6 +14,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from braid_widgets.base import still
+from braid_widgets.base.film import bundle
 
 WIDTH = "1080px"
 """The widest that a stage or a panel gets; stage.css has it too."""
@@ -55,7 +56,8 @@ class Chart:
         plain = self.data.to_html(index=False, border=0, max_rows=_ROWS, na_rep="–")
         drawn = still.svg(self.figure, self.name)
         told = f"<noscript>{drawn}<p>{escape(self.name)}</p>{plain}</noscript>"
-        return (STYLE if first else "") + str(self._themed().to_html(**options)) + told
+        fitting = f'<script type="module">{bundle("charts")}</script>'
+        return (STYLE + fitting if first else "") + str(self._themed().to_html(**options)) + told
 
     def numbers(self) -> dict[str, Any]:
         """The chart's name and data, as JSON has it."""
