@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
 from braid import Aligned
 from braid.model.simulate import simulate
 from braid.reports.page import page
+from braid_widgets.base import curves
 from braid_widgets.diffusion import segments
 from playwright.sync_api import Browser
 
@@ -49,4 +52,57 @@ def test_text_can_be_read_in_either_scheme(browser: Browser, tmp_path: Path, sch
         assert (max(ground, text) + 0.05) / (min(ground, text) + 0.05) >= 3.9, (
             f"the contrast of {selector}"
         )
+    context.close()
+
+
+TEXTS = """() => [...document.querySelectorAll(".main-svg text")].map((e) => {
+  const { left, top, right, bottom } = e.getBoundingClientRect();
+  return [e.textContent, left, top, right, bottom];
+}).filter(([text, left, top, right]) => text && right > left)"""
+
+
+def overlapping(texts: list[list[Any]]) -> list[tuple[str, str]]:
+    """Texts of a page that lie over each other, by more than a pixel."""
+    return [
+        (a[0], b[0])
+        for k, a in enumerate(texts)
+        for b in texts[:k]
+        if min(a[3], b[3]) - max(a[1], b[1]) > 1 and min(a[4], b[4]) - max(a[2], b[2]) > 1
+    ]
+
+
+@pytest.mark.parametrize("width", [420, 900])
+def test_texts_of_a_chart_with_many_panels_lie_over_nothing(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    rows = [
+        (x, kind, wide, tall, x * 10)
+        for x in range(5)
+        for kind in ("one of these", "another one of these", "a third one of these")
+        for wide in ("mostly small", "uniform", "mostly large")
+        for tall in (0.025, 0.1, 0.4)
+    ]
+    data = pd.DataFrame(rows, columns=["x", "kind", "windows", "share", "y"])
+    look = dict(x="x", y="y", color="kind", facet_col="windows", facet_row="share", height=680)
+    title = "Results per 1000 comparisons, of the queries together, mean of the seeds (counted)"
+    cell = nbformat.v4.new_code_cell(
+        "",
+        outputs=[
+            nbformat.v4.new_output(
+                "display_data",
+                {"text/html": curves.lines(data, title, "per 1000", **look).to_html()},
+            )
+        ],
+    )
+    (tmp_path / "report.html").write_text(
+        page(nbformat.v4.new_notebook(cells=[cell]), "report", tmp_path), encoding="utf-8"
+    )
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    report = context.new_page()
+    report.goto((tmp_path / "report.html").as_uri())
+    report.wait_for_selector(".legendtext")
+    texts = report.evaluate(TEXTS)
+    assert len(texts) > 40 and overlapping(texts) == []
+    assert all(left >= 0 and right <= width for _, left, _, right, _ in texts), "nothing is cut"
+    assert report.evaluate("document.documentElement.scrollWidth") <= width
     context.close()

@@ -44,7 +44,7 @@ function all(): void {
   for (const plot of document.querySelectorAll<Plot>(".js-plotly-plot")) fit(plot, library);
 }
 
-if (typeof window !== "undefined") {
-  window.addEventListener("resize", all);
-  all();
-}
+window.addEventListener("resize", all);
+all();
+
+export default { all };
