@@ -16,7 +16,8 @@ demo: $(READY) java ## run an adaptive theta join over TPC-H and write runs/demo
 	@$(BIN)/braid report 01_adaptive_theta_join -f -o runs/demo.html
 	@echo "open file://$(CURDIR)/runs/demo.html"
 
-lab: $(READY) java ## open the notebooks in JupyterLab
+lab: $(READY) java ## open the notebooks in JupyterLab; git does not see what running them leaves there
+	@git config filter.bare.clean .ci/bare 2>/dev/null || true
 	@$(BIN)/jupyter-lab $(ROOT) notebooks/00_tour.ipynb $(ARGS)
 
 report: $(READY) java ## run one notebook: make report NAME=01_adaptive_theta_join ARGS="-p skew=1.0 -o out.html"

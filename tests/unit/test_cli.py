@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
 import pytest
 from braid.reports.cli import main
-from braid.reports.notebook import find, run
+from braid.reports.notebook import Progress, find, run
 from braid.reports.page import external_loads
 from braid.reports.parameters import NotebookError, Parameter, parameters
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -154,6 +155,17 @@ def test_a_kernel_that_dies_is_told(folder: Path) -> None:
     assert "s left] skew" in said[0] and len(said) == 2 and len(ran.cells) == 2
 
 
+def test_the_time_left_of_a_first_run_is_that_expected_less_what_is_gone() -> None:
+    said: list[str] = []
+    progress = Progress(["load", "draw"], said.append, said.append, {}, 60.0)
+    for gone in (10, 50):
+        progress.began = time.monotonic() - gone
+        progress.starts(new_code_cell(), 0)
+    assert said == ["[1/2, 10 s, about 50 s left] load\n", "[2/2, 50 s, about 10 s left] draw\n"]
+    progress.began -= 30
+    assert progress.left() is None, "nobody knows"
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -223,6 +235,18 @@ def test_list_shows_notebooks_and_parameters(
         "  form = 'fast'  one of fast, slow; the way",
         "  live = False  wait for buttons",
     ]
+
+
+def test_list_tells_what_a_notebook_is_about_and_how_long_it_takes(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "sound.ipynb")
+    content = json.loads((tmp_path / "sound.ipynb").read_text())
+    content["metadata"]["braid"] = {"about": "what it shows", "minutes": 2}
+    (tmp_path / "sound.ipynb").write_text(json.dumps(content))
+    assert braid(tmp_path, "list") == 0
+    told = capfd.readouterr().out
+    assert told.startswith("sound: A small report · what it shows (about 2 min)\n")
 
 
 def test_list_tells_what_is_no_notebook(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

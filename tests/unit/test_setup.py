@@ -59,6 +59,39 @@ def test_notebooks_are_kept_without_outputs(notebook: Path) -> None:
     assert "widgets" not in content["metadata"]
 
 
+def test_git_sees_what_is_written_in_a_notebook_and_not_that_it_was_run(tmp_path: Path) -> None:
+    def git(*args: str) -> str:
+        me = ("-c", "user.name=me", "-c", "user.email=me@here")
+        told = subprocess.run(
+            ["git", "-C", str(tmp_path), *me, *args], capture_output=True, text=True, check=True
+        )
+        return told.stdout
+
+    file = tmp_path / "notebooks" / "00_tour.ipynb"
+    for name in (".gitattributes", ".ci/bare", "notebooks/00_tour.ipynb"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "as it is kept")
+    assert "git config filter.bare.clean .ci/bare" in (ROOT / "Makefile").read_text()
+    git("config", "filter.bare.clean", ".ci/bare")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    for n, cell in enumerate(content["cells"]):
+        cell["metadata"]["execution"] = {"iopub.status.busy": "2026"}
+        if cell["cell_type"] == "code":
+            cell |= {"execution_count": n, "outputs": [{"output_type": "stream", "text": ["é"]}]}
+    content["metadata"]["kernelspec"]["display_name"] = "Python 3 (ipykernel)"
+    content["metadata"] |= {"widgets": {}, "language_info": {"name": "python", "version": "3.11"}}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    git("add", "--renormalize", ".")
+    assert git("status", "--porcelain") == ""
+    content["cells"][0]["source"].append("One more line.")
+    file.write_text(json.dumps(content), encoding="utf-8")
+    changed = [line for line in git("diff").splitlines() if re.match(r"[+-] ", line)]
+    assert len(changed) == 3 and "One more line." in changed[-1], changed
+
+
 Done = subprocess.CompletedProcess[str]
 Need = Callable[..., Done]
 

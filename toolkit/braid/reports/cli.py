@@ -47,7 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     reports.arguments(report)
     report.set_defaults(command=reports.report)
-    listing = commands.add_parser("list", help="list the notebooks and their parameters")
+    listing = commands.add_parser(
+        "list", help="list the notebooks, with what each takes and how long"
+    )
     listing.set_defaults(command=_list)
     asked = commands.add_parser("inspect", help="say in words what a run did, batch by batch")
     question = asked.add_mutually_exclusive_group()
@@ -110,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
             metavar="FOLDER",
             type=Path,
             default=files.NOTEBOOKS,
-            help="where they are",
+            help="the folder of the notebooks (default: the project's own)",
         )
     return parser
 
@@ -135,8 +137,8 @@ def _list(options: argparse.Namespace) -> int:
             print(f"braid: {error}", file=sys.stderr)
             code = 1
             continue
-        title = files.heading(file)
-        print(f"{name}: {title}" if title else name)
+        told = str(files.about(file))
+        print(f"{name}: {told}" if told else name)
         for parameter in accepted.values():
             print(f"  {parameter}")
     return code

@@ -71,17 +71,34 @@ def find(name: str, folder: Path = NOTEBOOKS) -> str:
     )
 
 
-def heading(notebook: Path | NotebookNode) -> str:
-    """The first heading of a notebook; empty when it has none."""
+@dataclass(frozen=True)
+class About:
+    """What a notebook says of itself: its first heading, and, where its metadata have them under
+    "braid", a sentence "about" it and the "minutes" that its report takes.
+    """
+
+    title: str
+    text: str = ""
+    minutes: float | None = None
+
+    def __str__(self) -> str:
+        told = " · ".join(filter(None, (self.title, self.text)))
+        took = "" if self.minutes is None else f" (about {self.minutes:g} min)"
+        return f"{told}{took}"
+
+
+def about(notebook: Path) -> About:
+    """Of the notebook in a file."""
     with Needs("notebooks"):
         import nbformat
 
-    content: Any = notebook
-    if isinstance(notebook, Path):
-        content = nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
+    written = notebook.read_text(encoding="utf-8")
+    content: Any = nbformat.reads(written, as_version=4)  # type: ignore[no-untyped-call]
     texts = (c.source for c in content.cells if c.cell_type == "markdown")
     lines = (line for text in texts for line in text.splitlines())
-    return next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
+    title = next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
+    own = content.metadata.get("braid", {})
+    return About(title, own.get("about", ""), own.get("minutes"))
 
 
 def run(
@@ -91,12 +108,14 @@ def run(
     chat: Say = lambda text: None,
     before: Mapping[str, float] | None = None,
     environment: Mapping[str, str] | None = None,
+    expected: float | None = None,
 ) -> Ran:
     """Run all cells in the notebook's own folder, until one raises or the kernel dies.
 
     ``say`` is told which cell of how many starts, ``chat`` everything that the cells print.
     ``before`` are the seconds that cells took in an earlier run, by first line, from which the time
-    left is estimated. ``environment`` is the kernel's beside this process's.
+    left is estimated; else from the seconds ``expected`` of them all. ``environment`` is the
+    kernel's beside this process's.
     """
     with Needs("notebooks"):
         from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -105,7 +124,8 @@ def run(
     ready: NotebookNode = execute_notebook(
         notebook, None, dict(values), prepare_only=True, kernel_name="python3", language="python"
     )
-    progress = _Progress([_title(c.source) for c in _code(ready)], say, chat, before or {})
+    titles = [_title(c.source) for c in _code(ready)]
+    progress = Progress(titles, say, chat, before or {}, expected)
     # The kernel of this Python, also where it is not the one on the PATH.
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     ran = Ran(ready, progress.done)
@@ -125,7 +145,7 @@ def run(
 
 
 @dataclass
-class _Progress:
+class Progress:
     """Tells which code cell of how many starts, after how many seconds, and how long it takes still
     where an earlier run took the same cells.
     """
@@ -134,6 +154,7 @@ class _Progress:
     say: Say
     chat: Say
     before: Mapping[str, float]
+    expected: float | None = None
     done: list[tuple[str, float]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
     since: float = 0.0
@@ -152,9 +173,12 @@ class _Progress:
             self.done.append((self.titles[self.cell - 1], time.monotonic() - self.since))
 
     def left(self) -> float | None:
-        """Seconds, as fast as the cells before were compared with the earlier run."""
+        """Seconds, as fast as the cells before were compared with the earlier run; without one,
+        what is expected less what is gone.
+        """
         if any(title not in self.before for title in self.titles):
-            return None
+            gone = self.since - self.began
+            return None if self.expected is None or gone > self.expected else self.expected - gone
         past = sum(self.before[title] for title, _ in self.done)
         pace = sum(took for _, took in self.done) / past if past else 1.0
         return pace * sum(self.before[title] for title in self.titles[self.cell - 1 :])
@@ -163,7 +187,7 @@ class _Progress:
         return f"cell {self.cell} of {len(self.titles)}"
 
 
-def _client(notebook: NotebookNode, folder: Path, progress: _Progress) -> Any:
+def _client(notebook: NotebookNode, folder: Path, progress: Progress) -> Any:
     from nbclient import NotebookClient
     from traitlets.config import Config
 

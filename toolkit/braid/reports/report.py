@@ -72,8 +72,10 @@ def report(options: argparse.Namespace) -> int:
     except (NotebookError, ValueError) as error:
         return _refused(str(error), 2)
     defaults = {n: p.default for n, p in accepted.items()}
-    ran, claims = _run(notebook, values, options.verbose, last)
-    found = outcome.outcome(name, files.heading(notebook), defaults | values, ran, claims)
+    about = files.about(notebook)
+    expected = about.minutes and 60 * about.minutes
+    ran, claims = _run(notebook, values, options.verbose, last, expected)
+    found = outcome.outcome(name, about.title, defaults | values, ran, claims)
     try:
         html = page(
             ran.notebook,
@@ -121,7 +123,11 @@ def _check(output: Path, force: bool) -> None:
 
 
 def _run(
-    notebook: Path, values: Mapping[str, Any], verbose: bool, last: outcome.Outcome | None
+    notebook: Path,
+    values: Mapping[str, Any],
+    verbose: bool,
+    last: outcome.Outcome | None,
+    expected: float | None,
 ) -> tuple[files.Ran, list[Any]]:
     """Run the notebook; with it, the claims that it checked."""
     before = {title: took for title, took in (last or {}).get("cells", ())}
@@ -129,7 +135,7 @@ def _run(
     with tempfile.TemporaryDirectory(prefix="braid-") as folder:
         kept = Path(folder) / "claims.jsonl"
         told = (_say, _say) if verbose else (line.say, _nothing)
-        ran = files.run(notebook, values, *told, before, outcome.environment(kept))
+        ran = files.run(notebook, values, *told, before, outcome.environment(kept), expected)
         outcome.passed_on(kept, os.environ.get("BRAID_CLAIMS"))
         line.clear()
         return ran, outcome.claims_of(kept)
