@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 from braid.papers.reuse.cost import CostModel
@@ -131,3 +132,24 @@ def setting(seed: int, nodes: int) -> tuple[random.Random, CostModel, Deployment
 
 def asked(rng: random.Random, name: str, network: Network, most: int = 4) -> Asked:
     return Asked(name, definition_of(rng, most=most), rng.choice(network.nodes).name)
+
+
+def consistent(deployment: Deployment) -> None:
+    """Every demand is made: what it uses is held upstream, and somebody asks for it."""
+    asked_for: dict[tuple[int, int], int] = {}
+    for o in deployment.upstream():
+        for d in o.demands:
+            for read, use in zip(o.inputs, d.uses, strict=True):
+                if isinstance(read, int):
+                    assert use is not None
+                    upstream = deployment.operators[read]
+                    one = replace(upstream, demands=(upstream.demand(use),))
+                    assert one.serving(d.definition.part(upstream.definition.streams)) is not None
+                    asked_for[read, use] = asked_for.get((read, use), 0) + 1
+    for q in deployment.queries.values():
+        operator = deployment.operators[q.operator]
+        one = replace(operator, demands=(operator.demand(q.bit),))
+        assert one.serving(q.definition) is not None
+        asked_for[q.operator, q.bit] = asked_for.get((q.operator, q.bit), 0) + 1
+    counted = {(o.id, d.bit): d.asked for o in deployment.operators.values() for d in o.demands}
+    assert asked_for == counted

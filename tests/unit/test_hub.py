@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -320,6 +321,25 @@ def test_what_fails_when_it_is_read_says_so_in_a_sentence(tmp_path: Path) -> Non
     with pytest.raises(QueryError, match="^the answer to 'large' fails: .*verflow"):
         hub.answered("large")
     assert hub.answered("ticked") and len(hub.desk.ledger.served) == 2
+
+
+def test_what_the_left_side_decides_does_not_fail_for_the_right_one(tmp_path: Path) -> None:
+    data, large = tables(6), "(f.num + c.seats) * 500000000 > 1"
+    few = f"f.num + c.seats < 3 AND {large}"
+    many = f"f.num + c.seats >= 3 OR {large}"
+    hub = Driven(tmp_path / "hub", data)
+    chosen = f"SELECT f.num + c.seats AS n, {few} AS few, {many} AS many, "
+    hub.submit(WIDE.replace("SELECT ", chosen), "told")
+    hub.submit(f"{WIDE} AND ({many})", "passes")
+    for _ in range(BATCHES):
+        hub.step()
+    found = hub.answered("told")
+    assert {(n, few, many) for n, few, many, *_ in found} >= {(9, False, True), (2, True, True)}
+    assert {(few, many) for n, few, many, *_ in found} == {(n in (1, 2), n > 0) for n in range(11)}
+    assert all((few, many) == (n in (1, 2), n > 0) for n, few, many, *_ in found)
+    ids = Counter({row[3:]: times for row, times in found.items()})
+    assert ids == expected(data, WIDE)
+    assert hub.answered("passes") == Counter({r[3:]: t for r, t in found.items() if r[2]})
 
 
 def test_where_spark_does_not_fail_nothing_is_looked_at(tmp_path: Path) -> None:

@@ -37,7 +37,15 @@ from braid.papers.reuse.rivals import (
 )
 from braid.papers.reuse.topologies import figure1, transit_stub
 from braid.studies.reuse import scene
-from reuse_cases import STREAMS, asked, definition_of, figure1_queries, rates_of, setting
+from reuse_cases import (
+    STREAMS,
+    asked,
+    consistent,
+    definition_of,
+    figure1_queries,
+    rates_of,
+    setting,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -158,27 +166,6 @@ def test_what_queries_leave_behind_is_nothing(seed: int) -> None:
     assert service.deployment.operators == {} and service.cost == 0
 
 
-def consistent(deployment: Deployment) -> None:
-    """Every demand is made: what it uses is held upstream, and somebody asks for it."""
-    asked_for: dict[tuple[int, int], int] = {}
-    for o in deployment.upstream():
-        for d in o.demands:
-            for read, use in zip(o.inputs, d.uses, strict=True):
-                if isinstance(read, int):
-                    assert use is not None
-                    upstream = deployment.operators[read]
-                    one = replace(upstream, demands=(upstream.demand(use),))
-                    assert one.serving(d.definition.part(upstream.definition.streams)) is not None
-                    asked_for[read, use] = asked_for.get((read, use), 0) + 1
-    for q in deployment.queries.values():
-        operator = deployment.operators[q.operator]
-        one = replace(operator, demands=(operator.demand(q.bit),))
-        assert one.serving(q.definition) is not None
-        asked_for[q.operator, q.bit] = asked_for.get((q.operator, q.bit), 0) + 1
-    counted = {(o.id, d.bit): d.asked for o in deployment.operators.values() for d in o.demands}
-    assert asked_for == counted
-
-
 def test_q1_is_deployed_as_the_paper_has_it_and_q2_by_where_it_is_asked() -> None:
     from braid.papers.reuse.example import example
 
@@ -260,7 +247,7 @@ def test_each_query_planned_once_more_costs_no_more_and_saves_where_many_overlap
     assert whole.model.total(improved(service.planner, after)) <= whole.model.total(after)
 
 
-def test_an_operator_is_not_relaxed_when_one_that_it_reads_is_full() -> None:
+def test_an_operator_is_not_relaxed_when_one_that_it_reads_is_full_and_must_be_relaxed() -> None:
     network, q = figure1(), figure1_queries()[0]
     at = {s: s.upper() for s in q.streams}
     model = CostModel(network, Rates({s: rates_of().of("a") for s in at}))
@@ -269,7 +256,8 @@ def test_an_operator_is_not_relaxed_when_one_that_it_reads_is_full() -> None:
     tree = New(q.streams, "N3", (low, *map(Source, second)))
     deployment = submitted(Deployment(at), Asked("Q1", q, "SINK3"), tree)
     upstream, whole = deployment.upstream()
-    assert deployment.relaxable(whole)
+    longer = replace(q, windows=tuple(2 * w for w in q.windows))
+    assert deployment.relaxable(whole, longer)
     only = upstream.demands[0]
     windows = [replace(only.definition, windows=(n, n)) for n in range(1, MOST)]
     full = replace(
@@ -277,12 +265,20 @@ def test_an_operator_is_not_relaxed_when_one_that_it_reads_is_full() -> None:
         demands=(only, *(replace(only, bit=n, definition=d) for n, d in enumerate(windows, 1))),
     )
     deployment = replace(deployment, operators={**deployment.operators, full.id: full})
-    assert not deployment.relaxable(whole) and not deployment.relaxable(full)
-    longer = replace(q, windows=tuple(2 * w for w in q.windows))
+    assert not deployment.relaxable(whole, longer)
+    assert not deployment.relaxable(full, longer.part(first))
     for reuse in ("relaxed", "always"):
         asked = Asked("Q", longer, "SINK3")
         found = submitted(deployment, asked, Planner(model, reuse).plan(deployment, asked).tree)
         assert found.queries["Q"].operator != whole.id
+    more = {s: (2 if s in second else 1) for s in q.streams}
+    wider = replace(
+        q, windows=tuple(more[s] * w for s, w in zip(q.streams, q.windows, strict=True))
+    )
+    assert deployment.relaxable(whole, wider), "the full one holds its part"
+    found = submitted(deployment, Asked("Q", wider, "SINK3"), Reused(whole.id, whole.node))
+    assert found.operators[full.id].demands[1:] == full.demands[1:]
+    assert found.operators[full.id].demand(0).asked == only.asked + 1
 
 
 def test_what_cannot_be_planned_is_refused_in_a_sentence() -> None:

@@ -17,9 +17,8 @@ from braid.studies import airport
 from braid.studies import reuse_claims as paper
 from braid_widgets.reuse.console import Console
 from braid_widgets.reuse.figures import Figures
-from braid_widgets.reuse.hub_map import hub_map
+from braid_widgets.reuse.hub_map import hub_map, moment_map
 from braid_widgets.reuse.lattice_view import lattice_search
-from braid_widgets.reuse.network_svg import network_svg
 from braid_widgets.reuse.plan_tree import plan_tree
 from braid_widgets.reuse.scenes import network_of, steps
 from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, Driven, tables
@@ -74,7 +73,7 @@ def test_the_links_of_the_map_are_as_counted(hub: Driven) -> None:
     at = [text.split("<br>")[:2] for text in nodes.text]
     assert ["<b>N4</b>", "down"] in at
     last = next(e for e in reversed(happened) if isinstance(e, HubCommitted))
-    drawn = network_svg(network_of(happened), steps(happened)[-1])
+    drawn = moment_map(network_of(happened), steps(happened)[-1])
     assert drawn.count("<circle") == len(NETWORK.nodes) and drawn.startswith("<svg")
     assert drawn.count("stroke-dasharray") == len(NETWORK.links) - len(batches[last.epoch].links)
 

@@ -75,6 +75,36 @@ def test_lines_go_through_their_points_have_gaps_and_know_logarithms():
     assert {"1", "10", "100"} <= set(words(parsed(plot)))
 
 
+def test_texts_stand_where_they_are_put_and_hidden_axes_are_not_drawn():
+    text = ["<b>here</b><br>two lines", "right"]
+    for place, above in (("top center", True), ("bottom center", False)):
+        plot = go.Figure(go.Scatter(x=[0, 1], y=[0, 1], mode="markers+text", text=text))
+        plot.update_traces(textposition=place, marker=dict(size=[20, 8], color=["red", "blue"]))
+        plot.update_layout(showlegend=False)
+        plot.update_xaxes(visible=False)
+        plot.update_yaxes(visible=False)
+        root = parsed(plot)
+        name, second, _ = (t for t in root.iter("text") if t.text)
+        circle, _ = root.iter("circle")
+        assert [t.text for t in (name, second)] == ["here", "two lines"]
+        assert circle.get("r") == "10" and circle.get("fill") == "red"
+        assert name.get("x") == second.get("x") == circle.get("cx")
+        assert name.get("font-weight") == "bold" and second.get("font-weight") is None
+        first, then, at = (
+            float(e.get(k, 0)) for e, k in ((name, "y"), (second, "y"), (circle, "cy"))
+        )
+        assert first < then and (then < at - 10 if above else first > at + 10)
+        assert not list(root.iter("path")) and not list(root.iter("rect")), (
+            "neither axes nor legend"
+        )
+
+
+def test_a_line_says_when_pointed_at_what_it_is():
+    plot = go.Figure(go.Scatter(x=[0, 1], y=[0, 1], mode="lines", text="a & b: 3 ms"))
+    plot.add_trace(go.Scatter(x=[], y=[], mode="lines", text="nothing"))
+    assert [t.text for t in parsed(plot).iter("title")] == ["a & b: 3 ms"]
+
+
 def test_an_axis_over_another_has_its_marks_on_the_right():
     plot = make_subplots(1, 1, specs=[[{"secondary_y": True}]])
     plot.add_trace(go.Scatter(x=[0, 1], y=[0, 1], name="left"), secondary_y=False)

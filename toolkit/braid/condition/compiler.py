@@ -31,6 +31,7 @@ from sqlglot import exp
 
 from braid.condition.arrays import Arrays
 from braid.condition.calls import BITS, CALLS, COMPARISONS, PARTS, WIDENS
+from braid.condition.failing import is_safe
 from braid.condition.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -122,13 +123,16 @@ class Compiler(Arrays):
     # Truth.
 
     def _logic(self, node: exp.And | exp.Or) -> Typed:
-        left, right = (self._as(n, BOOLEAN) for n in (node.this, node.expression))
-        word, decided, end = "AND", f"NOT {left}", "false"
-        if isinstance(node, exp.Or):
-            word, decided, end = "OR", left, "true"
-        if "error(" in right:  # what is decided by the left side must not fail
-            return f"(CASE WHEN {decided} THEN {end} ELSE ({left} {word} {right}) END)", BOOLEAN
-        return f"({left} {word} {right})", BOOLEAN
+        """What the left sides decide must not fail for the right ones: DuckDB computes all."""
+        sides = list(node.flatten())
+        first, *rest = parts = [self._as(side, BOOLEAN) for side in sides]
+        both = isinstance(node, exp.And)
+        whole = f"({(' AND ' if both else ' OR ').join(parts)})"
+        if all(map(is_safe, sides[1:])):
+            return whole, BOOLEAN
+        word, end = ("NOT ", "false") if both else ("", "true")
+        decided = " ".join(f"WHEN {word}{part} THEN {end}" for part in (first, *rest[:-1]))
+        return f"(CASE {decided} ELSE {whole} END)", BOOLEAN
 
     def _compare(self, node: Any) -> Typed:
         (left, right), _ = self._together(node, node.this, node.expression)

@@ -7,22 +7,11 @@ from collections.abc import Mapping
 import sqlglot
 from sqlglot import exp
 
-from braid.condition.calls import BITS, COMPARISONS, PARTS
 from braid.condition.compiler import Compiler
+from braid.condition.failing import is_safe
 from braid.condition.sqltypes import SqlType
 from braid.condition.typed import Unknown
 
-_SAFE = {
-    *(exp.Column, exp.Identifier, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.DataType),
-    *(exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Is, *COMPARISONS, *BITS),
-    *(exp.If, exp.Case, exp.Nullif, exp.Coalesce, exp.Greatest, exp.Least),
-    *(exp.Concat, exp.DPipe, exp.Length, exp.Substring, exp.Left, exp.Right),
-    *(exp.StartsWith, exp.EndsWith, exp.Contains, exp.StrPosition, exp.Replace),
-    *(exp.UnixMicros, exp.UnixDate, exp.TsOrDsToDate, exp.DateDiff, *PARTS),
-}
-"""Kinds of nodes that have a value wherever their operands have one, of types that the compiler
-takes: it casts only what loses nothing.
-"""
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _TEXT = (exp.Upper, exp.Lower, exp.Trim)
 """Texts of texts, which only Spark knows and which do not fail either."""
@@ -38,7 +27,7 @@ def may_fail(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
         Compiler(types).compile(tree)
     except Unknown:
         return True
-    return not all(type(n) in _SAFE or _is_safe(n) for n in tree.walk())
+    return not is_safe(tree)
 
 
 def is_zoned(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
@@ -66,24 +55,3 @@ def has_float(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
     """
     columns = sqlglot.parse_one(sql, dialect="spark").find_all(exp.Column)
     return any(types[c.table, c.name].name == "float" for c in columns)
-
-
-def _is_safe(node: exp.Expr) -> bool:
-    """Whether it has a value wherever its operands have one, by what these are."""
-    if isinstance(node, exp.Cast):  # sqlglot takes Spark's casts for TryCast, which is one
-        return not isinstance(node.this, exp.Literal)
-    if isinstance(node, exp.Like):
-        pattern = node.expression
-        return isinstance(pattern, exp.Literal) and "\\" not in pattern.this
-    return _is_age(node)
-
-
-def _is_age(node: exp.Expr) -> bool:
-    """Whether it is the difference of two event times in microseconds."""
-    return isinstance(node, exp.Sub) and _is_time(node.this) and _is_time(node.expression)
-
-
-def _is_time(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Greatest):
-        return all(map(_is_time, (node.this, *node.expressions)))
-    return isinstance(node, exp.UnixMicros)

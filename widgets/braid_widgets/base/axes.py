@@ -45,6 +45,11 @@ class Axis(NamedTuple):
         low, high = sorted((self.start, self.end))
         return place if low - 1 <= place <= high + 1 else float("nan")
 
+    @property
+    def bare(self) -> bool:
+        """Whether nothing is written at it."""
+        return self.marks == () and not self.title
+
     def ticks(self) -> list[tuple[float, str]]:
         """Places and texts of a few marks."""
         if self.marks is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 from math import isfinite
@@ -30,12 +30,10 @@ from braid_widgets.base.axes import (
     numbered,
     plain,
 )
+from braid_widgets.base.points import COLOURS, colour, css, scatter, word
 
 ROW = 18
 """Height of a row of the legend."""
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-INK = 'fill="currentColor"'
-"""What texts are drawn in: the page's own colour."""
 
 
 def svg(figure: go.Figure, name: str) -> str:
@@ -45,7 +43,7 @@ def svg(figure: go.Figure, name: str) -> str:
     parts = [_title(figure)]
     for x, y, traces in _panels(figure, height):
         parts += [_frame(x, y), *_heat(figure, traces, x, y), *_bars(figure, traces, x, y)]
-        parts += [part for k, t in traces if t.type == "scatter" for part in _scatter(t, k, x, y)]
+        parts += [part for k, t in traces if t.type == "scatter" for part in scatter(t, k, x, y)]
     parts += [*_notes(figure, height), *legend]
     tall = height + ROW * len(legend)
     return (
@@ -64,28 +62,22 @@ def _panels(figure: go.Figure, height: int) -> Iterator[tuple[Axis, Axis, list[t
         yield axis(figure, x, height), axis(figure, y, height), traces
 
 
-def _word(x: float, y: float, text: str, anchor: str = "middle", more: str = "") -> str:
-    """A text at a place."""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {INK}{more}>{escape(plain(text))}'
-        "</text>"
-    )
-
-
 def _frame(x: Axis, y: Axis) -> str:
-    """The lines of the axes, with their marks and titles."""
+    """The lines of the axes, with their marks and titles; nothing of axes that have neither."""
+    if x.bare and y.bare:
+        return ""
     left, right, low, high = x.start, x.end, y.start, y.end
     if y.over:
-        told = [_word(right + 4, at + 4, told, "start") for at, told in y.ticks()]
-        return "".join([*told, _word(right, high - 6, y.title, "end")])
+        told = [word(right + 4, at + 4, told, "start") for at, told in y.ticks()]
+        return "".join([*told, word(right, high - 6, y.title, "end")])
     lines = [f"M{left:.0f} {high:.0f}V{low:.0f}H{right:.0f}"]
     lines += [f"M{left:.0f} {at:.1f}H{right:.0f}" for at, _ in y.ticks()]
     path = f'<path d="{"".join(lines)}" fill="none" stroke="currentColor" stroke-opacity="0.2"/>'
     words = _below(x, low)
-    words += [_word(left - 5, at + 4, told, "end") for at, told in y.ticks()]
-    words.append(_word((left + right) / 2, low + 32, x.title))
+    words += [word(left - 5, at + 4, told, "end") for at, told in y.ticks()]
+    words.append(word((left + right) / 2, low + 32, x.title))
     turned = f' transform="rotate(-90 {left - 46:.0f} {(low + high) / 2:.0f})"'
-    words.append(_word(left - 46, (low + high) / 2, y.title, more=turned))
+    words.append(word(left - 46, (low + high) / 2, y.title, more=turned))
     return path + "".join(words)
 
 
@@ -94,44 +86,9 @@ def _below(x: Axis, low: float) -> list[str]:
     ticks = x.ticks()
     room = (x.end - x.start) / max(len(ticks), 1)
     if all(7 * len(told) < room for _, told in ticks):
-        return [_word(at, low + 15, told) for at, told in ticks]
+        return [word(at, low + 15, told) for at, told in ticks]
     turned = ' transform="rotate(-30 {:.0f} {:.0f})"'
-    return [
-        _word(at, low + 12, told[:18], "end", turned.format(at, low + 12)) for at, told in ticks
-    ]
-
-
-def _scatter(trace: Any, k: int, x: Axis, y: Axis) -> Iterator[str]:
-    mode, colour = trace.mode or "lines", _colour(trace, k)
-    pairs = zip(listed(trace.x), listed(trace.y), strict=False)
-    points = [(x.inside(a), y.inside(b)) for a, b in pairs]
-    if "lines" in mode:
-        dash = ' stroke-dasharray="5 4"' if trace.line.dash not in (None, "solid") else ""
-        yield (
-            f'<path d="{_path(points)}" fill="none" stroke="{trace.line.color or colour}" '
-            f'stroke-width="{trace.line.width or 1.8}"{dash}/>'
-        )
-    if "markers" in mode:
-        shades = each(trace.marker.color, len(points), colour)
-        for (a, b), shade in zip(points, shades, strict=False):
-            if isfinite(a) and isfinite(b):
-                yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{_css(shade, colour)}"/>'
-    if "text" in mode:
-        for (a, b), told in zip(points, each(trace.text, len(points), ""), strict=False):
-            if isfinite(a) and isfinite(b) and told:
-                yield _word(a + 6, b - 6, told, "start")
-
-
-def _path(points: Iterable[tuple[float, float]]) -> str:
-    """Lines from point to point; a gap where one has no place."""
-    words, pen = [], "M"
-    for a, b in points:
-        if isfinite(a) and isfinite(b):
-            words.append(f"{pen}{a:.1f} {b:.1f}")
-            pen = "L"
-        else:
-            pen = "M"
-    return "".join(words)
+    return [word(at, low + 12, told[:18], "end", turned.format(at, low + 12)) for at, told in ticks]
 
 
 def _bars(figure: go.Figure, traces: list[tuple[int, Any]], x: Axis, y: Axis) -> Iterator[str]:
@@ -147,7 +104,7 @@ def _bars(figure: go.Figure, traces: list[tuple[int, Any]], x: Axis, y: Axis) ->
         wide = step / len(bars) if beside else step
         shift = (place - (len(bars) - 1) / 2) * wide if beside else 0.0
         looks = zip(
-            each(t.marker.color, len(spots), _colour(t, k)),
+            each(t.marker.color, len(spots), colour(t, k)),
             each(t.opacity if t.marker.opacity is None else t.marker.opacity, len(spots), 1),
             strict=False,
         )
@@ -162,7 +119,7 @@ def _bars(figure: go.Figure, traces: list[tuple[int, Any]], x: Axis, y: Axis) ->
             ends = across.at(foot), across.at(since + value)
             middle = along.at(spot) + (shift if own is None else 0)
             room = wide if own is None else abs(along.at(own) - along.at(0))
-            yield _box(middle, room, ends, flat, _css(look[0], COLOURS[0]), look[1])
+            yield _box(middle, room, ends, flat, css(look[0], COLOURS[0]), look[1])
         yield from _whiskers(t, x, y)
 
 
@@ -232,7 +189,7 @@ def _shade(scale: Any, share: float) -> str:
     high = min((s for s in stops if s[0] > share), key=lambda s: s[0], default=low)
     first, last = _rgb(low[1]), _rgb(high[1])
     if first is None or last is None or high[0] == low[0]:
-        return _css(low[1], COLOURS[0])
+        return css(low[1], COLOURS[0])
     part = (share - low[0]) / (high[0] - low[0])
     mixed = (round(a + (b - a) * part) for a, b in zip(first, last, strict=True))
     return f"rgb({','.join(map(str, mixed))})"
@@ -253,20 +210,22 @@ def _notes(figure: go.Figure, height: int) -> Iterator[str]:
         if on_paper and note.text and None not in (note.x, note.y):
             x = LEFT + note.x * (WIDTH - LEFT - RIGHT)
             y = height - BOTTOM - note.y * (height - TOP - BOTTOM) - 5
-            yield _word(x, y, note.text)
+            yield word(x, y, note.text)
 
 
 def _title(figure: go.Figure) -> str:
     lines = re.split(r"<br\s*/?>", figure.layout.title.text or "")
     sizes = (' font-size="16"', "")
     told = zip(lines, sizes, strict=False)
-    return "".join(_word(LEFT, 22 + 17 * k, t, "start", size) for k, (t, size) in enumerate(told))
+    return "".join(word(LEFT, 22 + 17 * k, t, "start", size) for k, (t, size) in enumerate(told))
 
 
 def _legend(figure: go.Figure, height: int) -> list[str]:
     """A row of the legend each, below the picture."""
+    if figure.layout.showlegend is False:
+        return []
     named = {
-        plain(t.name): _colour(t, k)
+        plain(t.name): colour(t, k)
         for k, t in reversed(list(enumerate(figure.data)))
         if t.name and t.showlegend is not False and t.type != "heatmap"
     }
@@ -277,19 +236,8 @@ def _legend(figure: go.Figure, height: int) -> list[str]:
             rows.append("")
             x = LEFT
         y = height + ROW * (len(rows) - 1) + 6
-        rows[-1] += f'<rect x="{x}" y="{y}" width="10" height="10" fill="{shade}"/>' + _word(
+        rows[-1] += f'<rect x="{x}" y="{y}" width="10" height="10" fill="{shade}"/>' + word(
             x + 15, y + 9, name, "start"
         )
         x += wide
     return rows if named else []
-
-
-def _colour(trace: Any, k: int) -> str:
-    """The colour of a trace, or the one that its number has."""
-    of = [getattr(getattr(trace, part, None), "color", None) for part in ("line", "marker")]
-    return _css(next(filter(None, of), None), COLOURS[k % len(COLOURS)])
-
-
-def _css(shade: Any, other: str) -> str:
-    """A colour as it may stand in an attribute; ``other`` for what is none."""
-    return escape(shade) if isinstance(shade, str) else other

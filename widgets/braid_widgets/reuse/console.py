@@ -18,8 +18,7 @@ from braid_widgets.base.listing import Listing
 from braid_widgets.base.live import paused_now, problem
 from braid_widgets.base.pace import Pace
 from braid_widgets.reuse.figures import Figures
-from braid_widgets.reuse.hub_map import hub_map
-from braid_widgets.reuse.network_svg import network_svg
+from braid_widgets.reuse.hub_map import hub_map, moment_map
 from braid_widgets.reuse.plan_tree import plan_tree
 from braid_widgets.reuse.scenes import Step, network_of, steps
 
@@ -164,7 +163,7 @@ class Console(W.VBox):
         _options(self.operator, [(f"σ{o.id} at {o.node}", o.id) for o in operators])
         moments = steps(self.run.events())
         now = moments[-1] if moments else Step("nothing has happened yet")
-        self.map.value = network_svg(self.network, now)
+        self.map.value = moment_map(self.network, now)
 
     def _tell(self) -> bool:
         """Say the figures of now; returns whether something happened since the last time."""

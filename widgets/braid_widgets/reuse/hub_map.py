@@ -16,6 +16,7 @@ from braid.papers.reuse.network import Network
 
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
 from braid_widgets.base.colours import BOUND, MIGRATION
+from braid_widgets.base.still import svg
 from braid_widgets.reuse.scenes import Step, network_of, steps
 from braid_widgets.reuse.traces import line, link_traces, node_traces
 
@@ -33,25 +34,36 @@ def hub_map(
         go.Frame(data=list(_traces(network, m, most)), name=str(i)) for i, m in enumerate(shown)
     ]
     first = max(range(len(shown)), key=lambda i: sum(shown[i].links.values()))
-    plot = go.Figure(data=frames[first].data, frames=frames)
-    plot.update_layout(
-        template=TEMPLATE,
-        title=title,
-        height=640,
-        margin=dict(t=60, b=20, l=20, r=20),
-        showlegend=False,
-        sliders=[_slider(shown, first)],
-        updatemenus=[_play()],
-    )
-    xs, ys = zip(*(n.at for n in network.nodes), strict=True)
-    plot.update_xaxes(visible=False, range=[min(xs) - 1.5, max(xs) + 1.5])
-    plot.update_yaxes(visible=False, range=[min(ys) - 0.6, max(ys) + 1.2])
+    plot = _drawn(network, frames[first].data, title, 640)
+    plot.frames = frames
+    plot.update_layout(sliders=[_slider(shown, first)], updatemenus=[_play()])
     rows = [
         {"moment": i, "title": m.title, "link": f"{a} - {b}", "bytes (counted)": size}
         for i, m in enumerate(shown)
         for (a, b), size in sorted(m.links.items())
     ]
     return Chart("Hub", plot, pd.DataFrame(rows))
+
+
+def moment_map(network: Network, moment: Step) -> str:
+    """The map of one moment as SVG: small enough to be drawn anew whenever it changes."""
+    most = max(moment.links.values(), default=1)
+    return svg(_drawn(network, list(_traces(network, moment, most)), moment.title, 440), "the hub")
+
+
+def _drawn(network: Network, traces: Sequence[go.Scatter], title: str, height: int) -> go.Figure:
+    plot = go.Figure(data=traces)
+    plot.update_layout(
+        template=TEMPLATE,
+        title=title,
+        height=height,
+        margin=dict(t=60, b=20, l=20, r=20),
+        showlegend=False,
+    )
+    xs, ys = zip(*(n.at for n in network.nodes), strict=True)
+    plot.update_xaxes(visible=False, range=[min(xs) - 1.5, max(xs) + 1.5])
+    plot.update_yaxes(visible=False, range=[min(ys) - 0.6, max(ys) + 1.2])
+    return plot
 
 
 def _slider(moments: Sequence[Step], active: int) -> dict[str, Any]:

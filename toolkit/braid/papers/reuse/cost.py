@@ -62,7 +62,16 @@ class CostModel:
 
     def total(self, deployment: Deployment) -> float:
         """C(G, Σ(t)) with the cost of work."""
-        return self.network_usage(deployment) + self.kappa * self.work(deployment)
+        kept = sum(self.kept(deployment, o) for o in deployment.operators.values())
+        return kept + self.delivering(deployment)
+
+    def delivering(self, deployment: Deployment) -> float:
+        """The network usage of answers, from operators to sinks."""
+        return sum(
+            self.rates.bytes(q.definition)
+            * self.latency(deployment.operators[q.operator].node, q.sink)
+            for q in deployment.queries.values()
+        )
 
     def kept(self, deployment: Deployment, operator: Operator) -> float:
         """What an operator costs by itself: its inputs and its work."""

@@ -155,10 +155,21 @@ class Deployment:
                 node = self.operators[read].node
             yield Flow(read, operator.id, node, operator.node, definition.part(streams))
 
-    def relaxable(self, operator: Operator) -> bool:
-        """Whether a demand can be added to an operator, and to all that it reads."""
-        below = (self.operators[i] for i in operator.inputs if isinstance(i, int))
-        return not operator.full and all(map(self.relaxable, below))
+    def relaxable(self, operator: Operator, wanted: Definition) -> bool:
+        """Whether a demand for what is wanted can be added to an operator, and to all that it reads
+        but those of which one demand holds their part of it.
+        """
+        if operator.full or self._free(operator):
+            return not operator.full
+        relaxed = union((operator.definition, wanted))
+        below = [(o, cascaded(relaxed, wanted, o)) for o in self._below(operator)]
+        return all(o.serving(part) is not None or self.relaxable(o, part) for o, part in below)
+
+    def _free(self, operator: Operator) -> bool:
+        return not operator.full and all(map(self._free, self._below(operator)))
+
+    def _below(self, operator: Operator) -> Iterator[Operator]:
+        return (self.operators[i] for i in operator.inputs if isinstance(i, int))
 
     def upstream(self) -> list[Operator]:
         """The operators, each after those that it reads."""
@@ -315,7 +326,11 @@ def _lived(operators: Mapping[int, Operator], queries: Mapping[str, Asked]) -> d
 
     for asked in queries.values():
         use(asked.operator, asked.until)
-    return {id: replace(o, until=lifetimes(ends[id])) for id, o in operators.items()}
+    lived = {id: lifetimes(all_of) for id, all_of in ends.items()}
+    return {
+        id: o if o.until == lived[id] else replace(o, until=lived[id])
+        for id, o in operators.items()
+    }
 
 
 def moved(deployment: Deployment, operator: int, node: str) -> Deployment:

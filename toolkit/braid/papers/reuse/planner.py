@@ -277,7 +277,8 @@ class Planner:
         for id in old.keys() - deployment.operators.keys():
             self.lattice.remove(id)
         for id, operator in deployment.operators.items():
-            if old.get(id) != operator:
+            there = old.get(id)
+            if there is not operator and there != operator:
                 self.lattice.insert(operator.offer(self.network.nid([operator.node])))
         self.deployment = deployment
 
@@ -338,7 +339,7 @@ class Planner:
     ) -> bool:
         if self.reuse == "exact":
             return any(d.definition == part for d in operator.demands)
-        return serves or deployment.relaxable(operator)
+        return serves or deployment.relaxable(operator, part)
 
     def _considered(self, plans: Plans, sink: int) -> Iterator[Considered]:
         whole = plans.whole

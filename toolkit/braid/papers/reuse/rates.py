@@ -61,6 +61,7 @@ class Rates:
         self._boxes: dict[tuple[str, Box], int] = {}
         self._joint: dict[tuple[tuple[str, ...], frozenset[Join]], float] = {}
         self._widths: dict[tuple[str, frozenset[str]], float] = {}
+        self._tuples: dict[Definition, float] = {}
 
     def of(self, stream: str) -> StreamRate:
         """What is known of a stream."""
@@ -121,9 +122,12 @@ class Rates:
         """Results a second. With a slide they are told at its times only, and again while they
         hold; the smaller of both counts.
         """
-        arriving = list(map(self.arriving, definition.streams, self.masks(definition)))
-        joint = self.joint(definition.streams, definition.joins)
-        return self.joined(arriving, definition.windows, joint, definition.slides)
+        if definition not in self._tuples:
+            arriving = list(map(self.arriving, definition.streams, self.masks(definition)))
+            joint = self.joint(definition.streams, definition.joins)
+            found = self.joined(arriving, definition.windows, joint, definition.slides)
+            self._tuples[definition] = found
+        return self._tuples[definition]
 
     def joined(
         self,

@@ -1,0 +1,45 @@
+"""Which expressions have a value wherever what they read has one, so that they fail on no tuple."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from braid.condition.calls import BITS, COMPARISONS, PARTS
+
+_SAFE = {
+    *(exp.Column, exp.Identifier, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.DataType),
+    *(exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Is, *COMPARISONS, *BITS),
+    *(exp.If, exp.Case, exp.Nullif, exp.Coalesce, exp.Greatest, exp.Least),
+    *(exp.Concat, exp.DPipe, exp.Length, exp.Substring, exp.Left, exp.Right),
+    *(exp.StartsWith, exp.EndsWith, exp.Contains, exp.StrPosition, exp.Replace),
+    *(exp.UnixMicros, exp.UnixDate, exp.TsOrDsToDate, exp.DateDiff, *PARTS),
+}
+"""Kinds of nodes that have a value wherever their operands have one, of types that the compiler
+takes: it casts only what loses nothing.
+"""
+
+
+def is_safe(tree: exp.Expr) -> bool:
+    """Whether an expression that the compiler takes fails on no tuple; False: not known."""
+    return all(type(n) in _SAFE or _is_safe(n) for n in tree.walk())
+
+
+def _is_safe(node: exp.Expr) -> bool:
+    """Whether it has a value wherever its operands have one, by what these are."""
+    if isinstance(node, exp.Cast):  # sqlglot takes Spark's casts for TryCast, which is one
+        return not isinstance(node.this, exp.Literal)
+    if isinstance(node, exp.Like):
+        pattern = node.expression
+        return isinstance(pattern, exp.Literal) and "\\" not in pattern.this
+    return _is_age(node)
+
+
+def _is_age(node: exp.Expr) -> bool:
+    """Whether it is the difference of two event times in microseconds."""
+    return isinstance(node, exp.Sub) and _is_time(node.this) and _is_time(node.expression)
+
+
+def _is_time(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Greatest):
+        return all(map(_is_time, (node.this, *node.expressions)))
+    return isinstance(node, exp.UnixMicros)
