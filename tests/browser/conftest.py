@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import psutil
 import pytest
 import requests
@@ -41,6 +42,8 @@ RUN_ALL = """() => {
   window.ran = false;
   window.jupyterapp.commands.execute("notebook:run-all-cells").finally(() => { window.ran = true });
 }"""
+COLD = """from braid.studies import live
+live.warm = lambda: None"""
 STARTED = """() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].some(p => /[*\\d]/.test(p.textContent))"""
 
 
@@ -74,6 +77,12 @@ class Lab:
             )
         answer.raise_for_status()
         return answer.json() if answer.content else None
+
+    def put(self, notebook: Any, name: str) -> str:
+        """Write a notebook whose panel does not start Spark before it is launched; its name."""
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(COLD, id="cold"))
+        nbformat.write(notebook, self.folder / name)
+        return name
 
     def end_sessions(self) -> None:
         """End all kernels, and what they started."""

@@ -17,41 +17,49 @@ ROOT = Path(__file__).parents[2]
 NAME = "01_adaptive_theta_join.ipynb"
 SETTINGS = {"scale": 0.01, "batches": 8, "hosts": 4, "pace": 0.5}
 PICTURE = ".braid-live .braid-cockpit[data-batch]"
+BUSY = "import time; time.sleep(4)"
 PROBE = 'print("the panel is", panel.state)'
+SAYS = """() => getComputedStyle(document.querySelector(".braid-live .braid-acts"), "::after").content"""
+"""What the button to launch says besides its name."""
 OVERFLOW = """(root) => {
   const box = root.getBoundingClientRect(), area = root.closest(".jp-OutputArea-output").getBoundingClientRect();
   return [root.scrollWidth > root.clientWidth, box.left < area.left, box.right > area.right + 1];
 }"""
 
 
-def prepared(folder: Path) -> str:
-    """A copy of the notebook with small settings and one cell more, to be run while the join
-    runs.
+def prepared(lab: Any) -> str:
+    """A copy of the notebook with small settings and two cells more: to be run while the join
+    runs, and to keep the kernel busy.
     """
     notebook: Any = execute_notebook(
         ROOT / "notebooks" / NAME, None, SETTINGS, prepare_only=True, kernel_name="python3"
     )
     notebook.cells.append(nbformat.v4.new_code_cell(PROBE, id="probe"))
-    nbformat.write(notebook, folder / NAME)
-    return NAME
+    notebook.cells.append(nbformat.v4.new_code_cell(BUSY, id="busy"))
+    return str(lab.put(notebook, NAME))
 
 
 def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     lab: Any, opened: Callable[..., Any]
 ) -> None:
-    notebook = opened(prepared(lab.folder), width=1000)
+    notebook = opened(prepared(lab), width=1000)
     page, title = notebook.page, notebook.page.locator(".braid-live .braid-title").first
     notebook.run_all()
     page.wait_for_selector(PICTURE, timeout=60_000)
     notebook.done(probe := notebook.cell(PROBE))
     assert lab.processes("java") == [], "a recorded run needs no Spark"
 
+    launch = page.locator("button", has_text=re.compile(r"^\s*Launch$"))
+    page.wait_for_function(f"() => ({SAYS})().includes('the kernel is busy')", timeout=20_000)
+    notebook.done(notebook.cell(BUSY))
+    page.wait_for_function(f"() => ({SAYS})() === 'none'", timeout=20_000)
+
     picture = page.locator(PICTURE).first
     assert picture.evaluate(OVERFLOW) == [False] * 3, "nothing is cut off at a width of 1000"
     recorded = picture.screenshot()
     expect(page.locator(".braid-live .braid-state").first).to_have_text("recorded")
     expect(title).to_contain_text("of 48")
-    page.locator("button", has_text=re.compile(r"^\s*Launch$")).click()
+    launch.click()
     expect(title).to_contain_text(re.compile(r"batch \d of 8"), timeout=120_000)
     assert lab.processes("java")
     expect(page.locator(".braid-live .braid-state").first).to_have_text("● live")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from braid.studies import diffusion as study
 from braid_widgets.diffusion.segments import segments
 from papermill import execute_notebook
@@ -27,7 +26,7 @@ BARS = """(plot) => {
 """How many bars a Gantt chart has, in how many lanes, and whether all can be seen."""
 
 
-def prepared(folder: Path, name: str, cells: Sequence[str], settings: dict[str, Any]) -> str:
+def prepared(lab: Any, name: str, cells: Sequence[str], settings: dict[str, Any]) -> str:
     """A copy of the notebook with small settings and these cells only."""
     notebook: Any = execute_notebook(
         ROOT / "notebooks" / name, None, settings, prepare_only=True, kernel_name="python3"
@@ -37,8 +36,7 @@ def prepared(folder: Path, name: str, cells: Sequence[str], settings: dict[str, 
         for c in notebook.cells
         if c.id in cells or "injected-parameters" in c.metadata.get("tags", [])
     ]
-    nbformat.write(notebook, folder / name)
-    return name
+    return str(lab.put(notebook, name))
 
 
 def test_load_diffusion_simulates_and_draws_what_the_controls_say(
@@ -46,7 +44,7 @@ def test_load_diffusion_simulates_and_draws_what_the_controls_say(
 ) -> None:
     small = dict(hosts=6, window=5.0)
     before = set(lab.processes("java"))
-    notebook = opened(prepared(lab.folder, DIFFUSION, ("02-01", "02-02", "02-04"), small))
+    notebook = opened(prepared(lab, DIFFUSION, ("02-01", "02-02", "02-04"), small))
     page, title = notebook.page, notebook.page.locator(f"{PLOT} .gtitle")
     notebook.run_all()
     expect(title).to_contain_text("Segments by host: Aligned, 6 hosts (modelled run)", timeout=SOON)
@@ -81,9 +79,7 @@ def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(
 ) -> None:
     before = set(lab.processes("java"))
     notebook = opened(
-        prepared(
-            lab.folder, RING, ("03-01", "03-02", "03-04", "03-09"), dict(seconds=12.0, resize=0)
-        )
+        prepared(lab, RING, ("03-01", "03-02", "03-04", "03-09"), dict(seconds=12.0, resize=0))
     )
     page, films = notebook.page, notebook.page.locator(".braid-live .braid[data-seq]")
     notebook.run_all()

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from papermill import execute_notebook
 from playwright.sync_api import expect
 
@@ -23,7 +22,7 @@ def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(
 ) -> None:
     notebook: Any = execute_notebook(NOTEBOOK, None, {}, prepare_only=True, kernel_name="python3")
     notebook.cells = [c for c in notebook.cells if c.id in CELLS]
-    nbformat.write(notebook, lab.folder / NOTEBOOK.name)
+    lab.put(notebook, NOTEBOOK.name)
     before = set(lab.processes("java"))
     shown = opened(NOTEBOOK.name)
     page, films = shown.page, shown.page.locator(".braid[data-seq]")

@@ -44,7 +44,7 @@ def test_the_slider_changes_the_join_that_runs(lab: Any, opened: Callable[..., A
         if c.id in CELLS or "injected-parameters" in c.metadata.get("tags", [])
     ]
     notebook.cells.insert(-1, nbformat.v4.new_code_cell(OF_TABLES))
-    nbformat.write(notebook, lab.folder / NOTEBOOK.name)
+    lab.put(notebook, NOTEBOOK.name)
     before = set(lab.processes("java"))
     shown = opened(NOTEBOOK.name)
     page = shown.page

@@ -23,6 +23,9 @@ ONE = """if first.open():
     print("one")"""
 TWO = """if then.open():
     print("two", *said)"""
+ENDLESS = """if first.open():
+    while True:
+        console("still at it")"""
 WRONG = """if first.open():
     1 / 0"""
 
@@ -104,8 +107,32 @@ def test_a_cell_that_fails_says_why_where_it_stands_and_ends_its_chapter(asker: 
 
 
 def test_stop_ends_a_chapter_when_something_is_told_next(asker: Asker):
-    slow = "if first.open():\n    while True:\n        console('still at it')"
-    asker.run(slow)
+    asker.run(ENDLESS)
     asker.run("first.press(); first.leave(); first.wait(20)")
     told = asker.run("print(first.state, first.status.value)")
     assert asker.told[told] == ["waiting stopped"]
+
+
+def test_a_chapter_that_is_made_again_ends_the_one_before_and_begins_after_it(asker: Asker):
+    asker.run("from threading import Event\nheld, at = Event(), Event()")
+    asker.run(
+        "if first.open():\n    at.set()\n    held.wait()\n    console('left')\n    print('?')"
+    )
+    asker.run("first.press(); at.wait(); old = first")
+    asker.run(MADE)
+    one = asker.run(ONE)
+    asker.run("first.press(); first.wait(0.5)")
+    told = asker.run("print(old.status.value, first.status.value)")
+    assert asker.told[told] == ["stopping… after what was begun before"]
+    asker.run("held.set(); first.wait(20)")
+    told = asker.run("print(old.state, old.status.value, first.state)")
+    assert asker.told[told] == ["waiting stopped done"] and asker.told[one][-1] == "one"
+
+
+def test_stop_ends_a_chapter_that_waits_for_another_and_leaves_that_alone(asker: Asker):
+    asker.run(ENDLESS)
+    asker.run(TWO)
+    asker.run("then.press(); then.wait(0.5); then.leave(); then.wait(20)")
+    told = asker.run("print(then.state, then.status.value, first.state)")
+    assert asker.told[told] == ["waiting stopped running"]
+    asker.run("first.leave(); first.wait(20)")

@@ -19,6 +19,7 @@ from braid.reports.page import external_loads
 from braid_widgets.base import steps
 from braid_widgets.base.film import Film
 from braid_widgets.base.inputs import REFUSED
+from braid_widgets.base.launcher import EARLIER, PICTURE
 from braid_widgets.psp import ring
 from braid_widgets.psp.panel import RingPanel
 
@@ -245,3 +246,25 @@ def test_launch_shows_the_run_and_tells_what_made_it_fail():
         and isinstance(panel.error, RuntimeError)
         and not panel.start.disabled
     )
+
+
+def test_while_a_run_is_being_started_the_picture_says_that_it_is_an_earlier_one():
+    gate, drawn = threading.Event(), []
+
+    def launch(settings):
+        assert gate.wait(10)
+        return Ended(run(resize=((2, 5),)))
+
+    panel = RingPanel(lambda s: run(), launch)
+    panel.view.observe(lambda _: drawn.append(EARLIER in panel._dom_classes), "frames")
+    assert PICTURE in panel.view._dom_classes and EARLIER not in panel._dom_classes
+    panel.start.click()
+    assert EARLIER in panel._dom_classes and panel.status.value == "starting Spark…"
+    gate.set()
+    panel.wait(30)
+    panel.follower.wait(30)
+    assert drawn == [True] and EARLIER not in panel._dom_classes, "until its first picture"
+    panel.launch = None
+    panel.start.click()
+    panel.wait(30)
+    assert panel.error is not None and EARLIER not in panel._dom_classes

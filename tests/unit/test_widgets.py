@@ -222,11 +222,14 @@ def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
     monkeypatch.setattr(twin, "display", display)
     monkeypatch.delenv("BRAID_HEADLESS", raising=False)
     panel = panel_with(lambda settings: FakeRun(MIGRATION))
-    showing.present(panel, panel.screen)
+    monkeypatch.setattr(showing, "LATER", 0.01)
+    warmed = threading.Event()
+    showing.present(panel, panel.screen, warm=warmed.set)
     place, widget = shown[:2]
     assert "braid-twin" in place.data and "braid-live" in widget._dom_classes
     assert panel in widget.children
     assert taken.wait(10) and "batch 3 of 3" in shown[2].data
+    assert warmed.wait(10), "what launches need is made ready meanwhile"
     panel.over(None)
     assert len(shown) == 4 and "braid-twin" in shown[3].data
 

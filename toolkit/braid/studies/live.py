@@ -14,6 +14,7 @@ from braid import launch
 from braid.core import scratch
 from braid.core.placement import Placement
 from braid.core.query import Query
+from braid.papers.baselines.centralized import Centralized
 from braid.run import JoinRun
 from braid.sharing.join import SharedJoin
 from braid.sharing.run import SharedRun
@@ -38,6 +39,14 @@ def folder(name: str) -> Path:
     process.
     """
     return _runs() / f"{name}-{next(_numbers)}"
+
+
+def warm() -> None:
+    """Start Spark and run a small join on it, so that who launches the next one need not wait for
+    what is done once.
+    """
+    join = launch.workload(session(), "arrivals", rates=(5.0, 5.0), seconds=3.0, batches=3)
+    launch.launch(session(), folder("warm"), join, Centralized()).awaitTermination()
 
 
 def theta(settings: Mapping[str, Any]) -> JoinRun:

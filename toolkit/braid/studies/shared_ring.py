@@ -153,17 +153,17 @@ def use(events: Sequence[Any], oracle: Oracle, queries: Sequence[Query]) -> pd.D
 
 
 def alone(
-    run: Callable[[Shared], SharedRun], shared: Shared, oracle: Oracle, few: int
+    run: Callable[[Shared], list[Any]], shared: Shared, oracle: Oracle, few: int
 ) -> pd.DataFrame:
     """The first queries in one run, and each in a run of its own: queries, the columns of
-    ``counted``, and the mean of the tuples of use. The first row is the shared run.
+    ``counted``, and the mean of the tuples of use. The first row is the shared run. ``run`` returns
+    the events of a run when it has ended.
     """
     queries = shared.queries[:few]
     rows = {}
     for name, mine in {"all in one run": queries, **{q.name: (q,) for q in queries}}.items():
-        done = run(Shared(shared.join, mine))
-        done.awaitTermination()
-        rows[name] = counted(done.events()) | {"of use": oracle.of_use(mine).mean()}
+        events = run(Shared(shared.join, mine))
+        rows[name] = counted(events) | {"of use": oracle.of_use(mine).mean()}
     return pd.DataFrame(rows).T.rename_axis("queries").reset_index()
 
 

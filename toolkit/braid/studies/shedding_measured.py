@@ -4,7 +4,7 @@ and without a bound on seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ LIMIT = 2.0
 """What a batch of the burst may take, in median batches before it."""
 METHODS = {"tags": ("selective", "uniform", "drop"), "tail number": ("uniform", "drop", "keys")}
 """By condition, the methods that are compared; "keys" needs an equality."""
+Wait = Callable[[JoinRun], Any]
 
 
 class Legs(NamedTuple):
@@ -37,18 +38,20 @@ class Legs(NamedTuple):
     events: list[Any]
 
 
-def flown(days: int = 2, fraction: float = 0.25, batches: int = 48) -> Legs:
+def flown(
+    days: int = 2, fraction: float = 0.25, batches: int = 48, wait: Wait = JoinRun.awaitTermination
+) -> Legs:
     """Legs of New York's flights, joined in this process in full and at ``fraction`` of the pairs.
-    All figures are measured.
+    All figures are measured; ``wait`` waits for the end of a run.
     """
     streams = legs(days, batches=batches)
     rows, kept = [], {}
     for name, on in (("tags", ON), ("tail number", EQUAL)):
-        kept[name, "full"] = whole = _joined(streams, on, None)
+        kept[name, "full"] = whole = _joined(streams, on, None, wait)
         truth = whole.results().num_rows
         for method in METHODS[name]:
             shed = Shed(fraction=fraction, method=method, basic="1 hour")  # type: ignore[arg-type]
-            run = kept[name, method] = _joined(streams, on, shed)
+            run = kept[name, method] = _joined(streams, on, shed, wait)
             told = run.estimate().iloc[-1]
             rows.append(
                 {
@@ -66,10 +69,10 @@ def flown(days: int = 2, fraction: float = 0.25, batches: int = 48) -> Legs:
     return Legs(pd.DataFrame(rows), carriers, chosen.events())
 
 
-def _joined(streams: Mapping[str, Any], on: str, shed: Shed | None) -> JoinRun:
+def _joined(streams: Mapping[str, Any], on: str, shed: Shed | None, wait: Wait) -> JoinRun:
     join = StreamJoin(dict(streams), on, Centralized(), WINDOWS, "ts", shed=shed)
     run = join.start(folder("legs"), batches="batch")
-    run.awaitTermination()
+    wait(run)
     return run
 
 
@@ -129,16 +132,22 @@ class Burst(NamedTuple):
     claims: list[Claim]
 
 
-def burst(rate: float = 1500.0, theta: int = 5, batches: int = 12) -> Burst:
+def burst(
+    rate: float = 1500.0,
+    theta: int = 5,
+    batches: int = 12,
+    wait: Wait = JoinRun.awaitTermination,
+) -> Burst:
     """Three times as many tuples in the middle third, on Spark: all of them joined, then with a
-    bound on the seconds of a batch. Measured; ``rate`` in tuples a second of either stream.
+    bound on the seconds of a batch. Measured; ``rate`` in tuples a second of either stream, and
+    ``wait`` waits for the end of a run.
     """
     sets = shedding_run.by_settings(rate=rate, theta=theta, seconds=float(batches))
-    free = _finished(shedding_run.run(sets, None))
+    wait(free := shedding_run.run(sets, None))
     took = _seconds(free)
     begins = batches // 3
     limit = LIMIT * float(np.median(took[1:begins]))
-    run = _finished(shedding_run.run(sets, Shed(seconds=limit)))
+    wait(run := shedding_run.run(sets, Shed(seconds=limit)))
     kept, whole = _seconds(run), run.estimate().iloc[-1]
     frame = pd.DataFrame(
         {
@@ -169,11 +178,6 @@ def burst(rate: float = 1500.0, theta: int = 5, batches: int = 12) -> Burst:
         ),
     ]
     return Burst(frame, run.events(), claims)
-
-
-def _finished(run: JoinRun) -> JoinRun:
-    run.awaitTermination()
-    return run
 
 
 def _seconds(run: JoinRun) -> list[float]:

@@ -12,6 +12,7 @@ from IPython import get_ipython
 from IPython.display import HTML, display
 
 from braid_widgets.base.follow import telling
+from braid_widgets.base.launcher import ACTS
 from braid_widgets.base.show import headless
 from braid_widgets.base.twin import Twin
 
@@ -19,6 +20,12 @@ _AT_WORK: ContextVar[bool] = ContextVar("braid-chapter", default=False)
 """Whether this is a cell that its chapter runs."""
 
 
+_LOOK = 0.2
+"""Seconds between two looks at another chapter."""
+_newest: dict[str, Chapter] = {}
+"""The chapters of this kernel, by name."""
+_workers: dict[str, threading.Thread] = {}
+"""What was begun last under a name."""
 State = Literal["waiting", "running", "done", "failed"]
 
 
@@ -33,7 +40,9 @@ class Chapter:
 
     Where nobody can press it, as in a report, ``open`` is true at once; and it is once the chapter
     has been run, so that one of its cells can be run again by hand. ``name`` says what is made,
-    ``takes`` about how long that takes; the chapters ``after`` are run first, if need be.
+    ``takes`` about how long that takes; the chapters ``after`` are run first, if need be. A chapter
+    that is made again, as when its notebook is run once more, takes the place of the one before,
+    which is left.
     """
 
     def __init__(self, name: str, takes: str, *after: Chapter) -> None:
@@ -42,6 +51,7 @@ class Chapter:
         self.button = W.Button(
             description=f"{name} ({takes})", icon="play", layout=W.Layout(width="auto")
         )
+        self.button.add_class(ACTS)
         self.status = W.Label()
         self.button.on_click(self._clicked)
         self._takes, self._leaving = takes, False
@@ -49,6 +59,9 @@ class Chapter:
         self._todo: dict[str, None] = {}
         self._lock = threading.RLock()
         self._worker: threading.Thread | None = None
+        if (elder := _newest.get(name)) is not None:
+            elder.leave()
+        _newest[name] = self
 
     def open(self) -> bool:
         """Whether the cell that asks is to go on; if not, it is run when the button is pressed."""
@@ -68,13 +81,18 @@ class Chapter:
                 return
             self._leaving = False
             self._become("running", "Stop", "stop")
-            self._worker = threading.Thread(target=self._run, name="braid-chapter", daemon=True)
+            before = _workers.get(self.name)
+            self._worker = _workers[self.name] = threading.Thread(
+                target=self._run, args=(before,), name="braid-chapter", daemon=True
+            )
             self._worker.start()
 
     def leave(self) -> None:
-        """Stop after what is being done now."""
-        self._leaving = True
-        self.status.value = "stopping…"
+        """Stop what was pressed, after what is being done now."""
+        with self._lock:
+            if self.state == "running":
+                self._leaving = True
+                self.status.value = "stopping…"
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until what was pressed is done."""
@@ -104,13 +122,13 @@ class Chapter:
     def _become(self, state: State, button: str, icon: str) -> None:
         self.state, self.button.description, self.button.icon = state, button, icon
 
-    def _run(self) -> None:
+    def _run(self, before: threading.Thread | None) -> None:
         began = perf_counter()
         try:
+            self._wait_for(before, "after what was begun before")
             for other in self.after:
                 other.press()
-                self._say(f"after “{other.name}”")
-                other.wait()
+                self._wait_for(other._worker, f"after “{other.name}”")
                 if other.state != "done":
                     raise _Left(f"“{other.name}” did not come to its end")
             done = self._cells_in_turn(began)
@@ -122,6 +140,12 @@ class Chapter:
         else:
             if not done:
                 self._end("failed", f"failed after {perf_counter() - began:.0f} s")
+
+    def _wait_for(self, worker: threading.Thread | None, text: str) -> None:
+        """Until the other has ended, or somebody presses Stop here."""
+        while worker is not None and worker.is_alive():
+            self._say(text)
+            worker.join(_LOOK)
 
     def _cells_in_turn(self, began: float) -> bool:
         """Run the cells, those that come meanwhile too, until none is left or one fails."""

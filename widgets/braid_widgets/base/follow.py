@@ -55,8 +55,9 @@ def console(text: str) -> None:
 
 
 def follow(run: Awaited, say: Callable[[str], Any] = console, interval: float = 0.5) -> list[Any]:
-    """The events of a run, once it has ended; tells ``say`` how far it is. Raises what made the run
-    fail, and what ``say`` raises, once the run has been stopped.
+    """The events of a run, once it has ended; tells ``say`` how far it is, and whoever listens (see
+    ``telling``) at every look. Raises what made the run fail, and what ``say`` raises, once the run
+    has been stopped.
     """
     scene, seen, told, ended = Scene(), 0, "", False
     while not ended:
@@ -64,7 +65,7 @@ def follow(run: Awaited, say: Callable[[str], Any] = console, interval: float = 
         new = run.events(since=seen)
         seen += len(new)
         now = line(fold(new, scene))
-        if now != told:
+        if now != told or _TELLER.get() is not None:
             try:
                 say(now)
             except Exception:  # whoever listened has left

@@ -21,6 +21,10 @@ State = Literal["idle", "simulating", "starting", "running", "paused", "stopping
 
 BETWEEN = ("simulating", "starting", "stopping")
 """States in which no button can be pressed."""
+ACTS, PICTURE, EARLIER = "braid-acts", "braid-picture", "braid-earlier"
+"""CSS classes: of a button that says when the kernel is busy, of what shows a run, and of a panel
+whose picture is not of the run that is being started.
+"""
 
 
 class Launched(Run, Protocol):
@@ -89,6 +93,7 @@ class Launcher(W.VBox):
         )
         self.pause = W.Button(description="Pause", icon="pause")
         self.stop = W.Button(description="Stop", icon="stop")
+        self.start.add_class(ACTS)
         self.status, self.message = W.Label(), W.HTML()
         for button, action in (
             (self.start, self._launch),
@@ -146,11 +151,19 @@ class Launcher(W.VBox):
         with self.lock:
             self.state = state
             self.status.value = text or self._told()
+            if state == "starting":
+                self.stale()
+            elif state == "idle":
+                self.remove_class(EARLIER)
             self.start.disabled = state in BETWEEN
             self.pause.disabled = self.stop.disabled = state not in ("running", "paused")
             self.pause.description, self.pause.icon = (
                 ("Resume", "play") if state == "paused" else ("Pause", "pause")
             )
+
+    def stale(self) -> None:
+        """Say that what is seen is not the run that is being started."""
+        self.add_class(EARLIER)
 
     def begin(self, state: State, work: Callable[[], Any]) -> None:
         """Do what a button asks for, in a thread of its own."""
@@ -194,6 +207,7 @@ class Launcher(W.VBox):
             self.become(self.state)
         if scene.last is not None:
             self.show(run.events())
+            self.remove_class(EARLIER)
 
     def _ended(self, error: BaseException | None) -> None:
         if error is not None:

@@ -5,14 +5,17 @@ and no network.
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import ipywidgets as W
+from braid.core.log import LOGGER
 from IPython.display import HTML, display
 
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.twin import Twin
+from braid_widgets.base.twin import LATER, Twin
 
 
 class _Page:
@@ -49,9 +52,13 @@ def show(view: Any) -> None:
     display(HTML(html(view)), metadata=data)  # type: ignore[no-untyped-call]
 
 
-def present(panel: Any, *views: Any) -> None:
+def present(panel: Any, *views: Any, warm: Callable[[], Any] | None = None) -> None:
     """Display a panel, and what it drives, where somebody can press its buttons, and without a
     kernel what was seen last; in a report do what its Launch does, and show its ``twins``.
+
+    ``warm`` makes ready what every launch needs. It is called in a thread of its own, once the
+    panel has had time to be drawn, and not in a report; of what goes wrong in it the first launch
+    tells.
     """
     if headless():
         for twin in panel.twins():
@@ -62,3 +69,14 @@ def present(panel: Any, *views: Any) -> None:
     cockpit = import_module("braid_widgets.cockpit.view")  # it stands above, and shows any run
     twin = Twin(box, lambda: str(cockpit.still(panel.shown())))
     panel.settled.append(twin.renew)
+    if warm is not None:
+        later = threading.Timer(LATER, _made_ready, [warm])
+        later.daemon = True
+        later.start()
+
+
+def _made_ready(warm: Callable[[], Any]) -> None:
+    try:
+        warm()
+    except Exception:
+        LOGGER.info("what launches need is not ready", exc_info=True)

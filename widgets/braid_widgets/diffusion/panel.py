@@ -11,7 +11,7 @@ import ipywidgets as W
 
 from braid_widgets.base import inputs
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.launcher import Launch, Launcher, State
+from braid_widgets.base.launcher import PICTURE, Launch, Launcher, State
 from braid_widgets.diffusion import by_arrival, loads, routing, segments
 
 HEIGHT = "520px"
@@ -51,6 +51,7 @@ class DiffusionPanel(Launcher):
         self.inputs["placement"].observe(self._relevant, "value")
         self.outputs = [W.Output(layout=W.Layout(min_height=HEIGHT)) for _ in VIEWS]
         self.tabs = W.Tab(self.outputs, titles=list(VIEWS))
+        self.tabs.add_class(PICTURE)
         self.tabs.observe(self._draw, "selected_index")
         self.children = (*self.children, self.tabs)
         self._relevant()

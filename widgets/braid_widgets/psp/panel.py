@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import Launch
+from braid_widgets.base.launcher import PICTURE, Launch
 from braid_widgets.base.modelled import ModelledPanel, Simulate
 from braid_widgets.psp.ring import Ring
 
@@ -20,6 +20,7 @@ class RingPanel(ModelledPanel):
     def __init__(self, simulate: Simulate, launch: Launch, **defaults: Any) -> None:
         super().__init__(simulate, launch, _inputs(), defaults)
         self.view = Ring(self.events)
+        self.view.add_class(PICTURE)
         self.children = (*self.children, self.view)
 
     def show(self, events: list[Any]) -> None:

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from braid_widgets.base import inputs
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.launcher import Launch
+from braid_widgets.base.launcher import PICTURE, Launch
 from braid_widgets.base.modelled import ModelledPanel, Simulate
 from braid_widgets.shedding import views
 
@@ -35,6 +35,8 @@ class ShedPanel(ModelledPanel):
     def __init__(self, simulate: Simulate, launch: Launch, **defaults: Any) -> None:
         super().__init__(simulate, launch, _inputs(), defaults)
         self.outputs = [W.Output(layout=W.Layout(min_height=h)) for h in ("640px", "430px")]
+        for output in self.outputs:
+            output.add_class(PICTURE)
         self.children = (*self.children, *self.outputs)
         self.show(self.events)
 

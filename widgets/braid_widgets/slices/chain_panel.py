@@ -14,7 +14,7 @@ import pandas as pd
 from braid.papers.slices.events import ChainSet
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import Launched, Launcher
+from braid_widgets.base.launcher import PICTURE, Launched, Launcher
 from braid_widgets.base.listing import Listing
 from braid_widgets.base.live import Follower
 from braid_widgets.base.queries import Asked, QueryTable
@@ -121,6 +121,7 @@ class ChainPanel(Launcher):
         self._source = self.inputs["source"].value
         self.events = list(recorded)
         self.place = W.VBox([W.HTML(RECORDED if self.events else EMPTY)])
+        self.place.add_class(PICTURE)
         self.outputs = [W.Output(layout=W.Layout(min_height="360px")) for _ in range(2)]
         style, grid, *bars = self.children
         self.children = (style, self.table, grid, *bars, self.place, *self.outputs)

@@ -12,7 +12,7 @@ import ipywidgets as W
 from braid.papers.slices.events import ChainSet
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import Launched, Launcher, State
+from braid_widgets.base.launcher import PICTURE, Launched, Launcher, State
 from braid_widgets.base.queries import Asked, QueryTable
 from braid_widgets.slices.shared_ring import SharedRing
 
@@ -62,6 +62,7 @@ class SharedRingPanel(Launcher):
         self.bar.children = (*self.bar.children[:-1], self.anew, self.status)
         self.events = list(recorded)
         self.place = W.VBox([W.HTML(RECORDED if self.events else EMPTY)])
+        self.place.add_class(PICTURE)
         if self.events:
             self.place.children = (*self.place.children, SharedRing(self.events))
         self.children = (self.table, *self.children, self.place)

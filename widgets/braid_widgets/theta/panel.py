@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from braid.core.placement import Placement, offered
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import Launch, Launched, Launcher, State
+from braid_widgets.base.launcher import Launch, Launched, Launcher
 from braid_widgets.base.live import Follower, Run
 
 
@@ -72,10 +72,8 @@ class Panel(Launcher):
             self.inputs[name].observe(self._relevant, "value")
         self._relevant()
 
-    def become(self, state: State, text: str | None = None) -> None:
-        super().become(state, text)
-        if state == "starting":
-            self.screen.stale()
+    def stale(self) -> None:
+        self.screen.stale()
 
     def follow(self, run: Launched) -> Follower:
         return self.screen.attach(run, self.over)
