@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -10,8 +11,10 @@ from braid.core import events
 from braid.core.events import BatchCommitted, RunEnded
 from braid.model.simulate import simulate
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.studies.board import DATA, Board, beside, launched, modelled, tables
+from braid.reports.page import external_loads
+from braid.studies.board import DATA, Board, beside, launched, modelled, others, tables
 from braid_widgets.base import twin
+from braid_widgets.cockpit.abreast import Abreast
 from braid_widgets.cockpit.board import BoardPanel
 from braid_widgets.cockpit.view import Cockpit
 from hypothesis import given
@@ -134,13 +137,14 @@ def test_a_recording_is_shown_and_not_run(tmp_path):
         modelled(Board(data=str(tmp_path / "none.jsonl")))
 
 
-def panel() -> BoardPanel:
+def panel(beside: Any = lambda settings: {}) -> BoardPanel:
     return BoardPanel(
         lambda settings: modelled(Board(**settings)),
         lambda settings: launched(Board(**settings)),
         lambda settings: str(Board(**settings)),
         Cockpit(),
         tuple(DATA),
+        beside,
         **asdict(SMALL),
     )
 
@@ -169,3 +173,25 @@ def test_launch_runs_for_real():
     assert board.error is None and isinstance(board.measured()[-1], RunEnded)
     assert board.screen.page["state"] == "recorded"
     assert "completed" in board.screen.page["note"]
+
+
+def test_up_to_four_placements_stand_side_by_side_and_follow_each_change():
+    board = panel(lambda settings: others(Board(**settings), ["StaticGrid", "Centralized"]))
+    (side,) = board.side.children
+    assert side.page["names"] == ["AdaptiveGrid", "StaticGrid", "Centralized"]
+    batches = [[f["batch"] for f in page["frames"]] for page in side.page["pages"]]
+    assert batches[0] == batches[1] == batches[2] == list(range(1, 1 + SMALL.batches))
+    line = side.page["whole"]["line"]
+    lasts = [panel[0]["values"][-1] for panel in line["panels"]]
+    assert lasts[0] <= lasts[1] < lasts[2] == sum(map(len, tables(SMALL).values()))
+    assert {panel[0]["ceiling"] for panel in line["panels"]} == {lasts[2]}, "one scale"
+    assert line["batch"] == batches[0] and side.page["whole"]["frames"] == []
+    board.inputs["placement"].value = "StaticGrid"
+    board.wait(20)
+    assert board.side.children == (side,) and side.page["names"] == ["StaticGrid", "Centralized"]
+    html = side.to_html()
+    assert html.count('data-film="abreast"') == 1 and external_loads(html) == []
+    assert not panel().side.children
+    with pytest.raises(ValueError, match="5 runs are given; from 1 to 4 stand side by side"):
+        Abreast(dict.fromkeys("abcde", board.events))
+    assert others(Board(data="run.jsonl"), ["StaticGrid"]) == {}

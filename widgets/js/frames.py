@@ -11,12 +11,12 @@ from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_ty
 from braid_widgets.base.colours import Palette
 from braid_widgets.base.columns import Columns
 from braid_widgets.base.steps import StepFrame
-from braid_widgets.cockpit.track import CockpitPage
+from braid_widgets.cockpit.track import AbreastPage, CockpitPage
 from braid_widgets.psp.ring import RingFrame
 from braid_widgets.slices.chain import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
 
-ROOTS = (Palette, CockpitPage, RingFrame, ChainFrame, SharedFrame, StepFrame)
+ROOTS = (Palette, CockpitPage, AbreastPage, RingFrame, ChainFrame, SharedFrame, StepFrame)
 TARGET = Path(__file__).parent / "src" / "frames.ts"
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 WIDTH = 100

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -211,6 +211,14 @@ def modelled(board: Board) -> list[Any]:
         selectivity=selectivity,
         tuple_bytes=(32, 32),
     )
+
+
+def others(board: Board, placements: Iterable[str]) -> dict[str, list[Any]]:
+    """What other placements would do with the same tuples, by name: events. None of a recording.
+    Raises ValueError for one that does not join two streams.
+    """
+    names = [] if board.recorded else [n for n in placements if n != board.placement]
+    return {name: modelled(replace(board, placement=name)) for name in names}
 
 
 def launched(board: Board) -> JoinRun:

@@ -4,7 +4,7 @@ real, and the line of text that says the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
@@ -12,9 +12,10 @@ import ipywidgets as W
 from braid.core.placement import offered
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import Launch, Launched, State
+from braid_widgets.base.launcher import Launch, Launched
 from braid_widgets.base.live import Follower
 from braid_widgets.base.modelled import ModelledPanel, Simulate
+from braid_widgets.cockpit.abreast import Abreast
 from braid_widgets.cockpit.view import Cockpit
 
 
@@ -22,6 +23,9 @@ class BoardPanel(ModelledPanel):
     """``screen`` shows what the settings say; ``write`` makes the line of them, which a report
     takes. ``made_up`` are the names of made-up streams; ``defaults`` set controls by name: data,
     on, window, placement, hosts, batches, rate, shed.
+
+    ``beside`` gives, for the settings, what others would do with the same, events by name: up to
+    three, which stand side by side with the modelled run.
     """
 
     def __init__(
@@ -31,13 +35,14 @@ class BoardPanel(ModelledPanel):
         write: Callable[[dict[str, Any]], str],
         screen: Cockpit,
         made_up: tuple[str, ...],
+        beside: Callable[[dict[str, Any]], Mapping[str, list[Any]]] = lambda settings: {},
         **defaults: Any,
     ) -> None:
-        self.write, self.screen = write, screen
-        self.text = W.HTML()
+        self.write, self.screen, self.beside = write, screen, beside
+        self.text, self.side = W.HTML(), W.VBox()
         super().__init__(simulate, launch, _inputs(made_up), defaults)
         self.start.description = "Launch for real"
-        self.children = (*self.children, self.text, screen)
+        self.children = (*self.children, self.text, screen, self.side)
         self.show(self.events)
 
     def show(self, events: list[Any]) -> None:
@@ -47,19 +52,29 @@ class BoardPanel(ModelledPanel):
             line = escape(repr(self.write(self.settings())))
             self.text.value = f"<code>board={line}</code>"
             self.screen.load(events)
+            runs = self._runs(self.settings(), events)
+            if self.side.children and runs:
+                self.side.children[0].load(runs)
+            else:
+                self.side.children = [Abreast(runs)] if runs else []
 
-    def become(self, state: State, text: str | None = None) -> None:
-        super().become(state, text)
-        if state == "starting":
-            self.screen.stale()
+    def _runs(self, settings: dict[str, Any], events: list[Any]) -> dict[str, list[Any]]:
+        """The modelled run and the others by name; none where there is no other."""
+        others = self.beside(settings)
+        return {settings["placement"]: events, **others} if others else {}
+
+    def stale(self) -> None:
+        self.screen.stale()
 
     def follow(self, run: Launched) -> Follower:
         return self.screen.attach(run, self._ended)
 
     def twins(self) -> list[Any]:
         """The modelled run, and the real one where there is one to be had."""
-        self.screen.load(list(self.simulate(self.asked())))
-        return [self.screen]
+        events = list(self.simulate(self.asked()))
+        self.screen.load(events)
+        runs = self._runs(self.asked(), events)
+        return [self.screen, *([Abreast(runs)] if runs else [])]
 
 
 def _inputs(made_up: tuple[str, ...]) -> dict[str, Any]:

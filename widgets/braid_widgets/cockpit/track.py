@@ -88,6 +88,14 @@ class CockpitPage(TypedDict):
     told: str
 
 
+class AbreastPage(TypedDict):
+    """Runs by name; ``whole`` has the time line of all, and no frame."""
+
+    names: list[str]
+    pages: list[CockpitPage]
+    whole: CockpitPage
+
+
 class Track:
     """Takes events in order. ``frames`` and ``rows`` are those of batches since ``taken`` was
     called last; the cockpit keeps them.

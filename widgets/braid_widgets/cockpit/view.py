@@ -61,7 +61,7 @@ def as_html(shown: CockpitPage, more: str = "") -> str:
     body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<style>{_CSS}</style><div data-film="cockpit">'
-        f'<script type="application/json">{body}</script>{_plain(shown)}</div>'
+        f'<script type="application/json">{body}</script>{plain(shown)}</div>'
         f'<script type="module">{bundle("cockpit")}</script>'
     )
 
@@ -82,7 +82,7 @@ def _most_hosts(shown: CockpitPage) -> int:
     return max([1, *(len(each) for values in shown["hosts"]["values"] for each in values)])
 
 
-def _plain(shown: CockpitPage) -> str:
+def plain(shown: CockpitPage) -> str:
     """What is there to read where no script runs."""
     last = shown["frames"][-1] if shown["frames"] else None
     head = escape(last["title"] if last else "no batch yet")

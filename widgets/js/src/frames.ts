@@ -383,6 +383,13 @@ export interface CockpitPage {
   told: string;
 }
 
+/** Runs by name; `whole` has the time line of all, and no frame. */
+export interface AbreastPage {
+  names: string[];
+  pages: CockpitPage[];
+  whole: CockpitPage;
+}
+
 /**
  * What stands in a box: its text, the stream that gives the colour (None: several or none), and
  * whether this step put it there.

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowOf as heldRow } from "../src/base/held.ts";
+import { longest } from "../src/cockpit/abreast.ts";
 import { hostOf } from "../src/cockpit/inspect.ts";
 import { batchAt, didWords, rowOf, within } from "../src/cockpit/lines.ts";
 import { extend, KEPT, positionOf, scaled } from "../src/cockpit/page.ts";
@@ -105,4 +106,15 @@ test("what is clicked says which host it is", () => {
   assert.equal(hostOf("block 4: 9 tuples of r on host 3"), 3);
   assert.equal(hostOf("node 5: 120"), 5);
   assert.equal(hostOf("batch 7: (8, 8) to (16, 4)"), undefined);
+});
+
+test("side by side, the run that goes on longest leads; the others stay at their last batch", () => {
+  const [short, long] = [page([1, 2]), page([1, 2, 3, 4])];
+  const frames = longest([short, long]);
+  assert.equal(frames.at(-1)?.batch, 4);
+  assert.deepEqual(
+    frames.map(({ batch }) => short.frames[positionOf(short.frames, batch)]?.batch),
+    [1, 2, 2, 2],
+  );
+  assert.deepEqual(longest([]), []);
 });

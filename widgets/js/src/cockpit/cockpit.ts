@@ -1,5 +1,4 @@
 // One view for every run: strip, map, hosts over time, time line with its decisions, and why.
-import { records } from "../base/columns.ts";
 import { add } from "../base/dom.ts";
 import { Film } from "../base/film.ts";
 import { ago } from "../base/format.ts";
@@ -8,6 +7,7 @@ import { Inspect, type Place } from "./inspect.ts";
 import { Lines } from "./lines.ts";
 import { MapPane } from "./maps.ts";
 import { extend, type More, positionOf, scaled } from "./page.ts";
+import { strip } from "./strip.ts";
 import { type Ask, WhatIf } from "./what_if.ts";
 
 const SPEEDS = { "1 batch/s": 1000, "2.5 batches/s": 400, "6.7 batches/s": 150 };
@@ -166,13 +166,7 @@ export class Cockpit {
   private draw(frame: BatchFrame, position: number, glide: number): void {
     this.position = position;
     this.title.textContent = frame.title;
-    this.facts.replaceChildren();
-    for (const { name, value, meaning } of records(frame.facts)) {
-      const fact = add(this.facts, "div", "braid-fact");
-      fact.title = meaning;
-      add(fact, "b", "", value);
-      add(fact, "span", "", name);
-    }
+    strip(this.facts, frame);
     this.map.show(frame.map, glide);
     this.lines.show(this.page, frame.batch);
     this.root.setAttribute("aria-label", `${frame.title}. ${this.page.note}`);

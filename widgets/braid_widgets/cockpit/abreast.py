@@ -1,0 +1,106 @@
+"""Runs side by side, in step: one time line, a batch of which is shown of all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import anywidget
+import traitlets
+from braid.core.events import BatchCommitted
+
+from braid_widgets.base import colours
+from braid_widgets.base.film import bundle, css
+from braid_widgets.cockpit.track import AbreastPage, CockpitPage
+from braid_widgets.cockpit.view import plain, recorded
+from braid_widgets.theta.timeline import Curve
+
+MOST_RUNS = 4
+"""That find room side by side."""
+FRAMES = 100
+"""Batches of a run that have a picture."""
+_CSS = css("stage.css", "film.css", "cockpit.css")
+
+
+class Abreast(anywidget.AnyWidget):
+    """Shows up to four runs (their events, by name), each with its figures and its map, and below
+    them what is on the fullest host of each, on one scale.
+
+    Raises ValueError for more runs, and for none.
+    """
+
+    _esm = bundle("abreast")
+    _css = _CSS
+    page: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
+    palette = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, runs: Mapping[str, Iterable[Any]]) -> None:
+        super().__init__(page=dict(_page(runs)), palette=colours.palette(256))
+
+    def load(self, runs: Mapping[str, Iterable[Any]]) -> None:
+        """Show others from now on. Raises ValueError as the constructor does."""
+        self.page = dict(_page(runs))
+
+    def to_html(self) -> str:
+        """The runs as HTML that needs no kernel and no network."""
+        data = {"page": self.page, "palette": self.palette}
+        body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+        told = "".join(plain(page) for page in self.page["pages"])
+        return (
+            f'<style>{_CSS}</style><div data-film="abreast">'
+            f'<script type="application/json">{body}</script>{told}</div>'
+            f'<script type="module">{bundle("abreast")}</script>'
+        )
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """HTML, which a saved notebook shows without its kernel; panels hold the widget."""
+        told = f"Abreast({', '.join(self.page['names'])})"
+        return {"text/html": self.to_html(), "text/plain": told}, {}
+
+
+def _page(runs: Mapping[str, Iterable[Any]]) -> AbreastPage:
+    if not 1 <= len(runs) <= MOST_RUNS:
+        raise ValueError(f"{len(runs)} runs are given; from 1 to {MOST_RUNS} stand side by side")
+    events = {name: list(happened) for name, happened in runs.items()}
+    pages = [recorded(happened, FRAMES) for happened in events.values()]
+    return {"names": list(events), "pages": pages, "whole": _whole(events, pages)}
+
+
+def _whole(events: Mapping[str, list[Any]], pages: list[CockpitPage]) -> CockpitPage:
+    """One time line: a panel for each run, all on one scale, and the decisions of all."""
+    fullest = {name: _fullest(happened) for name, happened in events.items()}
+    most = max((max(values, default=0.0) for values in fullest.values()), default=0.0)
+    longest = max((page["line"] for page in pages), key=lambda line: len(line["batch"]))
+    panels: list[list[Curve]] = [
+        [
+            {
+                "name": f"{name}: tuples on the fullest host",
+                "colour": colour,
+                "values": [*values],
+                "ceiling": most,
+            }
+        ]
+        for (name, values), colour in zip(fullest.items(), _COLOURS, strict=False)
+    ]
+    flags = [
+        {**flag, "text": f"{name}: {flag['text']}"}
+        for name, page in zip(events, pages, strict=True)
+        for flag in page["flags"]
+    ]
+    return {
+        **pages[0],
+        "frames": [],
+        "line": {**longest, "panels": panels, "migrations": []},
+        "hosts": {"batch": [], "names": [], "values": []},
+        "flags": flags,  # type: ignore[typeddict-item]
+    }
+
+
+_COLOURS = ("ratio", "migration", "throughput", "results")
+
+
+def _fullest(events: list[Any]) -> list[float]:
+    """By batch."""
+    commits = [e for e in events if isinstance(e, BatchCommitted)]
+    return [float(max((h.stored for h in e.hosts), default=0)) for e in commits]

@@ -1,0 +1,26 @@
+// Runs side by side: by a kernel, which loads others, and on a page without one.
+import { add } from "../base/dom.ts";
+import { observed, onPages, type View } from "../base/widget.ts";
+import { Abreast } from "../cockpit/abreast.ts";
+import type { AbreastPage, Palette } from "../frames.ts";
+
+interface Held {
+  page: AbreastPage;
+  palette: Palette;
+}
+
+onPages<Held>("abreast", (root, { page, palette }) => {
+  new Abreast(root, page, palette);
+});
+
+function render({ model, el }: View): () => void {
+  const page = () => model.get<AbreastPage>("page");
+  const abreast = new Abreast(add(el, "div"), page(), model.get<Palette>("palette"));
+  const forget = observed(model, { page: () => abreast.load(page()) });
+  return () => {
+    forget();
+    abreast.close();
+  };
+}
+
+export default { render };
