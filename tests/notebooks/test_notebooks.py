@@ -100,7 +100,8 @@ def test_load_diffusion(tmp_path: Path) -> None:
     assert (
         html.count("plotly.js v") == 1
         and "Segments by host" in html
-        and "Routing path of block" in html
+        and "Routing path of a segment" in html
+        and "tens of microseconds" in html
     )
     assert "measured / modelled" in html and "ATR and CTR find the same" in html, (
         "a run on Spark beside its model"
@@ -166,6 +167,7 @@ def test_state_slices(tmp_path: Path) -> None:
     )
     assert (
         "Merge graph of r (modelled)" in html
+        and "20 % to 30 % less memory" in html
         and "<td>no</td>" in html
         and "all checks passed" in html
     ), "the claims"
