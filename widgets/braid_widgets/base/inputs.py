@@ -14,9 +14,12 @@ REFUSED = "braid-refused"
 """The CSS class of a control whose value is out of range; ``stage.css`` draws it."""
 
 
-def _style(tip: str = "") -> dict[str, Any]:
-    look = {"style": {"description_width": "190px"}, "layout": W.Layout(width="auto")}
-    return look | ({"tooltip": tip} if tip else {})
+PLACED = "which policy says where tuples are stored and joined"
+
+
+def _style(tip: str) -> dict[str, Any]:
+    width = {"description_width": "190px"}
+    return {"style": width, "layout": W.Layout(width="auto"), "tooltip": tip}
 
 
 class _Ranged:
@@ -52,7 +55,7 @@ def _named(text: str, low: float, high: float) -> str:
     return f"{text} · {low:,} to {high:,}"
 
 
-def whole(text: str, low: int, high: int, value: int, tip: str = "") -> Whole:
+def whole(text: str, low: int, high: int, value: int, tip: str) -> Whole:
     """A whole number from ``low`` to ``high``."""
     control = Whole(description=_named(text, low, high), value=value, **_style(tip))
     control._within(text, low, high)
@@ -60,7 +63,7 @@ def whole(text: str, low: int, high: int, value: int, tip: str = "") -> Whole:
 
 
 def number(
-    text: str, low: float, high: float, value: float, step: float | None = None, tip: str = ""
+    text: str, low: float, high: float, value: float, step: float | None, tip: str
 ) -> Number:
     """A number from ``low`` to ``high``; ``step`` is that of the arrow buttons."""
     control = Number(description=_named(text, low, high), value=value, step=step, **_style(tip))
@@ -68,22 +71,26 @@ def number(
     return control
 
 
-def choice(
-    text: str, options: Sequence[Any] | dict[str, Any], value: Any = None, tip: str = ""
-) -> W.Dropdown:
+def choice(text: str, options: Sequence[Any] | dict[str, Any], value: Any, tip: str) -> W.Dropdown:
     """One of the options (values, pairs of label and value, or values by label); else the first."""
     chosen = {} if value is None else {"value": value}
     return W.Dropdown(description=text, options=options, **chosen, **_style(tip))
 
 
-def line(text: str, value: str, tip: str = "") -> W.Text:
+def line(text: str, value: str, tip: str) -> W.Text:
     """Free text, which counts once Enter is pressed or the box is left."""
     return W.Text(description=text, value=value, continuous_update=False, **_style(tip))
 
 
-def switch(text: str, tip: str = "") -> W.Checkbox:
+def switch(text: str, tip: str) -> W.Checkbox:
     """On or off; off at first."""
     return W.Checkbox(description=text, value=False, **_style(tip))
+
+
+def slider(text: str, low: float, high: float, value: float, step: float, tip: str) -> Any:
+    """A number that a thumb on a line chooses; it counts once the thumb is let go."""
+    bounds = dict(min=low, max=high, step=step, value=value, continuous_update=False)
+    return W.FloatSlider(description=_named(text, low, high), **bounds, **_style(tip))
 
 
 def batches(value: int) -> Whole:

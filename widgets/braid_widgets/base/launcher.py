@@ -89,10 +89,18 @@ class Launcher(W.VBox):
         self.given = dict(defaults)
         self._default(defaults)
         self.start = W.Button(
-            description=label, button_style="primary", icon="play", layout=W.Layout(width="auto")
+            description=label,
+            button_style="primary",
+            icon="play",
+            layout=W.Layout(width="auto"),
+            tooltip="run it for real; a run that goes on is stopped for it",
         )
-        self.pause = W.Button(description="Pause", icon="pause")
-        self.stop = W.Button(description="Stop", icon="stop")
+        self.pause = W.Button(
+            description="Pause", icon="pause", tooltip="hold the run before its next batch"
+        )
+        self.stop = W.Button(
+            description="Stop", icon="stop", tooltip="end the run after this batch"
+        )
         self.start.add_class(ACTS)
         self.status, self.message = W.Label(), W.HTML()
         for button, action in (

@@ -91,8 +91,10 @@ def _inputs(made_up: tuple[str, ...]) -> dict[str, Any]:
     return {
         "data": choose,
         "on": inputs.line("condition", "a.k = b.k", "Spark SQL over a.column and b.column"),
-        "window": inputs.number("window (s; 0: all)", 0, 10**6, 0, 1, "how long a tuple joins"),
-        "placement": inputs.choice("placement", placements, "AdaptiveGrid"),
+        "window": inputs.number(
+            "window (s; 0: all)", 0, 10**6, 0, 1, "how long a tuple can be joined; 0: for ever"
+        ),
+        "placement": inputs.choice("placement", placements, "AdaptiveGrid", inputs.PLACED),
         "hosts": inputs.whole("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
         "batches": inputs.whole("micro-batches", 2, 400, 24, "steps in which the input comes"),
         "rate": inputs.whole("tuples a batch", 1, 25_000, 200, "of each stream, more or less"),

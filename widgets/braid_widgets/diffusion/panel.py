@@ -42,7 +42,9 @@ class DiffusionPanel(Launcher):
         **defaults: Any,
     ) -> None:
         self.events: list[Any] = []
-        self.simulate = W.Button(description="Simulate", button_style="primary", icon="play")
+        self.simulate = W.Button(
+            description="Simulate", button_style="primary", icon="play", tooltip="model the run"
+        )
         super().__init__(launch, _inputs(placements), defaults)
         self.start.button_style, self.start.icon = "", "rocket"
         self.bar.children = (self.simulate, *self.bar.children)
@@ -114,21 +116,34 @@ def _drawn(view: Callable[[list[Any]], Chart], events: list[Any]) -> dict[str, A
         return {"text/plain": str(error)}
 
 
+SLOW = "every stream has a rate of its own, drawn from the slowest to the fastest, and changes it"
+FAST = "no slower than the slowest"
+BURSTS = "0: rates as they are; 1: all comes in bursts, nothing between them"
+
+
 def _inputs(placements: tuple[str, ...]) -> dict[str, Any]:
     return {
-        "placement": inputs.choice("placement", placements),
-        "streams": inputs.whole("streams (n)", 2, 6, 3),
+        "placement": inputs.choice("placement", placements, None, inputs.PLACED),
+        "streams": inputs.whole("streams (n)", 2, 6, 3, "that are joined with each other"),
         "window": inputs.number(
-            "window (W, s)", 1, 120, 10.0, tip="how long a tuple can be joined"
+            "window (W, s)", 1, 120, 10.0, None, "how long a tuple can be joined"
         ),
-        "slowest": inputs.number("slowest rate (tuples/s)", 0.1, 500, 5.0),
-        "fastest": inputs.number("fastest rate (tuples/s)", 0.1, 500, 20.0),
+        "slowest": inputs.number("slowest rate (tuples/s)", 0.1, 500, 5.0, None, SLOW),
+        "fastest": inputs.number("fastest rate (tuples/s)", 0.1, 500, 20.0, None, FAST),
         "selectivity": inputs.number(
             "selectivity (σ)", 0, 1, 0.1, 0.05, "share of pairs that match"
         ),
         "hosts": inputs.whole("hosts (J)", 1, 256, 12, "logical hosts that share the join"),
-        "length": inputs.whole("segment length (T, s)", 1, 60, 2),
-        "copies": inputs.whole("copies (L; 0: √J)", 0, 256, 0, "of a segment under CTR"),
-        "bursts": inputs.switch("bursts"),
-        "burst": inputs.number("share in bursts (θ)", 0, 1, 0.5, 0.25),
+        "length": inputs.whole(
+            "segment length (T, s)", 1, 60, 2, "tuples of a segment go the same way"
+        ),
+        "copies": inputs.whole(
+            "copies (L; 0: √J)",
+            0,
+            256,
+            0,
+            "hosts that store a segment under CTR; 0: the root of their number",
+        ),
+        "bursts": inputs.switch("bursts", "rates go up and down"),
+        "burst": inputs.number("share in bursts (θ)", 0, 1, 0.5, 0.25, BURSTS),
     }

@@ -42,13 +42,19 @@ EACH = "one number, or one for each stream, with commas"
 
 def _inputs() -> dict[str, Any]:
     return {
-        "streams": inputs.whole("streams (M)", 2, 5, 3),
+        "streams": inputs.whole("streams (M)", 2, 5, 3, "that are joined with each other"),
         "rates": inputs.line("rates (λ, tuples/s)", "20", EACH),
         "windows": inputs.line("windows (W, s)", "10", EACH),
         "sigma": inputs.number("selectivity (σ)", 0, 1, 0.05, 0.01, "share of pairs that match"),
-        "nodes": inputs.whole("nodes (N)", 1, 24, 6, "of the ring"),
-        "form": inputs.choice("form", FORMS, "dynamic"),
-        "slicing": inputs.choice("slices by", ["time", "count"], "time"),
+        "nodes": inputs.whole(
+            "nodes (N)", 1, 24, 6, "hosts of the ring; each holds a slice of every window"
+        ),
+        "form": inputs.choice(
+            "form", FORMS, "dynamic", "how tuples and slices move round the ring"
+        ),
+        "slicing": inputs.choice(
+            "slices by", ["time", "count"], "time", "windows are cut by age, or in equal numbers"
+        ),
         "resize": inputs.whole(
             "half-way to (nodes)", 0, 24, 0, "the ring gets so many nodes then; 0: it stays"
         ),

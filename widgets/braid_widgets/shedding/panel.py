@@ -26,6 +26,11 @@ METHODS = {
 }
 
 
+SHIFT = "how much later the second stream has the items that the first one had"
+BUDGET = "share of all pairs that there is time for; it acts on a run that goes on"
+SAMPLE = "share of the work that goes to all ages alike, to learn where matches are"
+
+
 class ShedPanel(ModelledPanel):
     """``defaults`` set controls by name: kappa, theta, window, shift, rate, method, fraction,
     sample, pace. While a run goes on, a change of ``fraction`` adjusts it; the other changes wait
@@ -77,24 +82,14 @@ def _still(chart: Chart) -> Chart:
 
 
 def _inputs() -> dict[str, Any]:
-    slider = W.FloatSlider(
-        description="fraction r",
-        min=0.02,
-        max=1.0,
-        step=0.01,
-        value=0.25,
-        continuous_update=False,
-        style={"description_width": "150px"},
-        layout=W.Layout(width="auto"),
-    )
     return {
-        "kappa": inputs.number("skew κ", 0, 2, 0.8, 0.1),
-        "theta": inputs.whole("common items ≥ θ", 1, 8, 3),
-        "window": inputs.number("window w (s)", 2, 60, 10, 1),
-        "shift": inputs.number("shift τ / cycle", 0, 1, 0.625, 0.025),
-        "rate": inputs.number("rate (tuples/s)", 5, 2000, 100, 10),
-        "method": inputs.choice("method", METHODS, "selective"),
-        "fraction": slider,
-        "sample": inputs.number("sample γ", 0.01, 1, 0.3, 0.05),
+        "kappa": inputs.number("skew of items (κ)", 0, 2, 0.8, 0.1, "Zipf; 0: all as often"),
+        "theta": inputs.whole("common items (θ)", 1, 8, 3, "two sets join if they share so many"),
+        "window": inputs.number("window (w, s)", 2, 60, 10, 1, "how long a tuple can be joined"),
+        "shift": inputs.number("delay (τ / cycle)", 0, 1, 0.625, 0.025, SHIFT),
+        "rate": inputs.number("rate (tuples/s)", 5, 2000, 100, 10, "of each stream"),
+        "method": inputs.choice("method", METHODS, "selective", "which pairs are left out"),
+        "fraction": inputs.slider("pairs processed (r)", 0.02, 1, 0.25, 0.01, BUDGET),
+        "sample": inputs.number("sample (γ)", 0.01, 1, 0.3, 0.05, SAMPLE),
         "pace": inputs.pace(0),
     }

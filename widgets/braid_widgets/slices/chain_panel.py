@@ -260,6 +260,9 @@ def _serve(run: SharedLaunched, asked: Sequence[Asked]) -> None:
             run.add(**wanted[name])
 
 
+OF = "which streams the queries are about"
+
+
 def _inputs() -> dict[str, Any]:
     kinds = {
         "Mem-Opt (least state)": "memory",
@@ -268,9 +271,11 @@ def _inputs() -> dict[str, Any]:
         "by hand": BY_HAND,
     }
     return {
-        "source": inputs.choice("streams", [(s.label, name) for name, s in SOURCES.items()]),
-        "chain": inputs.choice("chain", kinds),
-        "rate": inputs.number("rate (λ, tuples/s)", 0.001, 1000, 20.0),
+        "source": inputs.choice(
+            "streams", [(s.label, name) for name, s in SOURCES.items()], None, OF
+        ),
+        "chain": inputs.choice("chain", kinds, None, "where the windows are cut in slices"),
+        "rate": inputs.number("rate (λ, tuples/s)", 0.001, 1000, 20.0, None, "of each stream"),
         "sigma": inputs.number("selections pass (Sσ)", 0, 1, 0.3, 0.05, "share of the tuples"),
         "join": inputs.number("pairs that match (S⋈)", 0, 1, 0.05, 0.01, "share of all pairs"),
         "overhead": inputs.number(

@@ -107,9 +107,11 @@ class SharedRingPanel(Launcher):
 
 def _inputs() -> dict[str, Any]:
     return {
-        "hosts": inputs.whole("hosts (J)", 1, 24, 4, "of the ring"),
-        "month": inputs.whole("month of 2013", 1, 12, 2),
-        "days": inputs.whole("days", 1, 31, 3),
+        "hosts": inputs.whole(
+            "hosts (J)", 1, 24, 4, "of the ring; each holds some ages of every window"
+        ),
+        "month": inputs.whole("month of 2013", 1, 12, 2, "of the flights that are joined"),
+        "days": inputs.whole("days", 1, 31, 3, "so many, from the first of the month"),
         "batches": inputs.batches(24),
         "pace": inputs.pace(0.0),
     }

@@ -55,6 +55,7 @@ dates.
 
 
 DEFAULT = "AdaptiveGrid"
+JOINED = "which tables are joined, and on what"
 GROWTH = "the grid is looked at again when a stream has grown by this share of itself"
 
 
@@ -115,17 +116,30 @@ def _labelled(kinds: Mapping[str, type[Placement]]) -> list[tuple[str, str]]:
 
 def _inputs() -> dict[str, Any]:
     return {
-        "workload": inputs.choice("workload", [(w.label, k) for k, w in WORKLOADS.items()]),
+        "workload": inputs.choice(
+            "workload", [(w.label, k) for k, w in WORKLOADS.items()], None, JOINED
+        ),
         "skew": inputs.number(
             "skew (Zipf z)", 0, 4, 0.0, 0.25, "of the foreign keys; 0: all as often"
         ),
         "scale": inputs.number(
-            "data (GB, TPC-H SF)", 0.001, 100, 0.01, 0.01, "made once, then kept"
+            "data (GB, TPC-H SF)",
+            0.001,
+            100,
+            0.01,
+            0.01,
+            "a scale factor of 1 is about 1 GB; made once, then kept",
         ),
-        "width": inputs.whole("band width", 0, 365, 1, "tuples so far apart join"),
+        "width": inputs.whole("band width", 0, 365, 1, "tuples at most so far apart join"),
         "hosts": inputs.whole("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
-        "placement": inputs.choice("placement", _labelled(offered(2)), DEFAULT),
-        "fluctuation": inputs.whole("swing of |R|/|S| (k)", 2, 16, 4, "between k and 1/k"),
+        "placement": inputs.choice("placement", _labelled(offered(2)), DEFAULT, inputs.PLACED),
+        "fluctuation": inputs.whole(
+            "swing of |R|/|S| (k)",
+            2,
+            16,
+            4,
+            "one side grows until it is k times the other, then the other does",
+        ),
         "epsilon": inputs.number("adapt at growth by (ε)", 0.05, 1, 1.0, 0.05, GROWTH),
         "batches": inputs.batches(20),
         "pace": inputs.pace(0.0),

@@ -1,0 +1,45 @@
+"""Every control of every panel says what it is, from where to where, and more where one rests on
+it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as W
+import pytest
+from braid_widgets.base.inputs import Number, Whole
+from braid_widgets.cockpit import board
+from braid_widgets.diffusion import panel as diffusion
+from braid_widgets.psp import panel as psp
+from braid_widgets.shedding import panel as shedding
+from braid_widgets.slices import chain_panel, shared_ring_panel
+from braid_widgets.theta import panel as theta
+
+pytestmark = pytest.mark.unit
+PANELS: dict[str, dict[str, Any]] = {
+    "theta": theta._inputs(),
+    "diffusion": diffusion._inputs(("ATR", "CTR")),
+    "psp": psp._inputs(),
+    "shedding": shedding._inputs(),
+    "chain": chain_panel._inputs(),
+    "shared ring": shared_ring_panel._inputs(),
+    "board": board._inputs(("swing",)),
+}
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_control_says_what_it_is_and_its_range(panel: str) -> None:
+    for name, control in PANELS[panel].items():
+        assert control.tooltip and control.tooltip != control.description, name
+        assert control.description[0].isascii() and control.description[:1].islower(), "words first"
+        if isinstance(control, Whole | Number):
+            assert control.description.endswith(f" · {control.low:,} to {control.high:,}"), name
+            before = control.value
+            control.value = 2 * control.high + 1
+            assert "must be from" in control.refusal, f"{name} has a bound"
+            control.value = before
+        elif isinstance(control, W.FloatSlider):
+            assert f"{control.min:,} to {control.max:g}" in control.description
+        else:
+            assert isinstance(control, W.Dropdown | W.Checkbox | W.Text | W.Combobox), name
