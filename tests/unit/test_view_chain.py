@@ -117,7 +117,7 @@ def test_queries_and_slices_that_change_are_told_and_drawn(run):
     assert "the slices change with the next batch" in chain.frames(run.events)[-1]["note"]
     run.some(1)
     split = chain.frames(run.events)[-1]
-    assert "a is cut anew (split), slices end at 4 µs, 8 µs, 12 µs" in split["note"]
+    assert "a: slices end at 4 µs, 8 µs, 12 µs now (split)" in split["note"]
     assert [len(s["slices"]) for s in split["streams"]] == [3, 2] and split["streams"][0][
         "aged"
     ] == []

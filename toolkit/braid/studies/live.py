@@ -79,7 +79,7 @@ def ring(settings: Mapping[str, Any], batches: int) -> JoinRun:
 
 def pair(source: str, batches: int, **settings: Any) -> Workload:
     """The two streams of Wang 2008, Part I: "flights" (``days``; departures with the weather that
-    their airport had had) or "arrivals" (``rate``, ``join``; synthetic).
+    their airport had) or "arrivals" (``rate``, ``join``; synthetic).
     """
     if source == "flights":
         found = launch.workload(session(), "flights", days=settings["days"], batches=batches)

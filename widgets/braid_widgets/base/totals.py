@@ -22,7 +22,7 @@ def rows(scene: Scene) -> list[tuple[str, float | int, str]]:
     """
     t = scene.totals
     names = list(scene.streams) or [f"stream {k}" for k in range(len(t.received))]
-    found: list[tuple[str, float | int, str]] = [("batches", t.batches, "batches")]
+    found: list[tuple[str, float | int, str]] = [("batches", t.batches, "")]
     found += [(f"in, {name}", n, "tuples") for name, n in zip(names, t.received, strict=False)]
     if not scene.modelled:
         found.append(("results", t.results, "rows"))
@@ -36,14 +36,14 @@ def rows(scene: Scene) -> list[tuple[str, float | int, str]]:
     found += [
         ("discarded", t.discarded, "tuples"),
         ("compared", t.compared, "pairs"),
-        ("migrations", t.migrations, "migrations"),
+        ("migrations", t.migrations, ""),
     ]
     if t.late:
         found.append(("late", t.late, "tuples"))
     if t.ratio_max == t.ratio_max:
         found.append(
             (
-                "largest ILF of a mapping / ILF*, while |R|/|S| is within J",
+                "most that a host stores, over the least possible (ILF / ILF*), |R|/|S| within J",
                 round(t.ratio_max, 4),
                 "ratio",
             )

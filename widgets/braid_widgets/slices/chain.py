@@ -160,8 +160,7 @@ class ChainScene:
         if before is not None and before != event.ends:
             self._resliced.add(event.stream)
             self.changes.append(
-                f"{name} is cut anew ({event.reason}), slices end at "
-                f"{', '.join(map(text, event.ends))}"
+                f"{name}: slices end at {', '.join(map(text, event.ends))} now ({event.reason})"
             )
         self.ends[event.stream] = event.ends
 

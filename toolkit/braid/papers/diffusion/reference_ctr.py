@@ -202,9 +202,9 @@ class _Coordinated:
         idle_first = sorted(self.hosts, key=lambda h: (h in used, self._load(h)))
         segment.hosts = tuple(sorted(hops[0])) if warm else tuple(sorted(idle_first[: self.copies]))
         self.segments.append(segment)
-        why = "its V1" if warm else "the least loaded hosts, as some hold nothing yet"
+        why = "its first hop, V1" if warm else "the least loaded, as some hold nothing yet"
         self._tell(
-            f"{self._name(segment)} is entered in the table, on {_hosts(segment.hosts)}: {why}.",
+            f"The table has {self._name(segment)} now, on {_hosts(segment.hosts)}: {why}.",
             None,
         )
 
