@@ -88,9 +88,9 @@ def _values(
 ) -> tuple[list[Any], list[float], list[float]]:
     """Places on the x axis, and from where to where what is printed reaches at each."""
     base = named.get(one.of)
-    about = base if base is not None else named.get(one.series, ours[0])
-    at = dict(zip(listed(about.x), listed(about.y), strict=True))
-    xs = list(one.x) or list(at)
+    about = named.get(one.series, ours[0] if base is None else base)
+    at = {} if base is None else dict(zip(listed(base.x), listed(base.y), strict=True))
+    xs = list(one.x) or [x for x in listed(about.x) if base is None or x in at]
     scale = [at[x] if base is not None else 1.0 for x in xs]
 
     def scaled(values: tuple[float, ...]) -> list[float]:

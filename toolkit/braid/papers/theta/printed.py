@@ -20,7 +20,7 @@ FIG_5A = tuple(
 FIG_5B = (
     Printed(
         "Fig. 5b, section 5.2",
-        "StaticMid has about 3 to 7 times the input load of Dynamic",
+        "StaticMid has about 3 to 7 times the input load of Dynamic, in the mean of machines",
         y=(3.0,),
         top=(7.0,),
         series="StaticMid",
@@ -35,3 +35,10 @@ FIG_5B = (
         of="Dynamic",
     ),
 )
+BY_CHART = {"Fig. 5a": FIG_5A, "Fig. 5b: input load": FIG_5B}
+"""By how the title of a chart of ours begins."""
+
+
+def of(title: str) -> tuple[Printed, ...]:
+    """What is printed of the first panel of a chart; nothing where the text has no number."""
+    return next((marks for begins, marks in BY_CHART.items() if title.startswith(begins)), ())
