@@ -4,6 +4,7 @@ the panel.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import pandas as pd
@@ -222,3 +223,34 @@ def test_the_panel_greys_out_what_is_not_heeded_and_refuses_unknown_controls():
     assert board.inputs["hosts"].disabled and board.inputs["length"].disabled
     with pytest.raises(ValueError, match="no control 'host'"):
         panel(host=3)
+
+
+def test_a_change_gives_up_the_simulation_that_goes_on():
+    begun, go = threading.Event(), threading.Event()
+
+    def slowly(settings):
+        events = simulate(Aligned(settings["hosts"]), [(5, 5, 5)] * 5, windows=(3,) * 3)
+        for k, event in enumerate(events):
+            if settings["hosts"] == 5 and k == 4:
+                begun.set()
+                go.wait(10)
+            yield event
+
+    board = DiffusionPanel(slowly, lambda settings: None, ("ATR", "CTR"), hosts=4)
+    seen = board.events
+    board.inputs["hosts"].value = 5
+    board.simulate.click()
+    assert begun.wait(10) and "simulating… " in board.status.value and "of 5" in board.status.value
+    board.inputs["hosts"].value = 6
+    go.set()
+    board.wait(10)
+    assert (
+        board.events is seen and board.status.value.startswith("given up") and board.error is None
+    )
+    board.simulate.click()
+    board.wait(10)
+    assert board.events[0].hosts == 6
+    board.inputs["hosts"].value = 999
+    board.simulate.click()
+    board.wait(10)
+    assert board.events[0].hosts == 6 and "must be from 1 to 256" in board.message.value

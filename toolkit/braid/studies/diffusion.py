@@ -253,10 +253,15 @@ def by_settings(chosen: Mapping[str, Any], seconds: int) -> Setting:
     )
 
 
-def modelled(chosen: Mapping[str, Any], seconds: int = 40) -> list[Any]:
-    """The events of a modelled run by the panel's controls."""
+def simulated(chosen: Mapping[str, Any], seconds: int = 40) -> Iterator[Any]:
+    """The events of a modelled run by the panel's controls, one after the other."""
     setting = by_settings(chosen, seconds)
-    return list(run(placement(chosen["placement"], setting), setting))
+    yield from run(placement(chosen["placement"], setting), setting)
+
+
+def modelled(chosen: Mapping[str, Any], seconds: int = 40) -> list[Any]:
+    """The same, all at once."""
+    return list(simulated(chosen, seconds))
 
 
 def means(outcomes: pd.DataFrame, of: str = "throughput") -> pd.DataFrame:

@@ -4,10 +4,12 @@ on Spark, live (measured).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import ipywidgets as W
+from braid.core.events import BatchCommitted
 
 from braid_widgets.base import inputs
 from braid_widgets.base.charts import Chart
@@ -26,8 +28,9 @@ VIEWS: Mapping[str, Callable[[list[Any]], Chart]] = {
 
 
 class DiffusionPanel(Launcher):
-    """``simulate`` gets the settings and returns the events of a modelled run, ``launch`` returns a
-    run on Spark, shown live.
+    """``simulate`` gets the settings and returns the events of a modelled run, one after the other
+    or at once; it is given up when a control changes. ``launch`` returns a run on Spark, shown
+    live.
 
     ``defaults`` set controls by name: placement, streams, window, slowest, fastest, selectivity,
     hosts, length, copies, bursts, burst. ``events`` are those that the views show; only the view in
@@ -36,12 +39,13 @@ class DiffusionPanel(Launcher):
 
     def __init__(
         self,
-        simulate: Callable[[dict[str, Any]], list[Any]],
+        simulate: Callable[[dict[str, Any]], Iterable[Any]],
         launch: Launch,
         placements: tuple[str, ...],
         **defaults: Any,
     ) -> None:
         self.events: list[Any] = []
+        self._changed = threading.Event()
         self.simulate = W.Button(
             description="Simulate", button_style="primary", icon="play", tooltip="model the run"
         )
@@ -58,6 +62,8 @@ class DiffusionPanel(Launcher):
         self.children = (*self.children, self.tabs)
         self._relevant()
         self._guarded(lambda: self._simulated(simulate(self.settings())))
+        for control in self.inputs.values():
+            control.observe(lambda change: self._changed.set(), "value")
 
     def become(self, state: State, text: str | None = None) -> None:
         super().become(state, text)
@@ -78,12 +84,22 @@ class DiffusionPanel(Launcher):
             raise self.error
         return [view(self.events) for view in VIEWS.values()]
 
-    def _simulate(self, simulate: Callable[[dict[str, Any]], list[Any]]) -> None:
-        if self.state == "idle":
+    def _simulate(self, simulate: Callable[[dict[str, Any]], Iterable[Any]]) -> None:
+        if self.state == "idle" and not self.refused():
+            self._changed.clear()
             settings = self.settings()
             self.begin("simulating", lambda: self._simulated(simulate(settings)))
 
-    def _simulated(self, events: list[Any]) -> None:
+    def _simulated(self, coming: Iterable[Any]) -> None:
+        """Show the events once all have come; none if a control changes meanwhile."""
+        events: list[Any] = []
+        for event in coming:
+            if self._changed.is_set():
+                self.become("idle", "given up, as a control changed; Simulate models what it says")
+                return
+            events.append(event)
+            if isinstance(event, BatchCommitted):
+                self.status.value = f"simulating… {event.batch + 1} of {events[0].batches} batches"
         self.show(events)
         start, end = events[0], events[-1]
         self.become(
