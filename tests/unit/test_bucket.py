@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 from braid import StreamJoin
 from braid.core.state import Seal
-from braid.engine import copies
+from braid.engine import bucketed, copies
 from braid.engine.bucket import Bucket, bucket
 from braid.engine.check import check, repair
 from braid.engine.durable import Damaged
@@ -103,22 +103,26 @@ def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.Mon
     more leaves nothing.
     """
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    here = list[int]()
+    here = dict[int, int]()
 
     def give(results: pa.Table, batch: int) -> None:
-        here.append(len([*tmp_path.glob("braid-mirror-*/**/*.parquet")]) - len(inputs()))
-
-    def inputs() -> list[Path]:
-        return [*tmp_path.glob("braid-mirror-*/input/**/*.parquet")]
+        copied = [*tmp_path.glob("braid-mirror-*/input/**/*.parquet")]
+        here[batch] = len([*tmp_path.glob("braid-mirror-*/**/*.parquet")]) - len(copied)
 
     run = start(url, foreachBatch=give)
     assert run.awaitTermination()
-    assert len(here) == 4 and max(here) == len(bucket(url).names("results")) / 4
+    names = bucket(url).names("results")
+    assert here == {n: sum(f"/{n:06d}-" in name for name in names) for n in range(4)}
+    assert sum(here.values()) == len(names) > max(here.values()) > 0
     ends_equal(run)
     inspect(url)
     del run
-    gc.collect()
-    assert not [*tmp_path.glob("braid-mirror-*")]
+
+    def gone() -> bool:
+        gc.collect()  # its thread may have it a little longer
+        return not [*tmp_path.glob("braid-mirror-*")]
+
+    until(gone, "end of the mirrors")
     ends_equal(StreamJoin.resume(url, STREAMS))
 
 
@@ -310,7 +314,7 @@ def nothing_left(url: str) -> None:
     last = [kept for kept in reader.log.commits[-2:] if kept.state is not None]
     blocks = {f"blocks/{name}" for kept in last for name in reader.state_of(kept).files}
     states = {f"commits/{kept.state.name}" for kept in last if kept.state is not None}
-    entries = {n for n in names if n.startswith("commits/0")}
+    entries = {n for n in names if n.startswith(("commits/0", "commits/entries-"))}
     copied = {n for n in names if n.startswith("input/")}
     results = {name for name, _ in opened_files(url)}
     assert len({n.split("/")[1] for n in copied}) == 1
@@ -556,15 +560,73 @@ def _named(run: JoinRun) -> list[Any]:
 def test_a_long_run_is_rolled_up_in_its_mirror_alone(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bucket keeps every entry, and whoever opens the run reads them all."""
+    """The bucket keeps every entry, and so many of them once more together."""
     monkeypatch.setattr("braid.engine.store._EVERY", 3)
+    monkeypatch.setattr(bucketed, "_TOGETHER", 5)
     streams = tables("ab", 60, seed=91, batches=12)
     run = StreamJoin(streams, clouded.ON, clouded.Scatter(), check=True).start(url, batches="batch")
     assert run.awaitTermination() and run.store.log.rolled is not None
-    assert len({n for n in bucket(url).names("commits") if "state" not in n}) == 13
+    assert len(entries_of(url)) == 13 and bundles_of(url) == [
+        "entries-000000-000004.jsonl",
+        "entries-000005-000009.jsonl",
+    ]
     again = StreamJoin.resume(url, streams)
     assert again.awaitTermination()
     assert differ(ids(again.results()), expected(streams, clouded.ON)) == ""
     rows = [again.results_since(n)[0].num_rows for n in (0, 9)]
     assert rows[0] > rows[1] > 0
     nothing_left(url)
+
+
+def entries_of(url: str) -> list[str]:
+    return [n for n in bucket(url).names("commits") if n.startswith("commits/0")]
+
+
+def bundles_of(url: str) -> list[str]:
+    return sorted(n.split("/")[1] for n in bucket(url).names("commits") if "/entries-" in n)
+
+
+@pytest.mark.parametrize("lost", ["none", "killed before", "damaged", "deleted"])
+def test_to_open_takes_a_request_for_many_entries(
+    url: str, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or one for each, where their bundle is not there or not whole; whoever goes on puts it."""
+    monkeypatch.setattr(bucketed, "_TOGETHER", 5)
+    streams = tables("ab", 60, seed=91, batches=12)
+    how = StreamJoin(streams, clouded.ON, clouded.Scatter(), check=True)
+    real = Bucket.put
+
+    def put(there: Bucket, name: str, body: Any, new: bool = False) -> None:
+        if lost == "killed before" and name == "commits/entries-000005-000009.jsonl":
+            raise Killed("killed")
+        real(there, name, body, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Bucket, "put", put)
+        run = how.start(url, batches="batch")
+        if lost == "killed before":
+            with pytest.raises(Killed):
+                run.awaitTermination()
+        else:
+            assert run.awaitTermination()
+    name = "commits/entries-000005-000009.jsonl"
+    if lost == "damaged":
+        bucket(url).put(name, bucket(url).get(name)[:-30] + b"x" * 30)
+    elif lost == "deleted":
+        bucket(url).delete([name])
+    with monkeypatch.context() as patch:
+        done = deaths(patch, 10**6)
+        reader = opened(url)
+        reader.query()
+        assert reader.committed() == [*range(9 if lost == "killed before" else 12)]
+        fetched = [ask for ask in done if ask.startswith("fetch commits/0")]
+        assert len(fetched) == {"none": 3, "killed before": 5}.get(lost, 8)
+    again = how.start(url, batches="batch")
+    assert again.awaitTermination()
+    assert differ(ids(again.results()), expected(streams, clouded.ON)) == ""
+    bundles = bundles_of(url)
+    assert bundles == ["entries-000000-000004.jsonl", "entries-000005-000009.jsonl"]
+    for bundle in bundles if lost != "damaged" else []:
+        first = int(bundle.split("-")[1])
+        bodies = [bucket(url).get(f"commits/{n:06d}.json") for n in range(first, first + 5)]
+        assert bucket(url).get(f"commits/{bundle}") == b"\n".join(bodies)

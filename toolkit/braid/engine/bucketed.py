@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from braid.engine import durable
 from braid.engine.bucket import Bucket, each
@@ -12,13 +14,22 @@ from braid.engine.durable import Damaged
 from braid.engine.log import Log
 from braid.engine.output import Output
 
+_TOGETHER = 500
+"""So many entries are in a bundle."""
+
 
 class BucketLog(Log):
-    """The log of a run that lives in a bucket, of which the folder has copies."""
+    """The log of a run that lives in a bucket, of which the folder has copies.
+
+    So that it is not opened with a request for each entry, so many of them at a time are put once
+    more together, as a **bundle**, a line for each. The entries stay: that an entry is there keeps
+    a driver that has lost the run, however long ago, from putting it.
+    """
 
     def __init__(self, folder: Path, there: Bucket) -> None:
         super().__init__(folder, there.url)
         self._bucket = there
+        self._bundles = 0
 
     @property
     def next(self) -> str:
@@ -27,10 +38,37 @@ class BucketLog(Log):
 
     def pull(self) -> None:
         """Bring the entries that have been added, and read them."""
-        names = map(PurePosixPath, self._bucket.names("commits"))
-        last = max((int(n.stem) for n in names if n.stem.isdecimal()), default=-1)
-        each(self._fetch, (self.path(n).name for n in range(self._next, last + 1)))
+        names = [PurePosixPath(name) for name in self._bucket.names("commits")]
+        end = max((int(n.stem) for n in names if n.stem.isdecimal()), default=-1) + 1
+        begins = range(-(-self._next // _TOGETHER) * _TOGETHER, end, _TOGETHER)
+        there = {name.name for name in names}
+        each(self._unbundle, [name for name in map(_bundle, begins) if name in there])
+        wanted = (self.path(n) for n in range(self._next, end))
+        each(self._fetch, [path.name for path in wanted if not path.exists()])
         self.refresh()
+        self._bundles = next(n for n in count() if _bundle(n * _TOGETHER) not in there)
+
+    def _unbundle(self, name: str) -> None:
+        """Bring the entries of a bundle. One that is not whole brings none: they are there by
+        themselves.
+        """
+        entries = self._bucket.get(f"commits/{name}").split(b"\n")
+        if len(entries) == _TOGETHER and all(map(durable.whole, entries)):
+            for n, body in enumerate(entries, int(name.split("-")[1])):
+                durable.write(self.path(n), body, False)
+
+    def append(self, *given: Any, **named: Any) -> None:
+        """Put the next entry into place; see Log."""
+        super().append(*given, **named)
+        while (end := (self._bundles + 1) * _TOGETHER) <= self._next:
+            bodies = each(self._body, [self.path(n).name for n in range(end - _TOGETHER, end)])
+            self._bucket.put(f"commits/{_bundle(end - _TOGETHER)}", b"\n".join(bodies))
+            self._bundles += 1
+
+    def _body(self, name: str) -> bytes:
+        if not (self.folder / name).exists():  # it is rolled up here
+            return self._bucket.get(f"commits/{name}")
+        return (self.folder / name).read_bytes()
 
     def _fetch(self, name: str) -> None:
         try:
@@ -54,6 +92,11 @@ class BucketLog(Log):
         look like another's.
         """
         return self.path(entry).read_bytes() == body and self.read(entry).state is not None
+
+
+def _bundle(first: int) -> str:
+    """The name of the bundle that begins with an entry."""
+    return f"entries-{first:06d}-{first + _TOGETHER - 1:06d}.jsonl"
 
 
 class BucketDelivered(Delivered):

@@ -123,14 +123,19 @@ def opened(path: Path, what: str) -> bytes:
         body = path.read_bytes()
     except FileNotFoundError:
         raise Damaged(f"{path} is missing") from None
-    found = _SEAL.search(body[-20:])
-    if found is None or int(found[1], 16) != zlib.crc32(body[: -len(found[0])]):
+    if not whole(body):
         _check_other(body, what)
         raise Damaged(
             f"{path} is damaged: its {len(body)} bytes do not have the checksum of what was written"
         )
     check_version(_version(body), what)
     return body
+
+
+def whole(body: bytes) -> bool:
+    """Whether a sealed object is what was written."""
+    found = _SEAL.search(body[-20:])
+    return found is not None and int(found[1], 16) == zlib.crc32(body[: -len(found[0])])
 
 
 def _version(body: bytes) -> Any:
