@@ -46,14 +46,22 @@ def mastered() -> list[Claim]:
     return [gu.atr_sends_claim(outcomes(slow, (12,), ("ATR", "ATR-unoptimized")))]
 
 
+def halved(settings: dict[float, Setting], readings: Iterable[str]) -> pd.DataFrame:
+    """ATR beside CTR with L = J/2."""
+    both = {name: study.ALIGNED_OR_COORDINATED[name] for name in ("ATR", frames.HALF)}
+    runs = []
+    for reading in readings:
+        of = {x: replace(s, costs=study.READINGS[reading]) for x, s in settings.items()}
+        runs.append(study.sweep("", of, both, seeds=1).assign(reading=reading))
+    return pd.concat(runs)
+
+
 def traded() -> list[Claim]:
     """Fig. 15 and 16, their ends alone, on few hosts that are all busy."""
     three = Setting(3, 8.0, (10.0, 20.0), hosts=12, seconds=20)
-    ends = {
-        "15": {v: replace(three, selectivity=v) for v in (0.1, 1.0)},
-        "16": {t: replace(three, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)},
-    }
-    rows = {number: figures.traded(number, of, seeds=1) for number, of in ends.items()}
+    selective = {v: replace(three, selectivity=v) for v in (0.1, 1.0)}
+    bursting = {t: replace(three, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)}
+    rows = {"15": halved(selective, study.READINGS), "16": halved(bursting, [study.SCANNED])}
     f = frames.Figures(NONE, {}, {}, rows, NONE, NONE)
     return [claim(f) for claim in (trades.gains_check, trades.bursts_check)]
 

@@ -36,8 +36,7 @@ def moved() -> list[Claim]:
 def together() -> list[Claim]:
     """PSP-I with many tuples at once."""
     few = replace(QUICK, sigma=0.05, seconds=12.0)
-    many = psp_rivals.concurrent((4, 8), (15, 30, 0), setting=few)
-    return [paper.more_at_once_claim(many), paper.instead_claim(many)]
+    return [paper.more_at_once_claim(psp_rivals.concurrent((4, 8), (15, 30), setting=few))]
 
 
 def replicas() -> list[Claim]:

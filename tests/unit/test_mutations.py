@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pkgutil import resolve_name
 
 import pytest
+from braid.studies import chained, theta_model
 from braid.studies.claim import Claim
 from mutations import Mutation, mutations
 
@@ -21,6 +22,14 @@ def verdicts(claims: Iterable[Claim], starts: Iterable[str]) -> dict[str, set[st
 def sound(claims: Callable[[], Iterable[Claim]]) -> tuple[Claim, ...]:
     """The claims without any fault, tried once."""
     return tuple(claims())
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """What was counted of a fault is not kept for later tests."""
+    yield
+    chained._counted.cache_clear()
+    theta_model._counted.cache_clear()
 
 
 @pytest.mark.parametrize("m", mutations(), ids=lambda m: m.name)

@@ -66,11 +66,14 @@ class Figures:
         return (table[a] / table[b]).replace([np.inf, -np.inf], np.nan).dropna()
 
     def readings(self, number: str) -> dict[str, pd.Series]:
-        """CTR over ATR by x, for each bound L and reading of what a probe costs."""
+        """CTR over ATR by x, for each bound L and reading of what a probe costs that was run."""
+        rows = self.outcomes[number]
+        ran = set(rows[["placement", "reading"]].itertuples(index=False, name=None))
         return {
             f"{label.removeprefix('CTR, ')}, {reading}": self.over(number, label, "ATR", reading)
             for reading in READINGS
             for label in (TWO, ROOT, HALF, ALL)
+            if (label, reading) in ran
         }
 
 

@@ -180,8 +180,9 @@ def settled(events: Iterable[Any], setting: Setting) -> list[BatchCommitted]:
 def work(b: BatchCommitted, setting: Setting) -> np.ndarray:
     """Seconds that each node is busy with a batch."""
     costs, node = wang_costs(JOINS[setting.join]), wang_hosts(1)[0]
-    did = (Usage(h.received, h.arrived, h.sent, h.probed, h.compared) for h in b.hosts)
-    return np.array([costs.busy(counts, node) for counts in did])
+    did = [(h.received, h.arrived, h.sent, h.probed, h.compared) for h in b.hosts]
+    counts: list[Any] = [*np.array(did, dtype=float).T]  # of all nodes at once
+    return np.asarray(costs.busy(Usage(*counts), node))
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,12 @@ def contest(
             stored = float(np.mean([b.all_hosts.stored for b in batches]))
             hops = _hops(placement, m)
             for join in JOINS:
-                busy = busiest(batches, priced := replace(given, join=join))
-                mean = float(np.mean([work(b, priced).sum() / sum(b.received) for b in batches]))
+                works = [work(b, replace(given, join=join)) for b in batches]
+                each = [
+                    (w.max() / came, w.sum() / came)
+                    for w, came in zip(works, (sum(b.received) for b in batches), strict=True)
+                ]
+                busy, mean = (float(np.mean(x)) for x in zip(*each, strict=True))
                 counts = (stored, sent(batches), busy, n * busy / mean, hops)
                 rows.append((m, sigma, n, name, join, seed, *counts))
     names = ["streams", "sigma", "nodes", "scheme", "join", "seed"]

@@ -7,9 +7,10 @@ join values spread over hosts is counted in real data (``theta_inputs``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -103,22 +104,72 @@ def progress(
     """
     r, s = of.r * times, of.s * times
     comes = evenly(r, s, batches) if isinstance(batches, int) else list(batches)
-    under = operator(name, hosts, (r, s))
     results = of.results * times**of.growth
-    more: dict[str, Any] = {}
+    shares: Shares = ()
     weight: Floats | float = results / (r * s)
     if name == "SHJ":
         on_r, on_s, found = of.on_hosts(hosts, seed)
-        more["key_shares"] = [on_r / on_r.sum(), on_s / on_s.sum()]
+        shares = tuple(tuple((on / on.sum()).tolist()) for on in (on_r, on_s))
         pairs = (on_r * on_s).astype(float)
         weight = np.divide(found, pairs, out=np.zeros(hosts), where=pairs > 0) / times
-    run = simulation(under, comes, seed, **more)
-    return pd.DataFrame(list(_rows(run, weight, joiner, sum(map(sum, comes)))))
+    ran = _counted(name, hosts, (r, s), tuple(comes), seed, shares)
+    return pd.DataFrame(list(_rows(ran, weight, joiner, sum(map(sum, comes)))))
 
 
-def _rows(run: Iterator[Any], weight: Floats | float, j: Joiner, total: int) -> Iterator[Any]:
+def _rows(
+    run: Iterable[_Batch], weight: Floats | float, j: Joiner, total: int
+) -> Iterator[dict[str, Any]]:
     came = seconds = results = 0.0
-    migrating, waits = False, _Waits()
+    for b in run:
+        new, stored, pairs = b.did["received"] + b.did["moved"], b.did["stored"], b.did["compared"]
+        made = pairs * weight
+        full = stored > j.capacity
+        tuples = new * np.where(full, j.disk, 1.0) * j.tuple_us / 1e6
+        busy = tuples + made * j.result_us / 1e6
+        took = float(busy.max())
+        came, seconds, results = came + b.came, seconds + took, results + made.sum()
+        yield {
+            "percent": 100 * came / total,
+            "tuples": came,
+            "stored_mean": stored.mean(),
+            "stored_max": int(stored.max()),
+            "overflow": bool(full.any()),
+            "migrating": b.migrating or bool(b.did["moved"].any()),
+            "sent": int(b.did["received"].sum()),
+            "moved": int(b.did["moved"].sum()),
+            "seconds_modelled": seconds,
+            "results_modelled": results,
+            "latency_ms_modelled": _latency(j, new, busy, b.waiting / max(pairs.sum(), 1) * took),
+        }
+
+
+class _Batch(NamedTuple):
+    """What a batch did, whatever machines it runs on: tuples that ``came``, what each host ``did``
+    by the names of HostDid, whether a migration is on, and the pairs that wait for one.
+    """
+
+    came: int
+    did: dict[str, npt.NDArray[np.int64]]
+    migrating: bool
+    waiting: float
+
+
+Shares = tuple[tuple[float, ...], ...]
+"""By stream, the share of its tuples that has each routing key; empty for equal shares."""
+
+
+@lru_cache(maxsize=64)
+def _counted(
+    name: str,
+    hosts: int,
+    sizes: tuple[float, float],
+    comes: tuple[tuple[int, int], ...],
+    seed: int = 0,
+    shares: Shares = (),
+) -> tuple[_Batch, ...]:
+    """The batches of an operator; in memory and out of core they are the same."""
+    run = simulation(operator(name, hosts, sizes), comes, seed, key_shares=shares)
+    found, migrating, waits = [], False, _Waits()
     for e in run:
         if isinstance(e, BatchPlanned):
             waits.plan(e)
@@ -126,27 +177,8 @@ def _rows(run: Iterator[Any], weight: Floats | float, j: Joiner, total: int) -> 
             migrating = isinstance(e, MigrationStarted)
         elif isinstance(e, BatchCommitted):
             did = {n: np.array([getattr(h, n) for h in e.hosts]) for n in _COUNTS}
-            new, stored, pairs = did["received"] + did["moved"], did["stored"], did["compared"]
-            made = pairs * weight
-            full = stored > j.capacity
-            tuples = new * np.where(full, j.disk, 1.0) * j.tuple_us / 1e6
-            busy = tuples + made * j.result_us / 1e6
-            waiting = waits.commit(e)
-            took = float(busy.max())
-            came, seconds, results = came + sum(e.received), seconds + took, results + made.sum()
-            yield {
-                "percent": 100 * came / total,
-                "tuples": came,
-                "stored_mean": stored.mean(),
-                "stored_max": int(stored.max()),
-                "overflow": bool(full.any()),
-                "migrating": migrating or bool(did["moved"].any()),
-                "sent": int(did["received"].sum()),
-                "moved": int(did["moved"].sum()),
-                "seconds_modelled": seconds,
-                "results_modelled": results,
-                "latency_ms_modelled": _latency(j, new, busy, waiting / max(pairs.sum(), 1) * took),
-            }
+            found.append(_Batch(sum(e.received), did, migrating, waits.commit(e)))
+    return tuple(found)
 
 
 _COUNTS = ("received", "moved", "stored", "compared")
