@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
+from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted, to_dict
 from braid.core.state import State
 from braid.engine import durable
 from braid.engine import store as module
@@ -207,6 +207,10 @@ def test_events_are_read_from_memory_and_file(
         again = Told(told.path, most)
         again.look(archive, and_cut=True)
         assert again.since(0) == all_of_them[:half]
+        again.again([to_dict(e) for e in all_of_them[half : half + 2]])
+        again.fill()
+        assert again.recent() == all_of_them[: half + 2][-most:]
+        again.look(archive, and_cut=True)
         again.append(all_of_them[half:])
         assert again.since(half // 2) == all_of_them[half // 2 :]
         assert again.archive(archive, again.count, again.size) == told.archive(

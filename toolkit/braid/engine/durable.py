@@ -138,8 +138,12 @@ def whole(body: bytes) -> bool:
     return found is not None and int(found[1], 16) == zlib.crc32(body[: -len(found[0])])
 
 
+class _Versioned(msgspec.Struct):
+    v: Any = None
+
+
 def _version(body: bytes) -> Any:
-    return msgspec.json.decode(body).get("v")
+    return msgspec.json.decode(body, type=_Versioned).v
 
 
 def _check_other(body: bytes, what: str) -> None:

@@ -423,8 +423,9 @@ class Store:
             self.told.append(opening)
             self._opening = len(opening)
         for kept in self.log.unrolled():
-            self.told.append(self._events(kept))
+            self.told.again(self.log.read(kept.entry).events)
             self._ends[kept.entry] = self.told.count, self.told.size
+        self.told.fill()
 
     @property
     def begun(self) -> bool:

@@ -63,12 +63,25 @@ class Told:
         if and_cut:
             os.truncate(self.path, archive.bytes)
         self._count, self._size, self._starts = archive.events, archive.bytes, [*archive.starts]
-        first = max(0, self._count - (self._last.maxlen or 0))
-        self._last.extend(self._read(first, self._count) if self._count else ())
+        self._last.clear()
+
+    def fill(self) -> None:
+        """Have as many of the last in memory as there may be."""
+        with self._changing:
+            kept = self._count - len(self._last)
+            first = max(0, kept - (self._last.maxlen or 0) + len(self._last))
+            self._last.extendleft([*self._read(first, kept)][::-1] if first < kept else ())
 
     def append(self, happened: Sequence[Any]) -> None:
         """Tell more: first here, as the file may be out of reach."""
-        lines = [msgspec.json.encode(events.to_dict(e)) + b"\n" for e in happened]
+        self._append(happened, [events.to_dict(e) for e in happened])
+
+    def again(self, told: Sequence[dict[str, Any]]) -> None:
+        """Tell more, as it has been written down elsewhere."""
+        self._append([events.from_dict(each) for each in told], told)
+
+    def _append(self, happened: Sequence[Any], told: Sequence[dict[str, Any]]) -> None:
+        lines = [msgspec.json.encode(each) + b"\n" for each in told]
         with self._changing:
             self._last.extend(happened)
             for line in lines:
