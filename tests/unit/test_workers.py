@@ -10,6 +10,7 @@ from typing import Any
 
 import braid
 import pytest
+from braid import spark_session
 from braid.spark_session import equip
 
 HOME = str(Path(braid.__file__).parents[1])
@@ -73,3 +74,14 @@ def test_another_python_with_braid_is_taken(
     spark = session(python=str(python))
     equip(spark)
     assert spark.sparkContext.pythonExec == str(python) and not spark.sparkContext.environment
+
+
+def test_what_a_jvm_says_comes_through_but_for_what_each_begins_with(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    told, said = os.pipe()
+    os.write(said, b"WARNING: Using incubator modules: jdk.incubator.vector\nno space left\n")
+    os.write(said, b'Setting Spark log level to "ERROR".\nWARN')
+    os.close(said)
+    spark_session._pass_on(told)
+    assert capfd.readouterr().err == "no space left\nWARN"

@@ -7,10 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from braid.cluster import ship
@@ -48,6 +53,16 @@ SETTINGS = {
 }
 
 
+_ALWAYS = (
+    b"Using incubator modules: jdk.incubator.vector",
+    b"Using Spark's default log4j profile",
+    b"Setting default log level to",
+    b"To adjust logging level use",
+    b"Setting Spark log level to",
+    b"WARN NativeCodeLoader: Unable to load native-hadoop library",
+)
+"""What each start of Spark says; in a notebook it would stand in red under some cell."""
+_starting = threading.Lock()
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 """Hosts that are this machine and nobody else's."""
 
@@ -79,7 +94,32 @@ def session(
     conf |= {key.replace("_", "."): value for key, value in settings.items()}
     for key, value in conf.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with _starting:
+        _launch({"spark.app.name": name, "spark.master": master or here, **conf})
+        return builder.getOrCreate()
+
+
+def _launch(conf: Mapping[str, str]) -> None:
+    """Start the JVM, if there is none: what it says on stderr comes by this process."""
+    if SparkContext._gateway is not None:
+        return
+    settings = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+    read, write = os.pipe()
+    threading.Thread(target=_pass_on, args=(read,), name="braid-jvm", daemon=True).start()
+    try:
+        gateway = launch_gateway(settings, {"stderr": write})  # type: ignore[no-untyped-call]
+    finally:
+        os.close(write)
+    SparkContext(conf=settings, gateway=gateway)
+
+
+def _pass_on(said: int) -> None:
+    """What a JVM says to stderr, without the lines that each begins with."""
+    with os.fdopen(said, "rb") as lines:
+        for line in lines:
+            if not any(told in line for told in _ALWAYS):
+                with suppress(OSError):  # nobody listens any more; the JVM may still talk
+                    os.write(2, line)
 
 
 @cache
