@@ -118,7 +118,7 @@ class CoverLedger:
 
     def _check_replaced(self, blocks: tuple[Block, ...], live: Mapping[int, Block]) -> None:
         gone = {b.id for b in blocks} - live.keys()
-        if gone.isdisjoint(chain.from_iterable(self.owed)):
+        if not gone or gone.isdisjoint(chain.from_iterable(self.owed)):
             return
         pair = next(pair for pair in self.owed if gone.intersection(pair))
         raise CoverError(

@@ -187,21 +187,22 @@ def _following(
     new = [b for id, b in blocks.items() if id in fresh]
     last, size = _by_stream(rules, new, "rows"), _by_stream(rules, new, "bytes")
     places = placed(blocks.values(), state.places, outcome.places)
-    derived = (d.block.id for d in work.whole.derivations)
+    made = {*fresh, *(d.block.id for d in work.whole.derivations)}
+    gone = (state.blocks.keys() | made) - blocks.keys()
     return replace(
         state,
         batch=work.facts.batch,
         blocks=blocks,
         places=places,
         files=named(places, state.files, outcome.files),
-        next_id=1 + max([state.next_id - 1, *blocks, *derived, *fresh]),
+        next_id=1 + max([state.next_id - 1, *blocks, *made]),
         policy=work.plan.state,
         received=_added(state.received, last),
         received_bytes=_added(state.received_bytes, size),
         last_received=last,
         latest=_latest(state.latest, seen, new),
         pinned=frozenset(work.plan.pinned),
-        owed=_still(work.owed, blocks),
+        owed=_still(work.owed, gone),
         matches=history.matches(state.matches, outcome.matches),
         key_counts=history.key_counts(state.key_counts, outcome.key_counts),
         shedding=work.shedding,
@@ -226,9 +227,8 @@ def _harvested(state: State) -> tuple[BatchHarvested, ...]:
     return (BatchHarvested(state.batch, h.considered, h.left_out, *sums, h.yields, h.sketches),)
 
 
-def _still(owed: frozenset[Place], blocks: Mapping[int, Block]) -> frozenset[Place]:
-    """What is owed between blocks that are left."""
-    gone = set(chain.from_iterable(owed)).difference(blocks)
+def _still(owed: frozenset[Place], gone: set[int]) -> frozenset[Place]:
+    """What is owed between blocks that are left, once some are gone."""
     return frozenset(pair for pair in owed if gone.isdisjoint(pair)) if gone else owed
 
 

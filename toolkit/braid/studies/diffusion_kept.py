@@ -142,7 +142,12 @@ def _interior(rows: pd.DataFrame) -> list[Claim]:
     by.index = pd.Index([int(x.split(",")[0].removeprefix("T = ")) for x in by.index])
     inside = len(by) > 2 and by.idxmax() not in (by.index.min(), by.index.max())
     says = "throughput peaks at a length T* between extremes, 4-way: T / best"
-    why = "where 300 seconds of work may wait; with ten the shortest is the best"
+    waits = "where 300 seconds of work may wait"
+    why = (
+        f"{waits}; with ten the shortest is the best"
+        if inside
+        else f"also {waits}, T = {by.idxmax()} s is the best of those tried"
+    )
     holds: Verdict = "under reading" if inside else "no"
     return [_long("4", says, figures(by / by.max()), holds, why)]
 
