@@ -9,7 +9,7 @@ import pytest
 from braid.papers.kit.printed import Printed
 from braid_widgets.base import curves
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.printed import LABEL, under
+from braid_widgets.base.printed import LABEL, READ, under
 
 pytestmark = pytest.mark.unit
 
@@ -59,6 +59,22 @@ def test_a_level_goes_through_and_a_place_across(lines: Chart) -> None:
     flat, across = printed(under(lines, [level, place], wide=False))
     assert list(flat.x) == [10, 20] and list(flat.y) == [7, 7]
     assert set(across.x) == {12, 15} and {min(across.y), max(across.y)} == {10, 60}
+
+
+def test_a_ratio_is_drawn_where_the_curve_that_it_is_of_has_its_place(lines: Chart) -> None:
+    at = Printed("section 1", "twice", (20.0, 80.0), (2.0, 3.0), series="ours", of="rival")
+    assert [list(t.x) for t in printed(under(lines, [at], wide=False))] == [[20.0]]
+    elsewhere = Printed("section 1", "thrice", (80.0,), (3.0,), series="ours", of="rival")
+    assert printed(under(lines, [elsewhere], wide=False)) == []
+
+
+def test_a_level_of_one_place_is_a_mark_and_what_we_read_into_it_is_said() -> None:
+    data = pd.DataFrame([(1.0, 2.0, "ours")], columns=["x", "y", "curve"])
+    one = curves.lines(data, "title", "y", x="x", y="y", color="curve")
+    level = Printed("section 1", "seven", y=(7.0,), reading="where, it does not say")
+    drawn = under(one, [level]).figure.data[0]
+    assert (list(drawn.y), drawn.mode, drawn.name) == ([7.0], "markers", READ)
+    assert "seven; where, it does not say (section 1)" in drawn.hovertemplate
 
 
 def test_bars_have_what_is_printed_beside_them() -> None:

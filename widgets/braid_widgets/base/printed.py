@@ -14,6 +14,7 @@ from braid_widgets.base.axes import listed
 from braid_widgets.base.charts import GREY, Chart
 
 LABEL = "printed in the paper"
+READ = f"{LABEL}, as we read it"
 
 
 def under(chart: Chart, printed: Sequence[Printed], panel: int = 0, **facets: Any) -> Chart:
@@ -53,11 +54,12 @@ def _marks(chart: str, one: Printed, ours: list[Any]) -> Iterator[Any]:
         if name not in named:
             raise ValueError(f"{chart} has no curve {name!r}; it has {', '.join(named)}")
     about = named.get(one.series)
+    label = READ if one.reading else LABEL
     look = dict(
-        name=f"{one.series}, {LABEL}" if about is not None else LABEL,
+        name=f"{one.series}, {label}" if about is not None else label,
         xaxis=ours[0].xaxis,
         yaxis=ours[0].yaxis,
-        hovertemplate=f"{one.says} ({one.where})<extra>{LABEL}</extra>",
+        hovertemplate=f"{_said(one)}<extra>{label}</extra>",
         legendgroup=f"{LABEL}: {one.series}",
     )
     shade = GREY if about is None else _shade(about)
@@ -65,6 +67,8 @@ def _marks(chart: str, one: Printed, ours: list[Any]) -> Iterator[Any]:
         yield from _places(one, ours, look)
         return
     xs, low, high = _values(one, ours, named)
+    if not xs:
+        return
     if ours[0].type == "bar":
         heights = [b - a for a, b in zip(low, high, strict=True)]
         pattern = dict(shape="/", fgcolor=shade, bgcolor="rgba(0,0,0,0)", size=5)
@@ -77,25 +81,34 @@ def _marks(chart: str, one: Printed, ours: list[Any]) -> Iterator[Any]:
         fill = dict(fill="toself", opacity=0.25, mode="lines", line=line)
         yield go.Scatter(x=x, y=y, **fill, **look)
     else:
-        mode = "lines" if not one.x else "markers" if len(xs) == 1 else "lines+markers"
+        mode = "markers" if len(xs) == 1 else "lines+markers" if one.x else "lines"
         mark = dict(symbol="star-diamond-open", size=12, color=shade, line_width=2)
         line = dict(color=shade, width=2, dash="dot")
         yield go.Scatter(x=xs, y=low, mode=mode, marker=mark, line=line, **look)
 
 
+def _said(one: Printed) -> str:
+    reading = f"; {one.reading}" if one.reading else ""
+    return f"{one.says}{reading} ({one.where})"
+
+
 def _values(
     one: Printed, ours: list[Any], named: dict[Any, Any]
 ) -> tuple[list[Any], list[float], list[float]]:
-    """Places on the x axis, and from where to where what is printed reaches at each."""
+    """Places on the x axis, and from where to where what is printed reaches at each. There are
+    none where it is a ratio to a curve of ours that has none of its places.
+    """
     base = named.get(one.of)
     about = named.get(one.series, ours[0] if base is None else base)
     at = {} if base is None else dict(zip(listed(base.x), listed(base.y), strict=True))
-    xs = list(one.x) or [x for x in listed(about.x) if base is None or x in at]
+    places = one.x or tuple(listed(about.x))
+    there = [k for k, x in enumerate(places) if base is None or x in at]
+    xs = [places[k] for k in there]
     scale = [at[x] if base is not None else 1.0 for x in xs]
 
     def scaled(values: tuple[float, ...]) -> list[float]:
-        each = values * len(xs) if len(values) == 1 else values
-        return [v * by for v, by in zip(each, scale, strict=True)]
+        each = values * len(places) if len(values) == 1 else values
+        return [each[k] * by for k, by in zip(there, scale, strict=True)]
 
     return xs, scaled(one.y), scaled(one.top or one.y)
 

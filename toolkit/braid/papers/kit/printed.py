@@ -28,3 +28,5 @@ class Printed:
     """The curve of ours that it is about; empty: all."""
     of: str = ""
     """Where a ratio is printed: to which curve of ours."""
+    reading: str = ""
+    """What of it the paper leaves open, and how it is read here."""

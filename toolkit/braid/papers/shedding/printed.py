@@ -22,12 +22,14 @@ FIG_7_INDEXED = (
         series="625.0",
     ),
 )
+SKEW = "for which kappa, the paper does not say: here all"
 FIG_9 = tuple(
     Printed(
         "Fig. 9, section 6.3",
         f"rate adaptation gives about {gain:.0%} more than dropping at {rate:g} tuples/s",
         y=(gain,),
         series=f"{rate}",
+        reading=SKEW,
     )
     for rate, gain in ((300.0, 0.5), (500.0, 1.0))
 )
@@ -38,6 +40,7 @@ FIG_12 = (
         y=(1.5,),
         series="time",
         of="partial",
+        reading=SKEW,
     ),
     Printed(
         "Fig. 12, section 6.4",
@@ -45,22 +48,26 @@ FIG_12 = (
         y=(1.4,),
         series="direction",
         of="time",
+        reading=SKEW,
     ),
 )
 FIG_15 = (
     Printed(
         "Fig. 15, section 6.4.1",
         "without an index up to 500 % more than dropping",
-        (500.0,),
-        (5.0,),
+        y=(5.0,),
         series="overlap",
     ),
     Printed(
         "Fig. 15, section 6.4.1",
-        "with an index nothing is gained below 300 tuples/s, and up to about 100 % at the end",
-        (100.0, 200.0, 500.0),
-        (0.0, 0.0, 1.0),
+        "with an index up to about 100 % more than dropping",
+        y=(1.0,),
         series="overlap, indexed",
+    ),
+    Printed(
+        "Fig. 15, section 6.4.1",
+        "with an index nothing is gained before 300 tuples/s",
+        (300.0,),
     ),
     Printed(
         "Fig. 15, section 6.4.1",

@@ -12,6 +12,7 @@ FIG_8_1 = (
         top=(0.8,),
         series="state-slice",
         of="pull-up",
+        reading="than which, the paper does not say: here pull-up",
     ),
 )
 FIG_8_2 = (
@@ -22,5 +23,6 @@ FIG_8_2 = (
         y=(1.4,),
         series="state-slice",
         of="partition",
+        reading="of which rate and rival, the paper does not say: here 80 tuples/s, partition",
     ),
 )

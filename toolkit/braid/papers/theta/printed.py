@@ -29,8 +29,8 @@ FIG_5B = (
     Printed(
         "Fig. 5b, section 5.2",
         "SHJ has up to 13 times the input load of the others",
-        y=(1.0,),
-        top=(13.0,),
+        y=(13.0,),
+        reading="of which query and rival, the paper does not say: here all, Dynamic",
         series="SHJ",
         of="Dynamic",
     ),
