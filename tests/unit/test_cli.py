@@ -13,6 +13,7 @@ import nbformat
 import pytest
 from braid.reports.cli import main
 from braid.reports.notebook import Progress, find, run
+from braid.reports.outcome import VERSION
 from braid.reports.page import external_loads
 from braid.reports.parameters import NotebookError, Parameter, parameters
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -238,7 +239,7 @@ def test_list_shows_notebooks_and_parameters(
 
 
 def test_list_tells_what_a_notebook_is_about_and_how_long_it_takes(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "sound.ipynb")
     content = json.loads((tmp_path / "sound.ipynb").read_text())
@@ -247,6 +248,11 @@ def test_list_tells_what_a_notebook_is_about_and_how_long_it_takes(
     assert braid(tmp_path, "list") == 0
     told = capfd.readouterr().out
     assert told.startswith("sound: A small report · what it shows (about 2 min)\n")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "sound.json").write_text(json.dumps({"v": VERSION, "seconds": 75.0}))
+    assert braid(tmp_path, "list") == 0
+    assert "(about 2 min) (the last took 1 min 15 s)\n" in capfd.readouterr().out
 
 
 def test_list_tells_what_is_no_notebook(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,10 +11,11 @@ from functools import wraps
 from pathlib import Path
 
 from braid import __version__
+from braid.core.spans import UNITS, text
 from braid.core.tail import Tail
 from braid.reports import notebook as files
+from braid.reports import outcome
 from braid.reports import report as reports
-from braid.reports.outcome import commit
 from braid.reports.parameters import NotebookError, parameters
 from braid.watching import views
 
@@ -118,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _version() -> str:
-    found = commit()
+    found = outcome.commit()
     return f"braid {__version__}" + (f" (commit {found})" if found else "")
 
 
@@ -137,11 +138,17 @@ def _list(options: argparse.Namespace) -> int:
             print(f"braid: {error}", file=sys.stderr)
             code = 1
             continue
-        told = str(files.about(file))
+        told = f"{files.about(file)}{_took(name)}"
         print(f"{name}: {told}" if told else name)
         for parameter in accepted.values():
             print(f"  {parameter}")
     return code
+
+
+def _took(name: str) -> str:
+    """How long its last report took, where the default place has that as JSON."""
+    last = outcome.read(reports.FOLDER / f"{name}.json")
+    return f" (the last took {text(last['seconds'] * UNITS['second'])})" if last else ""
 
 
 def _refuses(*errors: type[Exception]) -> Callable[[Command], Command]:

@@ -16,6 +16,9 @@ from braid.reports import notebook as files
 from braid.reports.page import page
 from braid.reports.parameters import NotebookError, parameters, parse
 
+FOLDER = Path("runs")
+"""Where pages go if nobody says where."""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
@@ -65,7 +68,7 @@ def report(options: argparse.Namespace) -> int:
         notebook = options.notebooks / f"{name}.ipynb"
         accepted = parameters(notebook)
         values = parse(_settings(options.parameters), accepted)
-        output = options.output or Path("runs") / f"{name}.html"
+        output = options.output or FOLDER / f"{name}.html"
         _check(output, options.force)
         aside = output.with_suffix(".json")
         last = outcome.read(aside)

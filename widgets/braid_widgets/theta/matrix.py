@@ -128,7 +128,7 @@ def data(scene: Scene) -> MatrixFrame:
     return {
         "title": f"Join matrix {names[0]} × {names[1]}: who joins what",
         "note": "colour: host that joined last · pale: pairs to come · outlined: migrating · "
-        "small squares: on their way",
+        "squares: moving",
         "streams": names,
         "rows": list(live[:2]),
         "most": max(live[:2]),
