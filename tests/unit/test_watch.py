@@ -14,6 +14,7 @@ from urllib.request import urlopen
 import pytest
 from braid.core.events import RunStarted, write
 from braid.core.tail import Tail
+from braid.papers.reuse.events import HubStarted
 from braid.reports.cli import main
 from braid_widgets.cockpit import serve
 from braid_widgets.cockpit.view import recorded
@@ -51,6 +52,18 @@ def test_what_is_no_run_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "none.jsonl"):
         with pytest.raises(ValueError, match="neither a run folder nor a recording"):
             Tail(path)
+
+
+def test_a_hub_is_refused_by_the_name_of_its_own_view(tmp_path):
+    network = {"nodes": [{}], "links": []}
+    write(tmp_path / "events.jsonl", [HubStarted(("f",), "ts", "relaxed", network, {}, 0)])
+    for show in (serve.server, recorded_of):
+        with pytest.raises(ValueError, match="the events of a hub, which has views of its own"):
+            show(tmp_path)
+
+
+def recorded_of(folder: Path) -> object:
+    return recorded(Tail(folder).read())
 
 
 @pytest.fixture

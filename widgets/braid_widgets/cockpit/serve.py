@@ -104,11 +104,12 @@ def server(path: str | Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
     """A server of a run's cockpit on loopback, not serving yet, and its address with the token
     that every request needs. Port 0 is any that is free.
 
-    Raises ValueError for a path that is neither a run folder nor a recording, and OSError for a
-    port that is in use.
+    Raises ValueError for a path that is neither a run folder nor a recording, and for a hub's, and
+    OSError for a port that is in use.
     """
-    token = secrets.token_urlsafe(16)
-    made = ThreadingHTTPServer((LOOPBACK, port), _handler(Served(path), token))
+    token, served = secrets.token_urlsafe(16), Served(path)
+    served.page()
+    made = ThreadingHTTPServer((LOOPBACK, port), _handler(served, token))
     made.daemon_threads = True
     return made, f"http://{LOOPBACK}:{made.server_port}/?token={token}"
 

@@ -11,6 +11,7 @@ from typing import Any, NotRequired, TypedDict
 from braid.core.decisions import Deciding, sentence
 from braid.core.events import BatchCommitted, BatchHarvested, RunEnded, RunStarted
 from braid.core.spans import UNITS, text
+from braid.papers.reuse.events import HubStarted
 
 from braid_widgets.base.columns import Columns
 from braid_widgets.base.facts import Fact
@@ -31,6 +32,12 @@ MEASURES = ("stored", "received", "compared", "moved", "results", "busy", "waits
 """What the hosts' rows over time show, one at a time. ``busy`` and ``waits`` are seconds, and are
 there only where they were measured or modelled.
 """
+
+
+HUB = (
+    "these are the events of a hub, which has views of its own: reuse.console.Console of one that "
+    "runs, reuse.hub_map.hub_map of its events"
+)
 
 
 class MapFrame(TypedDict):
@@ -114,13 +121,17 @@ class Track:
         self._harvested: BatchHarvested | None = None
 
     def take(self, events: Iterable[Any], draw: bool = True) -> None:
-        """Fold events in; without ``draw`` the batches get no frame."""
+        """Fold events in; without ``draw`` the batches get no frame. Raises ValueError for those of
+        a hub.
+        """
         for event in events:
             self._apply(event)
             if isinstance(event, BatchCommitted):
                 self._committed(event, draw)
 
     def _apply(self, event: Any) -> None:
+        if isinstance(event, HubStarted):
+            raise ValueError(HUB)
         self.scene.apply(event)
         self._waiting.append(event)
         if self.map is not None or isinstance(event, BatchCommitted):

@@ -28,6 +28,22 @@ EVERY = 1.0
 """Seconds between two looks at a hub that runs."""
 
 
+TIPS = {
+    "Explain": "what would be done for this query; nothing changes",
+    "Submit": "answer this query from the next batch on",
+    "Withdraw": "answer the chosen query no longer",
+    "Answer": "the last rows that the chosen query was told",
+    "Plan": "how the chosen query is answered",
+    "Move": "have the chosen operator go on at the chosen node, with its state",
+    "Fail": "take the chosen node for down, with the state of its operators",
+    "Restore": "take the chosen node for up again",
+    "Replan": "plan all queries anew, and adopt that if it saves more than it costs",
+    "Pause": "hold the hub before its next batch",
+    "Go on": "let a paused hub go on",
+    "Refresh": "show how the hub is now",
+}
+
+
 class Hub(Protocol):
     """What the console needs of a running hub; HubRun has it."""
 
@@ -138,7 +154,8 @@ class Console(W.VBox):
         return [*rows, self.fault, self.said, self.strip, self.map, self.answer]
 
     def _button(self, name: str, act: Callable[[], Any]) -> W.Button:
-        button = W.Button(description=name, layout=W.Layout(width="auto"))
+        look = dict(layout=W.Layout(width="auto"), tooltip=TIPS[name])
+        button = W.Button(description=name, **look)
         button.on_click(lambda _: self.do(act))
         return button
 
