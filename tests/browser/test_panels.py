@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from braid.studies import diffusion as study
 from braid_widgets.diffusion.segments import segments
 from papermill import execute_notebook
@@ -111,3 +112,55 @@ def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(
         steps.get_by_label(press).click()
         expect(steps).to_contain_text(f"step {now} of 38")
     assert set(lab.processes("java")) <= before and notebook.errors == []
+
+
+CONTROLS = """
+from braid_widgets.base.launcher import Launcher
+from braid_widgets.cockpit import board
+from braid_widgets.diffusion import panel as diffusion
+from braid_widgets.psp import panel as psp
+from braid_widgets.shedding import panel as shedding
+from braid_widgets.slices.chain_panel import SOURCES, ChainPanel
+from braid_widgets.slices.shared_ring_panel import SharedRingPanel
+from braid_widgets.theta import panel as theta
+
+names = ("Semantics-unaware", "ATR")
+made = [board._inputs(("swing",)), diffusion._inputs(names), psp._inputs(), shedding._inputs()]
+panels = [Launcher(None, inputs, {}) for inputs in made]
+asked = SOURCES["flights"].queries
+panels += [Launcher(None, theta._inputs(), {}, "Launch", 380), ChainPanel(None)]
+panels += [SharedRingPanel(None, ("d", "w"), asked)]
+for panel in panels:
+    panel.start.description = "Launch on Spark"
+    display(panel)
+print("all are there")
+"""
+CUT = """(area) => {
+  const pen = document.createElement("canvas").getContext("2d");
+  const shown = (e) => e.offsetParent !== null;
+  const wide = (e) => {
+    pen.font = getComputedStyle(e).font;
+    return pen.measureText(e.selectedOptions[0]?.textContent ?? "").width > e.clientWidth - 20;
+  };
+  const texts = [...area.querySelectorAll(".widget-label, button")].filter(shown).filter((e) => e.textContent);
+  const cut = texts.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent);
+  const choices = [...area.querySelectorAll("select")].filter(shown).filter(wide);
+  const box = area.getBoundingClientRect();
+  const out = [...texts, ...choices].filter((e) => e.getBoundingClientRect().right > box.right + 1);
+  return [cut, choices.map((e) => e.value), out.map((e) => e.textContent)];
+}"""
+"""Texts of labels and buttons that are cut, choices that are, and what lies outside."""
+
+
+def test_no_control_is_cut(lab: Any, opened: Callable[..., Any]) -> None:
+    kernel = nbformat.read(ROOT / "notebooks" / RING, as_version=4).metadata
+    cell = nbformat.v4.new_code_cell(CONTROLS)
+    name = lab.put(nbformat.v4.new_notebook(cells=[cell], metadata=kernel), "controls.ipynb")
+    notebook = opened(name, width=900)
+    notebook.run_all()
+    expect(notebook.page.get_by_text("all are there", exact=True)).to_be_visible(timeout=SOON)
+    launch = notebook.page.locator("button", has_text="Launch on Spark")
+    expect(launch).to_have_count(7, timeout=SOON)
+    area = notebook.page.locator(".jp-Cell-outputArea").filter(has=launch)
+    assert area.evaluate(CUT) == [[], [], []]
+    assert notebook.errors == []

@@ -17,8 +17,8 @@ REFUSED = "braid-refused"
 PLACED = "which policy says where tuples are stored and joined"
 
 
-def _style(tip: str) -> dict[str, Any]:
-    width = {"description_width": "190px"}
+def _style(tip: str, label: str = "220px") -> dict[str, Any]:
+    width = {"description_width": label}
     return {"style": width, "layout": W.Layout(width="auto"), "tooltip": tip}
 
 
@@ -74,7 +74,7 @@ def number(
 def choice(text: str, options: Sequence[Any] | dict[str, Any], value: Any, tip: str) -> W.Dropdown:
     """One of the options (values, pairs of label and value, or values by label); else the first."""
     chosen = {} if value is None else {"value": value}
-    return W.Dropdown(description=text, options=options, **chosen, **_style(tip))
+    return W.Dropdown(description=text, options=options, **chosen, **_style(tip, "90px"))
 
 
 def line(text: str, value: str, tip: str) -> W.Text:

@@ -119,6 +119,7 @@ class Launcher(W.VBox):
         self.price = W.HTML()
         parts = [W.HTML(STYLE), grid, self.bar, self.price, self.message]
         super().__init__(parts, layout=W.Layout(max_width=WIDTH))
+        self.add_class("braid-panel")
         for control in self.inputs.values():
             control.observe(self._altered, "value")
         self.become("idle")

@@ -84,7 +84,7 @@ def _inputs(made_up: tuple[str, ...]) -> dict[str, Any]:
         value=made_up[0],
         continuous_update=False,
         tooltip="a made-up workload; two files, a.csv,b.parquet; or a recording (.jsonl)",
-        style={"description_width": "190px"},
+        style={"description_width": "220px"},
         layout=W.Layout(width="auto"),
     )
     placements = [(kind.label, name) for name, kind in offered(2).items()]

@@ -56,6 +56,7 @@ class SharedRingPanel(Launcher):
             description="Share ages out anew",
             icon="refresh",
             tooltip="by the selectivities seen so far",
+            layout=W.Layout(width="auto"),
         )
         self.anew.on_click(self._rebalance)
         super().__init__(launch, _inputs(), defaults)

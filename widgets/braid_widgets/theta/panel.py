@@ -46,7 +46,7 @@ WORKLOADS = {
     "bci": Workload("BCI: ship dates, band", frozenset({"width"}), "days", False),
     "bnci": Workload("BNCI: order keys, band", frozenset({"skew", "width"}), "order keys", False),
     "fluct": Workload(
-        "Fluct-Join: orders ⋈ lineitem, sides alternate", frozenset({"skew", "fluctuation"})
+        "Fluct-Join: orders ⋈ lineitem, in turns", frozenset({"skew", "fluctuation"})
     ),
 }
 """Section 5 of Elseidy 2014. Skew changes foreign keys, so it cannot matter to a join of ship
