@@ -102,9 +102,11 @@ def claims(kept: pd.DataFrame) -> list[Claim]:
 
 
 def _ratio(rows: pd.DataFrame, value: str, a: str, b: str, by: list[str]) -> pd.Series:
-    """One placement over another, by some columns."""
-    table = rows.pivot_table(value, by, "placement", sort=False)
-    return (table[a] / table[b]).dropna()
+    """One placement over another, by some columns: the mean of the seeds that both have."""
+    keys = [*by, *(["seed"] if "seed" not in by else [])]
+    seeds = rows.pivot_table(value, keys, "placement", sort=False)
+    table = seeds[[a, b]].dropna().groupby(level=by, sort=False).mean()
+    return table[a] / table[b]
 
 
 def _long(figure: str, says: str, found: str, holds: Verdict, why: str = "") -> Claim:
