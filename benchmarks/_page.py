@@ -29,6 +29,7 @@ ORDER = (
     "theta",
     "peers",
     "placements",
+    "auto",
     "shedding",
     "reuse",
 )

@@ -1,0 +1,139 @@
+"""The placement that is chosen when nobody names one, against each that could have been: over a mix
+of joins of tables, run in this process in turns, on as many hosts as there are cores; first on a
+tenth of the rows, so that everything is warm.
+
+Required: over the mix, the choice takes at most 1.1 times the best (the median of the joins'
+ratios), and in no join it is the worst. Joins whose placements all lie within a tenth of each other
+have no worst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from _common import Measure, arguments, leave, scratch
+from braid.core.events import BatchCommitted
+from braid.core.placement import Placement
+from braid.engine.memory import cores
+from braid.join import StreamJoin
+
+EVEN = 0.1
+"""Placements that differ by less are taken for equal."""
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """A join of the mix: its condition, the rows of each stream in units of ``rows``, how many
+    values the key has, how much of a stream has the most frequent one, seconds of window.
+    """
+
+    on: str
+    parts: tuple[float, ...] = (1.0, 1.0)
+    values: float = 1.0
+    share: float = 0.0
+    window: int | None = None
+
+
+JOINS = {
+    "equality": Mixed("a.k = b.k"),
+    "equality, one value has 1 in 50": Mixed("a.k = b.k AND a.v % 97 = b.v % 89", share=0.02),
+    "equality, three streams": Mixed("a.k = b.k AND b.k = c.k", (1.0, 1.0, 1.0), 1.0, window=60),
+    "band": Mixed("abs(a.k - b.k) <= 1", values=4.0),
+    "band, one stream is 20 times the other": Mixed("abs(a.k - b.k) <= 1", (0.1, 2.0), 4.0),
+    "band, window": Mixed("abs(a.k - b.k) <= 1", values=4.0, window=60),
+    "bands, three streams": Mixed(
+        "abs(a.k - b.k) <= 1 AND abs(b.k - c.k) <= 1", (0.3, 0.3, 0.3), 4.0, window=60
+    ),
+    "no index": Mixed("(a.k + b.k) % 9973 = 0", (0.1, 0.1)),
+}
+"""Ten minutes of event time each."""
+
+
+def tables(join: Mixed, rows: int, batches: int) -> dict[str, pa.Table]:
+    draw = np.random.default_rng(11)
+    parts = dict(zip("abc", join.parts, strict=False))
+    return {a: _table(draw, join, round(rows * part), batches) for a, part in parts.items()}
+
+
+def _table(draw: np.random.Generator, join: Mixed, rows: int, batches: int) -> pa.Table:
+    keys = draw.integers(0, max(1, round(join.values * rows)), rows)
+    keys[draw.random(rows) < join.share] = 0
+    at = np.sort(draw.integers(0, 600 * 10**6, rows))
+    columns = {
+        "k": keys,
+        "v": np.arange(rows),
+        "ts": pa.array(at, pa.timestamp("us", "UTC")),
+        "batch": at * batches // (600 * 10**6),
+    }
+    return pa.table(columns)
+
+
+def joined(streams: dict[str, pa.Table], join: Mixed, under: Placement) -> tuple[float, int]:
+    """Seconds of all batches but the first, and the results."""
+    windows = None if join.window is None else f"{join.window} seconds"
+    with scratch() as folder:
+        run = StreamJoin(streams, join.on, under, windows, "ts").start(folder, batches="batch")
+        run.awaitTermination()
+        done = [e for e in run.events() if isinstance(e, BatchCommitted)]
+    return sum(e.seconds["total"] for e in done[1:]), sum(e.results for e in done)
+
+
+def _placement(name: str) -> Placement:
+    kind = Placement.by_name(name)
+    return kind.of({"hosts": cores()} if "hosts" in kind.takes() else {})
+
+
+def compared(name: str, join: Mixed, args: Any) -> Iterator[dict[str, Any]]:
+    """A row for each placement that could run the join."""
+    streams = tables(join, args.rows, args.batches)
+    windows = None if join.window is None else f"{join.window} seconds"
+    setup = StreamJoin(streams, join.on, windows=windows, time="ts").setup
+    assert setup.chosen is not None
+    chosen = type(setup.placement).__name__
+    made = {name: _placement(name) for name in setup.chosen.costs}
+    took: dict[str, list[float]] = {c: [] for c in made}
+    found = set()
+    few = tables(join, args.rows // 10, args.batches)
+    for placement in made.values():
+        joined(few, join, placement)
+    for _ in range(args.rounds):
+        for c, placement in made.items():
+            seconds, results = joined(streams, join, placement)
+            took[c].append(seconds)
+            found.add(results)
+    assert len(found) == 1, f"{name}: {found}"
+    best = min(map(median, took.values()))
+    for c, seconds in took.items():
+        yield {
+            "join": name,
+            "placement": c,
+            "chosen": "yes" if c == chosen else "",
+            "seconds": median(seconds),
+            "times the best": median(seconds) / best,
+            "modelled, times the choice": setup.chosen.costs[c],
+            "results": results,
+        }
+
+
+def main() -> None:
+    args = arguments(__doc__ or "", {"rows": 2_000}, rows=20_000, batches=5, rounds=3)
+    rows = pd.DataFrame([r for name, j in JOINS.items() for r in compared(name, j, args)])
+    mine = rows[rows["chosen"] == "yes"].set_index("join")["times the best"]
+    most = rows.groupby("join")["times the best"].max().reindex(mine.index)
+    worst = sum((most > 1 + EVEN) & (mine >= most))
+    measures = [
+        Measure("the choice / the best, median of the mix", float(mine.median()), 1.1, most=True),
+        Measure("the choice / the best, the worst of the mix", float(mine.max()), most=True),
+        Measure("joins in which the choice is the worst", float(worst), 0.0, most=True),
+    ]
+    leave(args, {"Every placement that could run the join": rows.round(3)}, measures)
+
+
+if __name__ == "__main__":
+    main()
