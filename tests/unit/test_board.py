@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -12,7 +14,7 @@ from braid.core.events import BatchCommitted, RunEnded
 from braid.model.simulate import simulate
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.reports.page import external_loads
-from braid.studies.board import DATA, Board, beside, launched, modelled, others, tables
+from braid.studies.board import DATA, Board, beside, launched, modelled, others, rivals, tables
 from braid_widgets.base import twin
 from braid_widgets.cockpit.abreast import Abreast
 from braid_widgets.cockpit.board import BoardPanel
@@ -137,7 +139,7 @@ def test_a_recording_is_shown_and_not_run(tmp_path):
         modelled(Board(data=str(tmp_path / "none.jsonl")))
 
 
-def panel(beside: Any = lambda settings: {}) -> BoardPanel:
+def panel(beside: Any = lambda settings: ()) -> BoardPanel:
     return BoardPanel(
         lambda settings: modelled(Board(**settings)),
         lambda settings: launched(Board(**settings)),
@@ -194,4 +196,70 @@ def test_up_to_four_placements_stand_side_by_side_and_follow_each_change():
     assert not panel().side.children
     with pytest.raises(ValueError, match="5 runs are given; from 1 to 4 stand side by side"):
         Abreast(dict.fromkeys("abcde", board.events))
-    assert others(Board(data="run.jsonl"), ["StaticGrid"]) == {}
+    assert [*others(Board(data="run.jsonl"), ["StaticGrid"])] == []
+
+
+def test_what_stands_beside_is_given_up_when_a_control_changes():
+    free, at, came, asked = threading.Event(), threading.Event(), [], []
+
+    def slow(settings: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+        for name in ("StaticGrid", "JoinBiclique"):
+            asked.append((settings["hosts"], name))
+            if settings["hosts"] == 2:
+                at.set()
+                came.append(free.wait(20))
+            yield name, modelled(Board(**{**settings, "placement": name}))
+
+    board = panel(slow)
+    asked.clear()
+    board.inputs["hosts"].value = 2
+    assert at.wait(20)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(board.screen, "load", lambda events: came.append(events))
+        board.inputs["hosts"].value = 9
+        free.set()
+        board.wait(60)
+    assert came[0], "the change need not wait for what is modelled"
+    assert asked == [(2, "StaticGrid"), (9, "StaticGrid"), (9, "JoinBiclique")]
+    assert came[1:] == [board.events] and "hosts:9" in board.text.value
+    assert [*board.side.children[0].page["names"]] == ["AdaptiveGrid", "StaticGrid", "JoinBiclique"]
+
+
+def test_a_modelled_run_keeps_its_own_name_when_a_control_changes_meanwhile(monkeypatch):
+    board = panel(lambda settings: others(Board(**settings), ["Centralized"]))
+    show, shown = board.show, []
+
+    def changed(events: list[Any]) -> None:
+        if not shown:
+            board.inputs["placement"].value = "JoinBiclique"
+        show(events)
+        shown.append((board.text.value, board.side.children[0].page["names"][0]))
+
+    monkeypatch.setattr(board, "show", changed)
+    board.inputs["placement"].value = "StaticGrid"
+    board.wait(60)
+    assert [name for _, name in shown] == ["StaticGrid", "JoinBiclique"]
+    assert all(f"placement:{name}" in line for line, name in shown)
+
+
+def test_a_report_models_what_stands_beside_once(monkeypatch):
+    monkeypatch.setenv("BRAID_HEADLESS", "1")
+    asked: list[str] = []
+    board = panel(lambda settings: asked.append("") or others(Board(**settings), ["StaticGrid"]))
+    assert not board.side.children and not asked
+    _, side = board.twins()
+    assert side.page["names"] == ["AdaptiveGrid", "StaticGrid"] and len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Ring, StaticGrid, JoinBiclique, Centralized", "beside names 4 placements; it takes at"),
+        ("Chain", "Chain does not join two streams for one query"),
+        ("No", "no placement is named 'No'"),
+    ],
+)
+def test_what_cannot_stand_beside_is_refused_in_a_sentence(text, words):
+    with pytest.raises(ValueError, match=words):
+        rivals(text)
+    assert rivals(" Ring,,StaticGrid , Ring") == ("Ring", "StaticGrid") and rivals("") == ()

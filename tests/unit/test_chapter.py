@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
+from braid.reports.notebook import NOTEBOOKS
 from jupyter_client.manager import start_new_kernel
 
 SOON = 60
@@ -16,7 +21,14 @@ MADE = """from braid_widgets.base.chapter import Chapter
 from braid_widgets.base.follow import console
 first = Chapter("Make one", "a second")
 then = Chapter("Make two", "a second", first)
-said = []"""
+said = []
+def says(chapter, text):
+    from threading import Event
+    now = Event()
+    look = lambda *_: now.set() if chapter.status.value == text else None
+    chapter.status.observe(look, "value")
+    look()
+    return now.wait(20)"""
 ONE = """if first.open():
     console("half way")
     said.append(first.status.value)
@@ -121,7 +133,8 @@ def test_a_chapter_that_is_made_again_ends_the_one_before_and_begins_after_it(as
     asker.run("first.press(); at.wait(); old = first")
     asker.run(MADE)
     one = asker.run(ONE)
-    asker.run("first.press(); first.wait(0.5)")
+    told = asker.run("first.press(); print(says(first, 'after what was begun before'))")
+    assert asker.told[told] == ["True"]
     told = asker.run("print(old.status.value, first.status.value)")
     assert asker.told[told] == ["stopping… after what was begun before"]
     asker.run("held.set(); first.wait(20)")
@@ -132,7 +145,77 @@ def test_a_chapter_that_is_made_again_ends_the_one_before_and_begins_after_it(as
 def test_stop_ends_a_chapter_that_waits_for_another_and_leaves_that_alone(asker: Asker):
     asker.run(ENDLESS)
     asker.run(TWO)
-    asker.run("then.press(); then.wait(0.5); then.leave(); then.wait(20)")
+    told = asker.run("then.press(); print(says(then, 'after “Make one”'))")
+    assert asker.told[told] == ["True"]
+    asker.run("then.leave(); then.wait(20)")
     told = asker.run("print(then.state, then.status.value, first.state)")
     assert asker.told[told] == ["waiting stopped running"]
     asker.run("first.leave(); first.wait(20)")
+
+
+def test_where_nobody_can_press_a_button_nothing_is_made_ready_for_it(asker: Asker):
+    code = "from braid_widgets.base.show import asked\nprint(asked() is None)"
+    assert asker.told[asker.run(code)] == ["False"]
+    assert asker.told[asker.run(code, asks=False)] == ["True"]
+    code = (
+        f"import os; os.environ['BRAID_HEADLESS'] = '1'\n{code}\ndel os.environ['BRAID_HEADLESS']"
+    )
+    assert asker.told[asker.run(code)] == ["True"]
+
+
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_chapters_that_do_not_wait_for_each_other_assign_no_common_name(path: Path):
+    """They run at the same time, over one set of names."""
+    names, after = chapters(path)
+    for one, other in combinations(names, 2):
+        if other not in waited(one, after) and one not in waited(other, after):
+            assert names[one].isdisjoint(names[other]), (one, other)
+
+
+def test_names_that_two_chapters_share_are_seen(tmp_path: Path):
+    path = tmp_path / "one.ipynb"
+    for after in ("", ", first"):
+        cells = [
+            f"first = Chapter('a', 'b')\nthen = Chapter('c', 'd'{after})",
+            "if first.open():\n    n = [m for m in 'x']",
+            "if then.open():\n    for n in 'x':\n        m = n",
+        ]
+        made = [{"cell_type": "code", "source": [cell]} for cell in cells]
+        path.write_text(json.dumps({"cells": made}), encoding="utf-8")
+        names, before = chapters(path)
+        assert names["first"] & names["then"] == {"n"}
+        assert waited("then", before) == ({"first"} if after else set())
+
+
+def chapters(path: Path) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """What the cells of each chapter of a notebook assign, and the chapters that it names as those
+    it waits for.
+    """
+    names, after = defaultdict[str, set[str]](set), dict[str, set[str]]()
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
+        for line in ast.parse(source).body:
+            match line:
+                case ast.Assign([ast.Name(name)], ast.Call(ast.Name("Chapter"), [_, _, *others])):
+                    after[name] = {other.id for other in others if isinstance(other, ast.Name)}
+                case ast.If(ast.Call(ast.Attribute(ast.Name(name), "open"))):
+                    names[name] |= assigned(line)
+    return names, after
+
+
+def assigned(node: ast.AST) -> set[str]:
+    """The names that code sets in the kernel."""
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)):
+        return set()
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {node.name}
+    mine = {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
+    if isinstance(node, ast.alias):
+        mine = {(node.asname or node.name).partition(".")[0]}
+    return mine.union(*map(assigned, ast.iter_child_nodes(node)))
+
+
+def waited(chapter: str, after: dict[str, set[str]]) -> set[str]:
+    """All chapters that are run before this one."""
+    mine = after.get(chapter, set())
+    return mine.union(*(waited(other, after) for other in mine))

@@ -94,6 +94,20 @@ def test_state_that_does_not_grow_breaks_the_claim_of_15_1() -> None:
     assert rivals.formula_claim(kept([25.0, 30.0])).holds == "yes"
 
 
+def test_more_nodes_that_process_less_at_once_break_the_claim_of_16_3() -> None:
+    def many(*took: float) -> pd.DataFrame:
+        rows = [(n, "N", x) for n, x in zip((4, 8, 12), took, strict=False)]
+        return pd.DataFrame(
+            [*rows, (4, "15", 9.0)], columns=["nodes", "tuples", "response_modelled"]
+        )
+
+    assert rivals.instead_claim(many(1.0, 1.5, 2.0)).holds == "yes"
+    assert rivals.instead_claim(many(1.0, 2.5, 4.0)).holds == "no", "fewer are served"
+    assert rivals.instead_claim(many(1.0, 2.5, 3.0)).holds == "no", "fewer at first"
+    assert rivals.instead_claim(many(1.0, 0.9, 0.8)).holds == "no", "they answer sooner"
+    assert rivals.instead_claim(many(1.0)).holds == "yes", "one length has nothing beside it"
+
+
 def outcomes(ratio: np.ndarray, **factors: float) -> pd.DataFrame:
     """An experiment of Gu's: CTR over ATR by x, other placements by factors of ATR."""
     rows = []

@@ -223,6 +223,7 @@ def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
     monkeypatch.delenv("BRAID_HEADLESS", raising=False)
     panel = panel_with(lambda settings: FakeRun(MIGRATION))
     monkeypatch.setattr(showing, "LATER", 0.01)
+    monkeypatch.setattr(showing, "asked", dict)
     warmed = threading.Event()
     showing.present(panel, panel.screen, warm=warmed.set)
     place, widget = shown[:2]
@@ -232,6 +233,35 @@ def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
     assert warmed.wait(10), "what launches need is made ready meanwhile"
     panel.over(None)
     assert len(shown) == 4 and "braid-twin" in shown[3].data
+
+
+def test_nothing_is_made_ready_where_nobody_can_press_and_a_failure_is_told(monkeypatch, caplog):
+    begun: list[str] = []
+
+    class AtOnce:
+        def __init__(self, seconds: float, work: Any, given: Any) -> None:
+            self.start = lambda: work(*given)
+
+    class Still:
+        def __init__(self, *given: Any) -> None:
+            self.renew = None
+
+    def warm() -> None:
+        begun.append("a launch")
+        raise RuntimeError("no java here")
+
+    monkeypatch.setattr(showing.threading, "Timer", AtOnce)
+    monkeypatch.setattr(showing, "Twin", Still)
+    monkeypatch.delenv("BRAID_HEADLESS", raising=False)
+    panel = panel_with(None)
+    assert showing.asked() is None, "outside of a kernel"
+    showing.present(panel, warm=warm)
+    assert begun == [] and not caplog.records
+    monkeypatch.setattr(showing, "asked", dict)
+    showing.present(panel, warm=warm)
+    (record,) = caplog.records
+    assert begun == ["a launch"] and record.levelname == "WARNING"
+    assert "no java here" in caplog.text
 
 
 def test_headless_views_are_shown_as_html_with_plotly_once(monkeypatch):

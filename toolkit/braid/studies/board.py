@@ -5,7 +5,7 @@ install: the tables are joined in this process.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -52,6 +52,9 @@ def _bursts(batches: int, rate: int) -> list[tuple[int, int]]:
 
 DATA = {"grow": _grow, "swing": _swing, "steady": _steady, "bursts": _bursts}
 """Made up streams by name: tuples by batch and stream."""
+
+RIVALS = 3
+"""Placements that find room beside a board's own."""
 
 READERS = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".jsonl": None}
 
@@ -213,12 +216,28 @@ def modelled(board: Board) -> list[Any]:
     )
 
 
-def others(board: Board, placements: Iterable[str]) -> dict[str, list[Any]]:
-    """What other placements would do with the same tuples, by name: events. None of a recording.
-    Raises ValueError for one that does not join two streams.
+def rivals(text: str) -> tuple[str, ...]:
+    """The placements that stand beside a board: up to three names with commas between. Raises
+    ValueError, also for one that does not join two streams.
+
+    >>> rivals("StaticGrid, JoinBiclique")
+    ('StaticGrid', 'JoinBiclique')
     """
-    names = [] if board.recorded else [n for n in placements if n != board.placement]
-    return {name: modelled(replace(board, placement=name)) for name in names}
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if len(names) > RIVALS:
+        raise ValueError(f"beside names {len(names)} placements; it takes at most {RIVALS}")
+    for name in names:
+        Board(placement=name)
+    return names
+
+
+def others(board: Board, placements: Iterable[str]) -> Iterator[tuple[str, list[Any]]]:
+    """What other placements would do with the same tuples, one after the other: name and events.
+    None of a recording. Raises ValueError for one that does not join two streams.
+    """
+    for name in () if board.recorded else placements:
+        if name != board.placement:
+            yield name, modelled(replace(board, placement=name))
 
 
 def launched(board: Board) -> JoinRun:

@@ -1,5 +1,5 @@
 """The studies' joins on Spark, as panels and reports launch them: a function a paper, each run in a
-folder of its own. Spark starts with the first.
+folder of its own. Spark starts with the first, or before it with ``warm``.
 
 What a launch needs is imported by it: a notebook has its first picture the sooner.
 """

@@ -13,7 +13,7 @@ from IPython.display import HTML, display
 
 from braid_widgets.base.follow import telling
 from braid_widgets.base.launcher import ACTS
-from braid_widgets.base.show import headless
+from braid_widgets.base.show import asked
 from braid_widgets.base.twin import Twin
 
 _AT_WORK: ContextVar[bool] = ContextVar("braid-chapter", default=False)
@@ -65,13 +65,13 @@ class Chapter:
 
     def open(self) -> bool:
         """Whether the cell that asks is to go on; if not, it is run when the button is pressed."""
-        asked = _asked()
-        if headless() or asked is None or _AT_WORK.get():
+        request = asked()
+        if request is None or _AT_WORK.get():
             return True
         with self._lock:
             if self.state == "done":
                 return True
-            self._hold(asked)
+            self._hold(request)
         return False
 
     def press(self) -> None:
@@ -105,11 +105,11 @@ class Chapter:
         else:
             self.press()
 
-    def _hold(self, asked: dict[str, Any]) -> None:
-        key = str(asked["metadata"].get("cellId") or asked["content"]["code"])
+    def _hold(self, request: dict[str, Any]) -> None:
+        key = str(request["metadata"].get("cellId") or request["content"]["code"])
         first = not self._cells or next(iter(self._cells)) == key
         note = None if first else display(HTML(self._waits()), display_id=True)  # type: ignore[no-untyped-call]
-        self._cells[key] = (asked["content"]["code"], copy_context(), note)
+        self._cells[key] = (request["content"]["code"], copy_context(), note)
         self._todo[key] = None
         if first:
             box = W.HBox([self.button, self.status])
@@ -195,12 +195,3 @@ class Chapter:
             )
             self.button.disabled = state == "done"
             self.status.value = text
-
-
-def _asked() -> dict[str, Any] | None:
-    """The request to run the cell that is being run; None where nobody could press a button:
-    outside of a kernel, and where the one who asks takes no input, as papermill.
-    """
-    kernel = getattr(get_ipython(), "kernel", None)
-    asked = kernel.get_parent("shell") if kernel else None
-    return asked if asked and asked["content"].get("allow_stdin") else None

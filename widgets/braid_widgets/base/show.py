@@ -12,6 +12,7 @@ from typing import Any
 
 import ipywidgets as W
 from braid.core.log import LOGGER
+from IPython import get_ipython
 from IPython.display import HTML, display
 
 from braid_widgets.base.charts import Chart
@@ -28,6 +29,15 @@ class _Page:
 def headless() -> bool:
     """Whether the notebook drives itself, as in a report: BRAID_HEADLESS=1."""
     return os.environ.get("BRAID_HEADLESS", "") not in ("", "0")
+
+
+def asked() -> dict[str, Any] | None:
+    """The request to run the cell that is being run; None where nobody could press a button: in a
+    report, outside of a kernel, and where the one who asks takes no input, as papermill.
+    """
+    kernel = getattr(get_ipython(), "kernel", None)
+    request = kernel.get_parent("shell") if kernel and not headless() else None
+    return request if request and request["content"].get("allow_stdin") else None
 
 
 def html(view: Any) -> str:
@@ -57,8 +67,8 @@ def present(panel: Any, *views: Any, warm: Callable[[], Any] | None = None) -> N
     kernel what was seen last; in a report do what its Launch does, and show its ``twins``.
 
     ``warm`` makes ready what every launch needs. It is called in a thread of its own, once the
-    panel has had time to be drawn, and not in a report; of what goes wrong in it the first launch
-    tells.
+    panel has had time to be drawn, and only where somebody can press a button; what goes wrong in
+    it the first launch tells too.
     """
     if headless():
         for twin in panel.twins():
@@ -69,7 +79,7 @@ def present(panel: Any, *views: Any, warm: Callable[[], Any] | None = None) -> N
     cockpit = import_module("braid_widgets.cockpit.view")  # it stands above, and shows any run
     twin = Twin(box, lambda: str(cockpit.still(panel.shown())))
     panel.settled.append(twin.renew)
-    if warm is not None:
+    if warm is not None and asked() is not None:
         later = threading.Timer(LATER, _made_ready, [warm])
         later.daemon = True
         later.start()
@@ -79,4 +89,4 @@ def _made_ready(warm: Callable[[], Any]) -> None:
     try:
         warm()
     except Exception:
-        LOGGER.info("what launches need is not ready", exc_info=True)
+        LOGGER.warning("what launches need is not ready", exc_info=True)

@@ -4,7 +4,7 @@ real, and the line of text that says the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
@@ -15,8 +15,11 @@ from braid_widgets.base import inputs
 from braid_widgets.base.launcher import Launch, Launched
 from braid_widgets.base.live import Follower
 from braid_widgets.base.modelled import ModelledPanel, Simulate
+from braid_widgets.base.show import headless
 from braid_widgets.cockpit.abreast import Abreast
 from braid_widgets.cockpit.view import Cockpit
+
+Beside = Iterable[tuple[str, list[Any]]]
 
 
 class BoardPanel(ModelledPanel):
@@ -24,8 +27,9 @@ class BoardPanel(ModelledPanel):
     takes. ``made_up`` are the names of made-up streams; ``defaults`` set controls by name: data,
     on, window, placement, hosts, batches, rate, shed.
 
-    ``beside`` gives, for the settings, what others would do with the same, events by name: up to
-    three, which stand side by side with the modelled run.
+    ``beside`` gives, for the settings, what others would do with the same, names and events, one
+    after the other: up to three, which stand side by side with the modelled run. They are modelled
+    with it, and given up with it when a control changes.
     """
 
     def __init__(
@@ -35,7 +39,7 @@ class BoardPanel(ModelledPanel):
         write: Callable[[dict[str, Any]], str],
         screen: Cockpit,
         made_up: tuple[str, ...],
-        beside: Callable[[dict[str, Any]], Mapping[str, list[Any]]] = lambda settings: {},
+        beside: Callable[[dict[str, Any]], Beside] = lambda settings: (),
         **defaults: Any,
     ) -> None:
         self.write, self.screen, self.beside = write, screen, beside
@@ -43,25 +47,36 @@ class BoardPanel(ModelledPanel):
         super().__init__(simulate, launch, _inputs(made_up), defaults)
         self.start.description = "Launch for real"
         self.children = (*self.children, self.text, screen, self.side)
+        self.modelled = self.settings()
+        """The settings of the run that ``show`` is given."""
+        self.others = {} if headless() else dict(beside(self.modelled))
+        """What stands beside it, by name."""
         self.show(self.events)
 
     def show(self, events: list[Any]) -> None:
         """Show a modelled run."""
+        runs = _runs(self.modelled, events, self.others)
         with self.lock:
             self.events = events
-            line = escape(repr(self.write(self.settings())))
+            line = escape(repr(self.write(self.modelled)))
             self.text.value = f"<code>board={line}</code>"
             self.screen.load(events)
-            runs = self._runs(self.settings(), events)
             if self.side.children and runs:
                 self.side.children[0].load(runs)
             else:
                 self.side.children = [Abreast(runs)] if runs else []
 
-    def _runs(self, settings: dict[str, Any], events: list[Any]) -> dict[str, list[Any]]:
-        """The modelled run and the others by name; none where there is no other."""
-        others = self.beside(settings)
-        return {settings["placement"]: events, **others} if others else {}
+    def _simulated(self, settings: dict[str, Any]) -> list[Any] | None:
+        events = super()._simulated(settings)
+        if events is None:
+            return None
+        others = {}
+        for name, happened in self.beside(settings):
+            if self._wanted is not None:
+                return None
+            others[name] = happened
+        self.modelled, self.others = settings, others
+        return events
 
     def stale(self) -> None:
         self.screen.stale()
@@ -71,10 +86,18 @@ class BoardPanel(ModelledPanel):
 
     def twins(self) -> list[Any]:
         """The modelled run, and the real one where there is one to be had."""
-        events = list(self.simulate(self.asked()))
+        asked = self.asked()
+        events = list(self.simulate(asked))
         self.screen.load(events)
-        runs = self._runs(self.asked(), events)
+        runs = _runs(asked, events, dict(self.beside(asked)))
         return [self.screen, *([Abreast(runs)] if runs else [])]
+
+
+def _runs(
+    settings: dict[str, Any], events: list[Any], others: dict[str, list[Any]]
+) -> dict[str, list[Any]]:
+    """The modelled run and the others by name; none where there is no other."""
+    return {settings["placement"]: events, **others} if others else {}
 
 
 def _inputs(made_up: tuple[str, ...]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
 // The charts of a page without a kernel: in a narrow window their panels stand below each other.
+import { chosen } from "../base/chosen.ts";
 import { broken, type Layout, narrow, type Trace } from "../base/narrow.ts";
 
 /** Pixels below which a chart is narrow. */
@@ -15,6 +16,8 @@ interface Library {
 }
 
 const given = new WeakMap<Plot, Layout>();
+/** What was drawn last; what differs from it is what the reader has chosen. */
+const drawn = new WeakMap<Plot, Layout>();
 const fitted = new WeakMap<Plot, number>();
 
 /** Draws a chart as its width asks for. */
@@ -30,7 +33,10 @@ function fit(plot: Plot, library: Library): void {
     const text = wanted ? broken(title, width / 9) : title;
     void library.relayout(plot, { "title.text": text, "title.font.size": wanted ? 14 : 17 });
   } else {
-    const layout = wanted ? narrow(whole, plot.data, width) : structuredClone(whole);
+    const mine = chosen(whole, drawn.get(plot) ?? whole, plot.layout);
+    const layout = wanted ? narrow(mine, plot.data, width) : structuredClone(mine);
+    given.set(plot, mine);
+    drawn.set(plot, structuredClone(layout));
     const height = `${layout.height ?? 450}px`;
     plot.style.height = height;
     if (plot.parentElement) plot.parentElement.style.height = height;

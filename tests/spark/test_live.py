@@ -1,0 +1,32 @@
+"""What notebooks launch: that it can be made ready before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from braid.core.events import RunEnded
+from braid.studies import live
+from pyspark.sql import SparkSession
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_launches_need_is_made_ready_by_a_small_join(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, launched = [], live._launched
+
+    def kept(*given: Any) -> Any:
+        runs.append(launched(*given))
+        return runs[-1]
+
+    monkeypatch.setattr(live, "_launched", kept)
+    monkeypatch.setattr(live, "folder", lambda name: tmp_path / name)
+    live.warm()
+    (run,) = runs
+    end = run.events()[-1]
+    assert isinstance(end, RunEnded) and end.reason == "completed"
+    assert SparkSession.getActiveSession() is not None and [*tmp_path.iterdir()] == [
+        tmp_path / "warm"
+    ]
