@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -30,7 +31,9 @@ from braid.hub.flat import renamed
 from braid.hub.hub import QueryHub
 from braid.hub.instance import Instance
 from braid.hub.ledger import Ledger
+from braid.hub.resting import Resting
 from braid.hub.works import Works
+from braid.papers.reuse.deployment import moved
 from braid.papers.reuse.events import OperatorBuilt, QueryEnded
 from braid.papers.reuse.example import Q1, Q2, example
 from braid.papers.reuse.stored import from_plain, to_plain
@@ -425,6 +428,7 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
         real(self, *arguments)
         done.add(self.made.operator)
 
+    monkeypatch.setattr(Resting, "look_again", lambda _: None)
     monkeypatch.setattr(works, "cores", lambda: 2)
     monkeypatch.setattr(Instance, "run", run)
     for _ in range(BATCHES):
@@ -433,6 +437,71 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
     assert hub.answered("wide") == expected(data, WIDE)
     assert hub.answered("three") == expected(data, THREE)
     assert hub.answered("other") == expected(data, other)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_on_a_network_a_hub_comes_to_rest_between_batches_and_answers_stay(
+    seed: int, tmp_path: Path
+) -> None:
+    rng, data = random.Random(seed), tables(seed)
+    hub = Driven(tmp_path / "hub", data, NETWORK, AT)
+    asked = {}
+    for i in range(5):
+        sql = rng.choice([WIDE, NARROW, THREE, LONG, CROSS, random_query(rng)])
+        asked[f"q{i}"] = sql
+        hub.submit(sql, f"q{i}", rng.choice(["S1", "S2"]))
+    hub.step()
+    hub.step()
+    before, model = hub.desk.deployment, hub.desk.model()
+    looked = 0
+    while not hub.desk.resting.over:
+        hub.desk.resting.look_again()
+        looked += 1
+    after = hub.desk.deployment
+    assert after.operators.keys() != before.operators.keys(), "one came, or is needed no longer"
+    assert model.total(after) < 0.95 * model.total(before)
+    assert len(asked) < looked < 40
+    hub.desk.resting.look_again()
+    assert hub.desk.deployment is after, "nothing more is looked at"
+    hub.desk.resting.since -= 10 * 3600 * SECOND
+    assert not hub.desk.resting.over, "what goes on for long is worth more changes"
+    while not hub.desk.resting.over:
+        hub.desk.resting.look_again()
+    assert model.total(hub.desk.deployment) <= model.total(after)
+    while hub.desk.ledger.epoch < BATCHES - 1:
+        hub.step()
+    for name, sql in asked.items():
+        assert hub.answered(name) == expected(data, sql), name
+
+
+def test_at_one_site_nothing_is_looked_at_again(tmp_path: Path) -> None:
+    hub = Driven(tmp_path / "hub", tables(2))
+    hub.submit(WIDE, "wide")
+    assert hub.desk.resting.over
+
+
+def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tables(3)
+    hub = Driven(tmp_path / "hub", data, NETWORK, AT)
+    hub.submit(WIDE, "wide", "S1")
+    hub.submit(LONG, "long", "S2")
+    hub.step()
+    before = hub.desk.deployment
+
+    def fails(self: Works, operators: Any, *_: Any) -> Any:
+        raise works.Fault(duckdb.OutOfRangeException("too large"))
+
+    other = moved(before, next(iter(before.operators)), "N4")
+    (id,) = (o.id for o in other.operators.values() if o.node == "N4")
+    newer = replace(other.operators[id], version=99)
+    other = replace(other, operators={**other.operators, id: newer})
+    monkeypatch.setattr("braid.hub.resting.again", lambda *_: other)
+    monkeypatch.setattr(Works, "build", fails)
+    while not hub.desk.resting.over:
+        hub.desk.resting.look_again()
+    assert hub.desk.deployment is before
 
 
 def test_a_fault_that_is_no_querys_stops_the_hub(
@@ -486,8 +555,11 @@ def test_history_is_let_go_when_no_query_needs_it(tmp_path: Path) -> None:
     assert late.complete["flights"] and late.complete["checkins"], "200 seconds were not kept"
 
 
-def test_flows_are_counted_where_they_go_and_modelled_beside(tmp_path: Path) -> None:
+def test_flows_are_counted_where_they_go_and_modelled_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = tables(9)
+    monkeypatch.setattr(Resting, "look_again", lambda _: None)
     run = QueryHub(data, "ts", network=NETWORK, at=AT).start(
         tmp_path / "hub",
         "batch",

@@ -9,7 +9,6 @@ from itertools import product
 
 import pytest
 from braid.core.query import MOST
-from braid.papers.reuse.changes import improved
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
@@ -36,7 +35,6 @@ from braid.papers.reuse.rivals import (
     plan_then_deploy,
 )
 from braid.papers.reuse.topologies import figure1, transit_stub
-from braid.studies.reuse import scene
 from reuse_cases import (
     STREAMS,
     asked,
@@ -232,19 +230,6 @@ def test_lifetimes_that_are_known_count_what_an_operator_must_live_longer() -> N
     assert same.cost == unknown.cost < longer.cost <= whole
     assert moved(deployment, 0, "n0").operators[0].node == "n0"
     assert withdrawn(deployment, "q").queries == {}
-
-
-def test_each_query_planned_once_more_costs_no_more_and_saves_where_many_overlap() -> None:
-    whole = scene("enterprise", 60)
-    service = whole.service("relaxed")
-    for query in whole.queries:
-        service.submit(query)
-    before = service.deployment
-    after = improved(service.planner, before)
-    assert list(after.queries) == list(before.queries)
-    consistent(after)
-    assert whole.model.total(after) < 0.97 * whole.model.total(before)
-    assert whole.model.total(improved(service.planner, after)) <= whole.model.total(after)
 
 
 def test_an_operator_is_not_relaxed_when_one_that_it_reads_is_full_and_must_be_relaxed() -> None:

@@ -9,11 +9,12 @@ import random
 from collections import Counter
 
 import pytest
-from braid.papers.reuse.changes import changes, failed, replanned
+from braid.papers.reuse.changes import changes, failed
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import Asked, Deployment, moved
 from braid.papers.reuse.planner import PlanError, Planner, Reuse, Service
 from braid.papers.reuse.reference import Arrival, Match, alone, answers
+from braid.papers.reuse.rest import replanned
 from braid.papers.reuse.stored import from_plain, to_plain
 from hypothesis import given
 from hypothesis import strategies as st

@@ -32,6 +32,7 @@ def batch(desk: Desk, source: Any, epoch: int) -> None:
         except Fault as fault:
             _failed(desk, fault, epoch)
     _expire(desk)
+    desk.resting.look_again()
 
 
 def _failed(desk: Desk, fault: Fault, epoch: int) -> None:

@@ -19,6 +19,7 @@ from braid.hub.flat import Texts, compensating
 from braid.hub.ledger import Ledger, Served, Span, catch_up
 from braid.hub.planning import SITE, model_of
 from braid.hub.reader import Reader
+from braid.hub.resting import Resting
 from braid.hub.settings import Settings
 from braid.hub.works import Built, Fault, Works
 from braid.papers.reuse import changes as pure
@@ -29,6 +30,7 @@ from braid.papers.reuse.events import (
     HubStarted,
     OperatorBuilt,
     OperatorDropped,
+    OperatorMoved,
     QueryEnded,
     QuerySubmitted,
 )
@@ -44,6 +46,7 @@ class Desk:
         self.file, self.lines = path / "hub.json", path / "events.jsonl"
         self.asking = Asking(reader, settings.network is None)
         self.works = Works(path, reader, settings.slack)
+        self.resting = Resting(self)
         known = Ledger.read(self.file)
         self.ledger = known or Ledger(deployment=Deployment(dict(settings.at)))
         catch_up(self.lines, self.ledger)
@@ -191,6 +194,16 @@ class Desk:
 
     # From one deployment to the next.
 
+    def moves(self, new: Deployment) -> list[events.Event]:
+        """What is to be told of operators that go on elsewhere, with their state."""
+        found = pure.changes(self.deployment, new).move
+        held = {id: self.works.instances[id].live_bytes for id, _, _ in found}
+        return [OperatorMoved(self.ledger.epoch, id, a, b, held[id]) for id, a, b in found]
+
+    def now(self) -> int:
+        """The latest event time that has come."""
+        return max((t for t in self.ledger.latest.values() if t is not None), default=0)
+
     def switch(
         self,
         new: Deployment,
@@ -221,6 +234,7 @@ class Desk:
         last = [told()] if told else []
         self.commit(after, [*_built(built, after), *happened, *last, *dropped])
         self.works.adopt(built, todo.drop)
+        self.resting.note(todo, bool(served or reasons))
 
     def _respan(self, ledger: Ledger, texts: Texts) -> None:
         """Note by whom queries are answered from the next batch on."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from braid.hub.desk import Desk
 from braid.papers.reuse import changes as pure
 from braid.papers.reuse.deployment import moved
-from braid.papers.reuse.events import NodeFailed, NodeRestored, OperatorMoved
+from braid.papers.reuse.events import NodeFailed, NodeRestored
 from braid.papers.reuse.planner import PlanError
+from braid.papers.reuse.rest import replanned
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,10 @@ def move(desk: Desk, operator: int, node: str) -> None:
     _working(desk, node)
     if node in desk.ledger.down:
         raise ValueError(f"{node} is down; restore it first, or choose another node")
-    size = desk.works.instances[operator].live_bytes
-    told = OperatorMoved(desk.ledger.epoch, operator, there.node, node, size)
     after = moved(desk.deployment, operator, node)
     if not all(_reaches(desk, flow.source, flow.target) for flow in after.flows()):
         raise ValueError(f"there is no path between {node} and what operator {operator} needs")
-    desk.switch(after, [told])
+    desk.switch(after, desk.moves(after))
 
 
 def _reaches(desk: Desk, source: str, target: str) -> bool:
@@ -71,7 +70,7 @@ def fail(desk: Desk, node: str) -> None:
     before, desk.ledger = desk.ledger, after
     try:
         planner = desk.planner()
-        new = pure.failed(planner, desk.deployment, [node], _now(desk))
+        new = pure.failed(planner, desk.deployment, [node], desk.now())
         desk.switch(new, [NodeFailed(after.epoch, node, gone)])
     except PlanError as error:
         desk.ledger = before
@@ -98,13 +97,9 @@ def replan(desk: Desk, dry: bool = False) -> Replan:
     """Plan all queries anew, and adopt that if it saves more than it costs; ``dry``: only tell."""
     planner, old = desk.planner(), desk.deployment
     model = planner.model
-    new = pure.replanned(planner, old, _now(desk))
+    new = replanned(planner, old, desk.now())
     pays = new != old and pure.worth(model, old, new)
     if pays and not dry:
-        desk.switch(new, [])
+        desk.switch(new, desk.moves(new))
     costs = model.total(old), model.total(new)
     return Replan(*costs, pure.changes(old, new), pays and not dry)
-
-
-def _now(desk: Desk) -> int:
-    return max((t for t in desk.ledger.latest.values() if t is not None), default=0)

@@ -4,6 +4,7 @@ section 5, which we do not have. Named E1 to E9; numbers of the paper are those 
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence, Sized
@@ -17,7 +18,7 @@ import pandas as pd
 from braid.condition.sqltypes import SqlType
 from braid.hub.conditions import Schemas
 from braid.hub.query import understood
-from braid.papers.reuse.changes import improved
+from braid.papers.reuse.changes import changes
 from braid.papers.reuse.cost import CostModel, over_time
 from braid.papers.reuse.definition import Definition, Join
 from braid.papers.reuse.deployment import Asked, Deployment
@@ -27,6 +28,7 @@ from braid.papers.reuse.lattice import Offer, ReuseLattice, scan
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import Planner, Reuse, Service
 from braid.papers.reuse.rates import Rates, StreamRate
+from braid.papers.reuse.rest import rested
 from braid.papers.reuse.rivals import all_to_sink, cost_of, exact, leaves_of, plan_then_deploy
 from braid.papers.reuse.selections import Box, Selection
 from braid.papers.reuse.topologies import transit_stub
@@ -107,7 +109,8 @@ def usage(
     regions: int | None = None,
 ) -> pd.DataFrame:
     """E1, E2 and E3: network usage, work, and latency of answers, after so many queries, by what
-    may be reused.
+    may be reused; ``answers_modelled`` is the part of the usage that answers are on their way to
+    where they are asked for.
     """
     rows = []
     whole = scene(workload, max(counts), seed, regions)
@@ -132,6 +135,7 @@ def _row(
         "queries": count,
         "operators": len(deployment.operators),
         "usage_modelled": model.network_usage(deployment),
+        "answers_modelled": model.delivering(deployment),
         "work_modelled": model.work(deployment),
         "latency_modelled": sum(waits) / len(waits),
         "planning_measured": seconds / count,
@@ -239,24 +243,38 @@ def _planned(whole: Scene, order: Sequence[Asked]) -> float:
     return service.cost
 
 
-def improving(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
-    """E6: what the network carries when queries are planned one by one as they come, and when each
-    is then planned anew once, the others as they are.
+def resting(
+    workload: str,
+    queries: int,
+    strategies: Sequence[Reuse] = ("separate", "contained", "relaxed"),
+    seed: int = 0,
+) -> pd.DataFrame:
+    """E6: what the network carries when queries are planned one by one as they come, and when what
+    is deployed has then come to rest, however long changes take to pay; ``built`` are the operators
+    that are built for that.
     """
-    whole = scene(workload, queries, seed)
-    service = whole.service("relaxed")
-    for asked in whole.queries:
-        service.submit(asked)
-    after = improved(service.planner, service.deployment)
-    found = {"one by one": service.deployment, "each once more": after}
-    return pd.DataFrame(
-        {
-            "planned": name,
-            "operators": len(d.operators),
-            "usage_modelled": whole.model.network_usage(d),
-        }
-        for name, d in found.items()
-    )
+    whole, rows = scene(workload, queries, seed), []
+    for strategy in strategies:
+        service = whole.service(strategy)
+        for asked in whole.queries:
+            service.submit(asked)
+        before = service.deployment
+        for planned in ("one by one", "at rest"):
+            after = (
+                before
+                if planned == "one by one"
+                else rested(service.planner, before, lasts=math.inf)
+            )
+            rows.append(
+                {
+                    "strategy": strategy,
+                    "planned": planned,
+                    "operators": len(after.operators),
+                    "built": len(changes(before, after).build),
+                    "usage_modelled": whole.model.network_usage(after),
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def spread(

@@ -1,5 +1,5 @@
 """From one deployment to the next: what must be built, moved and dropped; and deployments in which
-some or all queries are planned anew.
+some queries are planned anew.
 
 Source: Seshadri 2008, section 2.2, takes modification at run time for given, and says nothing of
 failures or of planning anew; this is ours.
@@ -8,12 +8,11 @@ failures or of planning anew; this is ours.
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.deployment import Asked, Demand, Deployment, Input, Operator, withdrawn
+from braid.papers.reuse.deployment import Demand, Deployment, Flow, Input, Operator, withdrawn
 from braid.papers.reuse.planner import Planner, Service
 
 HORIZON = 3600.0
@@ -98,53 +97,28 @@ def failed(
     return kept(deployment, planned(planner, deployment, names, now))
 
 
-def replanned(planner: Planner, deployment: Deployment, now: int = 0, seed: int = 0) -> Deployment:
-    """The cheapest of four: all queries planned anew as they came, those of most bytes first, and
-    in a random order; and what is deployed, with each query planned anew by itself. Operators that
-    come out as they are stay.
+def worth(model: CostModel, old: Deployment, new: Deployment, lasts: float = HORIZON) -> bool:
+    """Whether what a deployment saves while it ``lasts`` (seconds) is more than what the change
+    sends: the windows of all that is built, and of all that moves.
     """
-    tried = [
-        planned(planner, deployment, order, now)
-        for order in _orders(planner.model, list(deployment.queries.values()), seed)
-    ]
-    found = [kept(deployment, new) for new in (*tried, improved(planner, deployment, now))]
-    return min([deployment, *found], key=planner.model.total)
-
-
-def improved(planner: Planner, deployment: Deployment, now: int = 0) -> Deployment:
-    """Each query planned anew once, the others as they are, where that costs less. Those that came
-    early were planned when there was little to reuse.
-    """
-    best, cost = deployment, planner.model.total(deployment)
-    for name in deployment.queries:
-        service = Service(planner, best)
-        asked = replace(best.queries[name], operator=-1, bit=0)
-        service.withdraw(name)
-        service.submit(asked, now)
-        if service.cost < cost - 1e-9:
-            best, cost = service.deployment, service.cost
-    return replace(best, queries={name: best.queries[name] for name in deployment.queries})
-
-
-def _orders(model: CostModel, asked: Sequence[Asked], seed: int) -> Iterator[list[str]]:
-    names = [q.name for q in asked]
-    yield names
-    yield [q.name for q in sorted(asked, key=lambda q: -model.rates.bytes(q.definition))]
-    yield random.Random(seed).sample(names, len(names))
-
-
-def worth(model: CostModel, old: Deployment, new: Deployment) -> bool:
-    """Whether what a deployment saves in an hour is more than what the change sends: the windows of
-    all that is built.
-    """
+    todo, sent = changes(old, new), 0.0
+    for operator in todo.build:
+        for size, flow in _held(model, new, operator):
+            sent += size * model.latency(flow.source, flow.target)
+    for id, source, target in todo.move:
+        for size, _ in _held(model, new, new.operators[id]):
+            sent += size * model.latency(source, target)
     saving = model.total(old) - model.total(new)
-    sent = 0.0
-    for operator in changes(old, new).build:
-        longest = max(operator.definition.windows) / 1e6
-        for flow in new.inflows(operator, operator.definition):
-            rate = model.rates.bytes(flow.definition)
-            sent += rate * min(longest, model.rates.most) * model.latency(flow.source, flow.target)
-    return saving * HORIZON > sent + 1e-9
+    return saving > 1e-9 and saving * lasts > sent
+
+
+def _held(
+    model: CostModel, deployment: Deployment, operator: Operator
+) -> Iterator[tuple[float, Flow]]:
+    """The bytes that an operator's windows hold of each thing that it reads."""
+    longest = min(max(operator.definition.windows) / 1e6, model.rates.most)
+    for flow in deployment.inflows(operator, operator.definition):
+        yield model.rates.bytes(flow.definition) * longest, flow
 
 
 def kept(old: Deployment, new: Deployment) -> Deployment:

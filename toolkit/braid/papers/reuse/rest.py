@@ -1,0 +1,136 @@
+"""What is deployed comes to rest: one thing after another is looked at again while queries do not
+come.
+
+Source: Seshadri 2008 plans each query as it comes, and finds it too much to plan all anew at each
+arrival (section 1). This is ours, and in between: the first queries were planned when there was
+little to reuse, and operators that came later may stand in for earlier ones. Nobody knows how long
+a plan lasts; who takes it to last as long again as it has waits with a change for as long as it
+takes to pay, so that to wait costs no more than to change.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from braid.papers.reuse.changes import HORIZON, kept, planned, reading, worth
+from braid.papers.reuse.cost import CostModel
+from braid.papers.reuse.deployment import Asked, Deployment, Operator, moved
+from braid.papers.reuse.planner import Planner
+
+Item = str | int
+"""What is looked at: a query by name, or an operator by id."""
+QUERIES = 60
+"""An operator that has more queries is not looked at: they would all be planned anew."""
+ROUNDS = 3
+"""How often all is looked at, at most."""
+
+
+def items(model: CostModel, deployment: Deployment) -> list[Item]:
+    """What to look at, in this order: operators, those that cost most first, then queries."""
+
+    def cost(id: int) -> float:
+        return -model.kept(deployment, deployment.operators[id])
+
+    return [*sorted(deployment.operators, key=cost), *deployment.queries]
+
+
+def again(
+    planner: Planner, deployment: Deployment, item: Item, now: int = 0, lasts: float = HORIZON
+) -> Deployment:
+    """The deployment with a query planned anew; with an operator at its best place, or without it
+    and its queries planned anew. As it is where that does not save more than it sends while it
+    ``lasts`` (seconds).
+    """
+    model, tried = planner.model, list[Deployment]()
+    names = _concerned(model, deployment, item)
+    if 0 < len(names) <= QUERIES:
+        tried.append(kept(deployment, planned(planner, deployment, names, now)))
+    if item in deployment.operators and isinstance(item, int):
+        tried.append(settled(model, deployment, item))
+    paying = (t for t in tried if worth(model, deployment, t, lasts))
+    return min(paying, key=model.total, default=deployment)
+
+
+def settled(model: CostModel, deployment: Deployment, operator: int) -> Deployment:
+    """The deployment with an operator where it costs least to have all get there and from there."""
+    own, network = deployment.operators[operator], model.network
+    far, cost = network.latency / 1e3, np.where(network.working, 0.0, np.inf)
+    for flow in deployment.inflows(own, own.definition):
+        cost = cost + model.rates.bytes(flow.definition) * far[network.place(flow.source)]
+    for rate, target in _sent(model, deployment, operator):
+        cost = cost + rate * far[:, target]
+    best = int(cost.argmin())
+    if not cost[best] < cost[network.place(own.node)] - 1e-9:
+        return deployment
+    return moved(deployment, operator, network.nodes[best].name)
+
+
+def _sent(model: CostModel, deployment: Deployment, operator: int) -> Iterator[tuple[float, int]]:
+    """What an operator sends: bytes a second, and the node that they go to."""
+    for flow in deployment.flows():
+        if flow.what == operator:
+            yield model.rates.bytes(flow.definition), model.network.place(flow.target)
+
+
+def _concerned(model: CostModel, deployment: Deployment, item: Item) -> list[str]:
+    """The queries to plan anew; none for an operator that no other can stand in for at a gain."""
+    if isinstance(item, str):
+        return [item] if item in deployment.queries else []
+    operator = deployment.operators.get(item)
+    if operator is None or _spares(model, deployment, operator) <= 0:
+        return []
+    return reading(deployment, [item])
+
+
+def _spares(model: CostModel, deployment: Deployment, operator: Operator) -> float:
+    """What it saves at most to be without an operator: what it costs, less what it costs more if
+    all that it sends comes from the nearest other that joins the same.
+    """
+    streams, joins = operator.definition.streams, operator.definition.joins
+    far, place = model.network.latency / 1e3, model.network.place
+    others = [
+        place(o.node)
+        for o in deployment.operators.values()
+        if o is not operator and o.definition.streams == streams and o.definition.joins <= joins
+    ]
+    if not others:
+        return 0.0
+    saved, here = model.kept(deployment, operator), place(operator.node)
+    for rate, target in _sent(model, deployment, operator.id):
+        saved -= rate * float(far[np.array(others), target].min() - far[here, target])
+    return saved
+
+
+def rested(
+    planner: Planner, deployment: Deployment, now: int = 0, lasts: float = HORIZON
+) -> Deployment:
+    """The deployment when all has been looked at again, until nothing changes any more."""
+    for _ in range(ROUNDS):
+        before = deployment
+        for item in items(planner.model, deployment):
+            deployment = again(planner, deployment, item, now, lasts)
+        if deployment is before:
+            break
+    return deployment
+
+
+def replanned(planner: Planner, deployment: Deployment, now: int = 0, seed: int = 0) -> Deployment:
+    """The cheapest of four: all queries planned anew as they came, those of most bytes first, and
+    in a random order; and what is deployed, come to rest. Operators that come out as they are stay.
+    """
+    tried = [
+        kept(deployment, planned(planner, deployment, order, now))
+        for order in _orders(planner.model, list(deployment.queries.values()), seed)
+    ]
+    rests = rested(planner, deployment, now)
+    return min([deployment, *tried, rests], key=planner.model.total)
+
+
+def _orders(model: CostModel, asked: Sequence[Asked], seed: int) -> Iterator[list[str]]:
+    names = [q.name for q in asked]
+    yield names
+    yield [q.name for q in sorted(asked, key=lambda q: -model.rates.bytes(q.definition))]
+    yield random.Random(seed).sample(names, len(names))
