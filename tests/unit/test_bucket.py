@@ -11,6 +11,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import clouded
@@ -21,10 +22,11 @@ from braid import StreamJoin
 from braid.core.state import Seal
 from braid.engine import bucketed, copies
 from braid.engine.bucket import Bucket, bucket
+from braid.engine.bucketed import BucketLog
 from braid.engine.check import check, repair
 from braid.engine.durable import Damaged
 from braid.engine.inspect import inspect
-from braid.engine.log import Superseded
+from braid.engine.log import Driver, Superseded
 from braid.engine.mirror import Mirror, opened
 from braid.engine.process import ProcessExecutor
 from braid.engine.store import Store
@@ -598,14 +600,14 @@ def test_to_open_takes_a_request_for_many_entries(
 
     def put(there: Bucket, name: str, body: Any, new: bool = False) -> None:
         if lost == "killed before" and name == "commits/entries-000005-000009.jsonl":
-            raise Killed("killed")
+            raise RuntimeError("killed")
         real(there, name, body, new)
 
     with monkeypatch.context() as patch:
         patch.setattr(Bucket, "put", put)
         run = how.start(url, batches="batch")
         if lost == "killed before":
-            with pytest.raises(Killed):
+            with pytest.raises(RuntimeError, match="killed"):
                 run.awaitTermination()
         else:
             assert run.awaitTermination()
@@ -630,3 +632,53 @@ def test_to_open_takes_a_request_for_many_entries(
         first = int(bundle.split("-")[1])
         bodies = [bucket(url).get(f"commits/{n:06d}.json") for n in range(first, first + 5)]
         assert bucket(url).get(f"commits/{bundle}") == b"\n".join(bodies)
+
+
+def test_a_bundle_that_is_refused_fails_no_commit(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The entry is there, and the bundle is put after a later one."""
+    monkeypatch.setattr(bucketed, "_TOGETHER", 2)
+    real, refused = Bucket.put, [2]
+
+    def put(there: Bucket, name: str, body: Any, new: bool = False) -> None:
+        if "/entries-" in name and refused[0]:
+            refused[0] -= 1
+            raise OSError(f"{there.url}/{name}: the store is busy")
+        real(there, name, body, new)
+
+    monkeypatch.setattr(Bucket, "put", put)
+    log = BucketLog(tmp_path, bucket(url))
+    for n in range(1, 5):
+        log.append(False, driver=Driver.here())
+        assert len(entries_of(url)) == n
+        assert len(bundles_of(url)) == (2 if n == 4 else 0)
+        assert len(caplog.records) == min(n - 1, 2)
+    assert "entries-000000-000001.jsonl: the store is busy; the run goes on" in caplog.text
+    assert [r.levelname for r in caplog.records] == ["WARNING"] * 2
+
+
+def test_what_foreachbatch_is_given_keeps_no_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Spark's frames read stays once results are asked for, and not before."""
+
+    class Run(JoinRun):
+        _result_schema = None
+
+        def __init__(self, store: Any) -> None:
+            self.store, self.setup = store, SimpleNamespace(spark=None)
+
+        def _asked_since(self, batch: int) -> int:
+            return batch + 1
+
+    stayed = list[int]()
+    store = SimpleNamespace(
+        url="",
+        lent=lambda *given: ["lent"],
+        result_files=lambda *given, **named: ["whole"],
+        stay=lambda: stayed.append(1),
+    )
+    monkeypatch.setattr("braid.run.read", lambda spark, schema, files: files)
+    run: Any = Run(store)
+    assert run._of_batch(3) == ["lent"] and not stayed
+    assert run.results() == ["whole"] and len(stayed) == 1
+    assert run.results_since(3) == (["whole"], 4) and len(stayed) == 2

@@ -11,16 +11,20 @@ import pyarrow as pa
 import pytest
 from braid.condition.compiler import Compiler
 from braid.condition.residual import cursor
-from braid.condition.sqltypes import BIGINT, BOOLEAN, INT
+from braid.condition.sqltypes import BIGINT, BOOLEAN, INT, STRING
 
 pytestmark = pytest.mark.unit
 
-COMPILER = Compiler({("", c): BOOLEAN for c in "abc"} | {("", "n"): INT, ("", "m"): BIGINT})
+COMPILER = Compiler(
+    {("", c): BOOLEAN for c in "abc"}
+    | {("", "n"): INT, ("", "k"): INT, ("", "m"): BIGINT, ("", "t"): STRING}
+)
 TRUTHS = [dict(zip("abc", t, strict=True)) for t in product((True, False, None), repeat=3)]
 
 
 def told(sql: str, rows: list[dict[str, object]]) -> list[bool | None]:
-    kinds = dict.fromkeys("abc", pa.bool_()) | {"n": pa.int32(), "m": pa.int64()}
+    kinds = dict.fromkeys("abc", pa.bool_()) | {"n": pa.int32(), "k": pa.int32()}
+    kinds |= {"m": pa.int64(), "t": pa.string()}
     tuples = pa.Table.from_pylist(rows, pa.schema(kinds.items()))
     with cursor() as db:
         db.register("tuples", tuples)
@@ -47,3 +51,41 @@ def test_what_is_decided_does_not_fail_and_what_is_not_does() -> None:
     for sql in ("m > 3 AND n + n < 9", "n + n < 9 AND n < 9", "m <= 3 OR n + n < 9"):
         with pytest.raises(duckdb.Error, match="Overflow"):
             told(sql, rows)
+
+
+MANY = [
+    {"n": n, "k": k, "m": m} for n, k, m in product((1, 2, 3, None), (0, 2, None), (1, 2, None))
+]
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("n BETWEEN k AND n + m", "n >= k AND n <= n + m"),
+        ("n BETWEEN k AND n + m - 1", "n >= k AND n <= n + m - 1"),
+        ("n IN (2, k + m)", "n = 2 OR n = k + m"),
+        ("n IN (k, m, k + 1)", "n = k OR n = m OR n = k + 1"),
+    ],
+)
+@pytest.mark.parametrize("how", ["{}", "NOT {}"])
+def test_between_and_in_are_looked_at_in_turn(short: str, long: str, how: str) -> None:
+    assert "CASE" in COMPILER.text(short)[0]
+    assert told(how.format(f"({short})"), MANY) == told(how.format(f"({long})"), MANY)
+    rows = [{"n": 1, "k": 0}, {"n": 2_000_000_000, "k": 2_100_000_000}]
+    assert told(how.format("(n BETWEEN k AND n + n)"), rows) == [how == "{}", how != "{}"]
+    assert told(how.format("(n IN (2000000000, n + n))"), rows) == [how != "{}", how == "{}"]
+    for sql in ("n BETWEEN 1 AND n + n", "n IN (5, n + n)"):
+        with pytest.raises(duckdb.Error, match="Overflow"):
+            told(sql, rows)
+    for plain in ("n BETWEEN k AND m", "n IN (1, k, m)"):
+        assert "CASE" not in COMPILER.text(plain)[0]
+
+
+@pytest.mark.parametrize("part", ["left(t, {})", "right(t, {})", "substring(t, {}, 1)"])
+def test_a_count_of_characters_may_be_too_large(part: str) -> None:
+    """It is cast to INT, in Spark too; that of a literal loses nothing."""
+    rows = [{"m": 1, "t": "x"}, {"m": 5_000_000_000, "t": "x"}]
+    assert told(f"m < 9 AND {part.format('m')} = 'x'", rows) == [True, False]
+    for count, turned in ((1, False), ((1 << 31) - 1, False), (1 << 31, True)):
+        made = COMPILER.text(f"m < 9 AND {part.format(count)} = 'x'")[0]
+        assert made.startswith("(CASE") == turned

@@ -18,12 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from braid.core.state import Seal, State
+from braid.engine import check as checking
 from braid.engine import durable, merging, output
 from braid.engine import store as module
 from braid.engine.check import check, repair
 from braid.engine.durable import Damaged
 from braid.engine.keeping import Keep, dropped
-from braid.engine.log import Merged
+from braid.engine.log import Merged, in_order
+from braid.engine.remaking import remakable
 from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
 from braid.reports.cli import main
@@ -282,6 +284,64 @@ def test_a_merged_file_whose_rows_are_gone_is_not(run: Path) -> None:
         StreamJoin.resume(run, STREAMS)
     with pytest.raises(ValueError, match="nothing of the run .* is to be made anew"):
         repair(run)
+
+
+def test_a_repair_that_cannot_be_changes_nothing(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that can does both: makes anew what came before, and goes back."""
+    (run / "merged" / "000003-000005.parquet").unlink()
+    before = {f: f.read_bytes() for f in run.rglob("*") if f.is_file()}
+    with pytest.raises(ValueError, match="cannot go back to batch 5; it can to -1, 10, 11"):
+        repair(run, 5)
+    assert {f: f.read_bytes() for f in run.rglob("*") if f.is_file()} == before
+    monkeypatch.setattr(merging, "_written", written_otherwise)
+    (made,) = repair(run, 10)
+    assert made.startswith("000003-000005.parquet, from")
+    assert Store(run).committed() == [*range(11)] and check(run)[0] == []
+    again = StreamJoin.resume(run, STREAMS)
+    assert again.awaitTermination() and differ(ids(again.results()), WANTED) == ""
+
+
+def test_advice_looks_once_for_what_can_be_made_anew(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run / "merged" / "000003-000005.parquet").unlink()
+    asked, real = list[Store](), checking.remakable
+    monkeypatch.setattr(checking, "remakable", lambda s: (asked.append(s), real(s))[1])
+    assert "makes anew 000003-000005.parquet" in checking.advice(Store(run))
+    assert len(asked) == 1
+
+
+def test_what_is_made_anew_has_the_order_of_many_tasks(tmp_path: Path) -> None:
+    """By their numbers: "10" stands before "2" as a name."""
+    store = Store(tmp_path / "run")
+    store.create({})
+    store.begin()
+    for batch in range(5):
+        seals = {}
+        for task in reversed(range(12)):
+            name = f"{batch:06d}-{task}-0000cafe.parquet"
+            rows = pa.table({"batch": [batch], "task": [task]})
+            pq.write_table(rows, store.output.new / name, write_page_checksum=True)
+            seals[name] = durable.seal(store.output.new / name, False)
+        store.commit(batch, store.snapshot(State(batch)), seals, [])
+        store.tell([])
+    (file,) = store.path.glob("merged/*")
+    body = file.read_bytes()
+    rows = [(row["batch"], row["task"]) for row in pq.read_table(file).to_pylist()]
+    assert rows == [(batch, task) for batch in range(3) for task in range(12)]
+    listed = [Path(f).name for f in store.result_files(0, 1, merged=False)]
+    assert listed == [f"000000-{task}-0000cafe.parquet" for task in range(12)]
+    file.unlink()
+    (anew,) = remakable(Store(store.path))
+    anew.make()
+    assert file.read_bytes() == body
+
+
+def test_names_without_a_number_of_a_task_come_first() -> None:
+    names = [f"000003-{part}.parquet" for part in ("12345678", "2-0000cafe", "10-0000beef")]
+    assert sorted(names[::-1], key=in_order) == names
 
 
 def test_where_results_were_dropped_the_roll_up_before_stands_in(tmp_path: Path) -> None:

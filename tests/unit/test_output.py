@@ -241,3 +241,14 @@ def test_a_run_that_was_moved_is_named_anew(tmp_path: Path) -> None:
     out = Output(tmp_path / "elsewhere")
     out.recover([], BATCHES[:13], list)
     assert logged(out) == upto(12)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 7, 1000])
+@pytest.mark.parametrize("body", [b"", b"v1", b"v1\n{a}\n{b}", b"v1\n{a}\n{b", b"\n" * 21])
+def test_a_large_log_file_is_counted_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, body: bytes
+) -> None:
+    monkeypatch.setattr(output, "_CHUNK", chunk)
+    (tmp_path / "9.compact").write_bytes(body)
+    found = output._counted(tmp_path / "9.compact", 5)
+    assert found == (body.count(b"\n"), body[:5], body[-1:])

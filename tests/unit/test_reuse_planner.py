@@ -9,6 +9,7 @@ from itertools import product
 
 import pytest
 from braid.core.query import MOST
+from braid.papers.reuse import rates as rates_module
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
@@ -279,3 +280,15 @@ def test_what_cannot_be_planned_is_refused_in_a_sentence() -> None:
     many = Definition.of({f"s{i}": 1 for i in range(9)})
     with pytest.raises(PlanError, match="joins 9 streams; at most 8 can be planned"):
         planner.plan(Deployment(at), Asked("Q", many, "SINK4"))
+
+
+def test_rates_remember_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries come and go; what was forgotten is reckoned anew, and is the same."""
+    monkeypatch.setattr(rates_module, "_MOST", 8)
+    rng, known = random.Random(5), rates_of()
+    wanted = [definition_of(rng) for _ in range(60)]
+    for definition in wanted * 2:
+        assert known.bytes(definition) == rates_of().bytes(definition)
+        for kept in (known._tuples, known._masks, known._boxes, known._joint, known._widths):
+            assert len(kept) <= 8
+    assert len(set(wanted)) > 30

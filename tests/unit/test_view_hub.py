@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from braid_widgets.reuse.lattice_view import lattice_search
 from braid_widgets.reuse.plan_tree import plan_tree
 from braid_widgets.reuse.scenes import network_of, steps
 from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, Driven, tables
+from oracle import until
 
 pytestmark = pytest.mark.unit
 
@@ -133,7 +132,7 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) 
     assert ">paused</b>" in console.strip.value
     press["Go on"]()
     run.awaitTermination()
-    _until(lambda: ">ended</b>" in console.strip.value)
+    until(lambda: ">ended</b>" in console.strip.value, "end in the strip", 20)
     came = f"{sum(did.results for e in batches(run.events()) for did in e.operators):,}"
     assert f"<b>{came}</b><span>results so far</span>" in console.strip.value
     assert "bytes in transit saved by reuse" in console.strip.value
@@ -142,13 +141,6 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) 
 
 def batches(events: list[Any]) -> list[HubCommitted]:
     return [e for e in events if isinstance(e, HubCommitted)]
-
-
-def _until(done: Callable[[], bool]) -> None:
-    since = time.monotonic()
-    while not done():
-        assert time.monotonic() - since < 20
-        time.sleep(0.05)
 
 
 def asked(name: str, alone: float, added: float, others: int = 0) -> QuerySubmitted:

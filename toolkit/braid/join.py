@@ -236,11 +236,12 @@ class StreamJoin:
         streams that do not end (``processingTime="1 second"``, ``availableNow=True``).
 
         ``foreachBatch`` is called with the results of every committed batch, as ``results()`` gives
-        them (a DataFrame, an Arrow table for tables), and the batch's number, in order and without
-        gaps. That all batches up to one have been delivered is written down when the function has
-        returned, so after a crash it is called again with the same number and the same rows: a
-        function that does nothing new for a number that it has had is exactly once. The run waits
-        for it, and fails when it does. A run that goes on delivers first what is left.
+        them (a DataFrame, which is good until the function returns; an Arrow table for tables), and
+        the batch's number, in order and without gaps. That all batches up to one have been
+        delivered is written down when the function has returned, so after a crash it is called
+        again with the same number and the same rows: a function that does nothing new for a number
+        that it has had is exactly once. The run waits for it, and fails when it does. A run that
+        goes on delivers first what is left.
 
         ``keep`` is how long results are kept, as "30 days", or up to what size in all, as "10 GB";
         None: for ever. Those of 500 batches go at once, the oldest first, but none that

@@ -154,7 +154,7 @@ class JoinRun:
         return [started, PlacementChosen(name, chosen["why"], chosen["costs"])]
 
     def _of_batch(self, batch: int) -> Any:
-        """The results of one batch."""
+        """The results of one batch, which are good until the next is asked for."""
         return self._read(self.store.lent(batch, self._deep))
 
     def _deliver(self) -> None:
@@ -410,7 +410,13 @@ class JoinRun:
         in a run that sheds load the ``weight`` of each. They are all there are from batch
         ``results_from`` on.
         """
-        return self._read(self.store.result_files(deep=self._deep))
+        return self._lasting(self.store.result_files(deep=self._deep))
+
+    def _lasting(self, files: list[str]) -> DataFrame:
+        """What stays good: Spark reads the files whenever the DataFrame is asked."""
+        found = self._read(files)
+        self.store.stay()
+        return found
 
     def _read(self, files: list[str]) -> DataFrame:
         if self.store.url and self.setup.apart(self.setup.streams):
@@ -418,7 +424,6 @@ class JoinRun:
                 f"the results of the run in {self.store.where} come to this machine, whose disk "
                 "Spark's workers do not see; ask a session whose master is local[*]"
             )
-        self.store.stay()  # Spark reads them when the DataFrame is asked
         return read(self.setup.spark, self._result_schema, files)
 
     def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:
@@ -427,7 +432,7 @@ class JoinRun:
         them are no longer kept.
         """
         end = self._asked_since(batch)
-        return self._read(self.store.result_files(batch, end, self._deep)), max(batch, end)
+        return self._lasting(self.store.result_files(batch, end, self._deep)), max(batch, end)
 
     @property
     def results_from(self) -> int:

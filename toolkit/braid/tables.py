@@ -167,6 +167,9 @@ class TableRun(JoinRun):
         found = [pq.read_table(f, **checked) for f in files]
         return pa.concat_tables(found) if found else schema.empty_table()
 
+    def _lasting(self, files: list[str]) -> Any:
+        return self._read(files)
+
     @property
     def _result_schema(self) -> pa.Schema:
         return (

@@ -23,7 +23,7 @@ refused:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sqlglot
@@ -125,14 +125,11 @@ class Compiler(Arrays):
     def _logic(self, node: exp.And | exp.Or) -> Typed:
         """What the left sides decide must not fail for the right ones: DuckDB computes all."""
         sides = list(node.flatten())
-        first, *rest = parts = [self._as(side, BOOLEAN) for side in sides]
+        parts = [self._as(side, BOOLEAN) for side in sides]
         both = isinstance(node, exp.And)
-        whole = f"({(' AND ' if both else ' OR ').join(parts)})"
-        if all(map(is_safe, sides[1:])):
-            return whole, BOOLEAN
-        word, end = ("NOT ", "false") if both else ("", "true")
-        decided = " ".join(f"WHEN {word}{part} THEN {end}" for part in (first, *rest[:-1]))
-        return f"(CASE {decided} ELSE {whole} END)", BOOLEAN
+        if not all(map(is_safe, sides[1:])):
+            return _in_turn(parts, both), BOOLEAN
+        return f"({(' AND ' if both else ' OR ').join(parts)})", BOOLEAN
 
     def _compare(self, node: Any) -> Typed:
         (left, right), _ = self._together(node, node.this, node.expression)
@@ -142,14 +139,16 @@ class Compiler(Arrays):
         if not node.expressions:
             self._refuse(node)
         (value, *options), _ = self._together(node, node.this, *node.expressions)
+        if not all(map(is_safe, node.expressions[1:])):
+            return _in_turn([f"({value} = {option})" for option in options], both=False), BOOLEAN
         return f"({value} IN ({', '.join(options)}))", BOOLEAN
 
     def _between(self, node: exp.Between) -> Typed:
         if node.args.get("symmetric"):
             self._refuse(node)
-        low = exp.GTE(this=node.this, expression=node.args["low"])
-        high = exp.LTE(this=node.this, expression=node.args["high"])
-        return f"({self._compare(low)[0]} AND {self._compare(high)[0]})", BOOLEAN
+        low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
+        high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
+        return self._logic(exp.And(this=low, expression=high))
 
     def _is(self, node: exp.Is) -> Typed:
         if isinstance(node.expression, exp.Boolean):
@@ -234,6 +233,16 @@ class Compiler(Arrays):
 
     def _concat(self, node: exp.Concat) -> Typed:
         return f"({' || '.join(self._as(n, STRING) for n in node.expressions)})", STRING
+
+
+def _in_turn(parts: Sequence[str], both: bool) -> str:
+    """What AND (``both``) or OR of the parts says; those before a part that decide keep it from
+    being computed.
+    """
+    whole = (" AND " if both else " OR ").join(parts)
+    word, end = ("NOT ", "false") if both else ("", "true")
+    decided = " ".join(f"WHEN {word}{part} THEN {end}" for part in parts[:-1])
+    return f"(CASE {decided} ELSE ({whole}) END)"
 
 
 _C = Compiler

@@ -10,7 +10,7 @@ _SAFE = {
     *(exp.Column, exp.Identifier, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.DataType),
     *(exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Is, *COMPARISONS, *BITS),
     *(exp.If, exp.Case, exp.Nullif, exp.Coalesce, exp.Greatest, exp.Least),
-    *(exp.Concat, exp.DPipe, exp.Length, exp.Substring, exp.Left, exp.Right),
+    *(exp.Concat, exp.DPipe, exp.Length),
     *(exp.StartsWith, exp.EndsWith, exp.Contains, exp.StrPosition, exp.Replace),
     *(exp.UnixMicros, exp.UnixDate, exp.TsOrDsToDate, exp.DateDiff, *PARTS),
 }
@@ -31,7 +31,14 @@ def _is_safe(node: exp.Expr) -> bool:
     if isinstance(node, exp.Like):
         pattern = node.expression
         return isinstance(pattern, exp.Literal) and "\\" not in pattern.this
+    if isinstance(node, (exp.Substring, exp.Left, exp.Right)):  # numbers of theirs are cast to INT
+        return all(map(_is_int, [*node.iter_expressions()][1:]))
     return _is_age(node)
+
+
+def _is_int(node: exp.Expr) -> bool:
+    """Whether it is a literal that Spark takes for an INT."""
+    return isinstance(node, exp.Literal) and node.is_int and int(node.name) < 1 << 31
 
 
 def _is_age(node: exp.Expr) -> bool:

@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from braid.core.log import LOGGER
 from braid.engine import durable
 from braid.engine.bucket import Bucket, each
 from braid.engine.delivered import Delivered
@@ -58,8 +59,17 @@ class BucketLog(Log):
                 durable.write(self.path(n), body, False)
 
     def append(self, *given: Any, **named: Any) -> None:
-        """Put the next entry into place; see Log."""
+        """Put the next entry into place; see Log. What it says is real then: that a bundle cannot
+        be put is only told, and it is tried again after the next entry.
+        """
         super().append(*given, **named)
+        try:
+            self._put_bundles()
+        except OSError as error:
+            LOGGER.warning("%s; the run goes on, and tries that again with its next commit", error)
+
+    def _put_bundles(self) -> None:
+        """Put the bundles whose entries are all there."""
         while (end := (self._bundles + 1) * _TOGETHER) <= self._next:
             bodies = each(self._body, [self.path(n).name for n in range(end - _TOGETHER, end)])
             self._bucket.put(f"commits/{_bundle(end - _TOGETHER)}", b"\n".join(bodies))

@@ -14,15 +14,16 @@ from braid.engine.durable import Damaged
 from braid.engine.log import OLD, Kept
 from braid.engine.merging import pages
 from braid.engine.mirror import Mirror, in_bucket, opened
-from braid.engine.remaking import remakable
+from braid.engine.remaking import Remakable, remakable
 from braid.engine.store import Store
 
 
 def advice(store: Store) -> str:
     """What can be done about a damaged run."""
-    anew = [str(each) for each in remakable(store)]
-    mends = f"`braid repair {store.path}` makes anew {' and '.join(anew)}"
-    last, back = _intact(store), _restorable(store)
+    anew = remakable(store)
+    mends = f"`braid repair {store.path}` makes anew {' and '.join(map(str, anew))}"
+    last = _intact(store, anew)
+    back = _restorable(store, last)
     if anew and last == store.log.batches - 1 and (last in back or last < 0):
         return mends
     return f"{mends}; {_back(store, last, back)}" if anew else _back(store, last, back)
@@ -79,6 +80,8 @@ def repair(path: str | Path, batch: int | None = None) -> list[str]:
                 f"nothing of the run in {store.path} is to be made anew; `braid check` says "
                 "whether it is whole, and --to-batch goes back"
             )
+        if batch is not None:
+            _check_possible(store, batch, anew)
         for each in anew:
             each.make()
         if batch is not None:
@@ -88,13 +91,18 @@ def repair(path: str | Path, batch: int | None = None) -> list[str]:
         store.release()
 
 
-def _go_back(store: Store, batch: int) -> None:
-    possible = [-1, *_restorable(store)]
+def _check_possible(store: Store, batch: int, anew: Sequence[Remakable]) -> None:
+    """Raise ValueError for a batch that the run cannot go back to once all is made ``anew``."""
+    possible = [-1, *_restorable(store, _intact(store, anew))]
     if batch not in possible:
         can = ", ".join(map(str, possible))
         raise ValueError(
             f"the run in {store.path} cannot go back to batch {batch}; it can to {can}"
         )
+
+
+def _go_back(store: Store, batch: int) -> None:
+    _tried(store.log.refresh)
     back = next((k for k in store.log.commits if k.batch == batch), None)
     state = None if back is None else store.state_of(back)
     store.delivered.cut(batch)
@@ -151,25 +159,26 @@ def _tried_all(check: Callable[[], Any]) -> Iterator[str]:
         yield str(error)
 
 
-def _intact(store: Store) -> int:
-    """The last batch up to which the log and all results are whole; -1: none."""
+def _intact(store: Store, anew: Sequence[Remakable]) -> int:
+    """The last batch up to which the log and all results are whole, or can be made ``anew``; -1:
+    none.
+    """
     _tried(store.log.refresh)
     if isinstance(_tried(store.merged_files), ValueError):
         return -1
-    anew = {each.name for each in remakable(store)}
-    first = [(m.first, part) for m in store.log.merged for part in m.parts if part.name not in anew]
+    made = {each.name for each in anew}
+    first = [(m.first, part) for m in store.log.merged for part in m.parts]
     later = [(kept.batch, named) for kept in store.log.commits for named in kept.results]
     for batch, named in (*first, *later):
-        if named.name not in anew and isinstance(
+        if named.name not in made and isinstance(
             _tried(partial(store.check_result, named, deep=True)), ValueError
         ):
             return batch - 1
     return store.log.batches - 1
 
 
-def _restorable(store: Store) -> list[int]:
-    """The intact batches after which state and blocks are whole still."""
-    last = _intact(store)
+def _restorable(store: Store, last: int) -> list[int]:
+    """The batches up to the ``last`` intact one after which state and blocks are whole still."""
     intact = [k for k in store.log.commits if k.batch <= last]
     return [k.batch for k in intact[-OLD:] if _whole(store, k)]
 

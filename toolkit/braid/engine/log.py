@@ -33,6 +33,12 @@ def ours(name: str) -> bool:
     return _OURS.fullmatch(name) is not None
 
 
+def in_order(name: str) -> tuple[int, int, str]:
+    """Sorts result files by batch and then by the number of their task; first those without one."""
+    parts = name.removesuffix(".parquet").split("-")
+    return int(parts[0]), int(parts[1]) if len(parts) == 3 else -1, name
+
+
 OLD = 2
 """So many states are kept, with their blocks and entries, so that a damaged one is no end; and so
 many roll-ups."""

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from braid.core.state import Seal
 from braid.engine import durable
 from braid.engine.durable import Damaged
-from braid.engine.log import Kept, Merged, Named, ours
+from braid.engine.log import Kept, Merged, Named, in_order, ours
 
 _LARGE = 64 << 20
 """Bytes of result files that make a file; a batch that has more is not written again."""
@@ -76,7 +76,7 @@ class Merging:
         """The results of some batches as one file; or their own files where that cannot be, or is
         not worth while.
         """
-        files = [file for kept in several for file in kept.results]
+        files = sorted((file for kept in several for file in kept.results), key=_in_order)
         if len(files) < 2 or sum(file.seal.bytes for file in files) > _LARGE:
             return files
         name = f"{several[0].batch:06d}-{several[-1].batch:06d}.parquet"
@@ -120,6 +120,10 @@ class Merging:
         for file in self.merged.iterdir():
             if ours(file.name) and file.name not in named:
                 file.unlink()
+
+
+def _in_order(file: Named) -> tuple[int, int, str]:
+    return in_order(file.name)
 
 
 def _together(batches: Iterable[Kept]) -> Iterator[list[Kept]]:

@@ -24,11 +24,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from braid.engine.log import Merged, ours
+from braid.engine.log import Merged, in_order, ours
 
 _INTERVAL = 10
 """Spark's default of ``spark.sql.streaming.fileSink.log.compactInterval``."""
 _VERSION = "v1"
+_CHUNK = 1 << 20
+"""Bytes that are read at once."""
 
 
 class Output:
@@ -51,12 +53,12 @@ class Output:
         return str(file if file.exists() or not (self.new / name).exists() else self.new / name)
 
     def listed(self, end: int) -> list[list[str]]:
-        """The files of the batches up to, not with, ``end`` that others see."""
+        """The files of the batches up to, not with, ``end`` that others see, in order."""
         found = list[list[str]]([] for _ in range(end))
-        for name in sorted(os.listdir(self.results)) if end and self.results.is_dir() else ():
+        for name in os.listdir(self.results) if end and self.results.is_dir() else ():
             if ours(name) and (batch := int(name.partition("-")[0])) < end:
                 found[batch].append(name)
-        return found
+        return [sorted(names, key=in_order) for names in found]
 
     def drop(self, since: int, first: int) -> None:
         """Let others see no longer the batches from ``since`` up to, not with, ``first``: first the
@@ -123,10 +125,9 @@ class Output:
         some = sum(map(len, later[: max(0, end - first)]))
         least = some + sum(m.files for m in merged if m.end <= end)
         most = some + sum(m.files for m in merged if m.first < end)
-        whole = self._file(end - 1).read_bytes() if end else b""
-        begun = whole.startswith(f"{_VERSION}\n{self._begin}".encode())
-        lines = whole.count(b"\n")
-        return least <= lines <= most and (not lines or (begun and whole.endswith(b"}")))
+        begin = f"{_VERSION}\n{self._begin}".encode()
+        lines, begun, last = _counted(self._file(end - 1), len(begin)) if end else (0, b"", b"")
+        return least <= lines <= most and (not lines or (begun == begin and last == b"}"))
 
     def _again(self, files: Sequence[Sequence[str]]) -> None:
         """Log these files by batch, where the log does not, and remove others."""
@@ -263,6 +264,17 @@ def _time_of(lines: Sequence[str]) -> int:
 
 def _read(file: Path) -> list[str]:
     return file.read_text().splitlines()[1:] if file.exists() else []
+
+
+def _counted(file: Path, begin: int) -> tuple[int, bytes, bytes]:
+    """How many line ends a file has, its first ``begin`` bytes, and its last one."""
+    lines, last = 0, b""
+    with open(file, "rb") as opened:
+        begun = opened.read(begin)
+        opened.seek(0)
+        while chunk := opened.read(_CHUNK):
+            lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+    return lines, begun, last
 
 
 def _put(file: Path, lines: Iterable[str]) -> None:

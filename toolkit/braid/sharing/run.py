@@ -92,6 +92,7 @@ class SharedRun(JoinRun):
                 mine = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
                 found = read(spark, schema, files).where(mine)
                 parts.append((found.orderBy(*self._order()) if ordered else found).drop(QUERIES))
+        self.store.stay()
         return reduce(DataFrame.union, parts[1:] or parts)
 
     def results_since(self, batch: int = 0, name: str = "") -> tuple[DataFrame, int]:

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 from braid.papers.reuse.definition import Definition, Join
 from braid.papers.reuse.selections import Box, Selection
@@ -20,6 +20,20 @@ TIME_BYTES = 8
 
 _WITHOUT_SAMPLE = 256
 """Tuples that a stream without a sample is taken to have in one."""
+_MOST = 1 << 14
+"""So much of a kind is remembered at most: queries come and go, and nobody says which."""
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class _Remembered(dict[_K, _V]):
+    """What has been reckoned; forgotten when it is too much."""
+
+    def __setitem__(self, key: _K, value: _V) -> None:
+        if len(self) >= _MOST:
+            self.clear()
+        super().__setitem__(key, value)
 
 
 @dataclass(frozen=True)
@@ -57,11 +71,11 @@ class Rates:
     most: float = 86400.0
 
     def __post_init__(self) -> None:
-        self._masks: dict[tuple[str, Selection], int] = {}
-        self._boxes: dict[tuple[str, Box], int] = {}
-        self._joint: dict[tuple[tuple[str, ...], frozenset[Join]], float] = {}
-        self._widths: dict[tuple[str, frozenset[str]], float] = {}
-        self._tuples: dict[Definition, float] = {}
+        self._masks = _Remembered[tuple[str, Selection], int]()
+        self._boxes = _Remembered[tuple[str, Box], int]()
+        self._joint = _Remembered[tuple[tuple[str, ...], frozenset[Join]], float]()
+        self._widths = _Remembered[tuple[str, frozenset[str]], float]()
+        self._tuples = _Remembered[Definition, float]()
 
     def of(self, stream: str) -> StreamRate:
         """What is known of a stream."""
