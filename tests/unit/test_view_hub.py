@@ -139,6 +139,45 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) 
     console.close()
 
 
+def test_a_console_that_is_made_anew_closes_the_one_before_and_stops_its_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Console, "_newest", None)
+    monkeypatch.setattr("braid_widgets.reuse.console.EVERY", 0.01)
+    runs = [
+        QueryHub(tables(2), "ts", network=NETWORK, at=AT).start(tmp_path / name, "batch", pace=30)
+        for name in ("one", "two")
+    ]
+    first, second = (Console.anew(run, {"wide": WIDE}) for run in runs)
+    first.follower.join(20)
+    assert not first.follower.is_alive() and first.fault.value == "" and first.comm is None
+    assert not runs[0].isActive and runs[1].isActive and second.follower.is_alive()
+    events = runs[1].events
+
+    def lost(since: int = 0) -> list[Any]:
+        raise OSError("the log is gone")
+
+    monkeypatch.setattr(runs[1], "events", lost)
+    second.follower.join(20)
+    assert "the log is gone" in second.fault.value, "it does not end silently"
+    monkeypatch.setattr(runs[1], "events", events)
+    runs[1].stop()
+    second.close()
+
+
+def test_the_last_change_of_a_hub_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("braid_widgets.reuse.console.EVERY", 3600)
+    run = QueryHub(tables(2), "ts", network=NETWORK, at=AT).start(
+        tmp_path / "hub", "batch", pace=30
+    )
+    console = Console(run, {})
+    run.submit(WIDE, at="S2", name="asked last")
+    run.stop()
+    console._follow()
+    assert console.query.options == ("asked last",) and "asked last" in console.map.value
+    console.close()
+
+
 def batches(events: list[Any]) -> list[HubCommitted]:
     return [e for e in events if isinstance(e, HubCommitted)]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import ipywidgets as W
 from braid.core.spans import UNITS, text
@@ -95,11 +95,28 @@ class Hub(Protocol):
     def unpause(self) -> None:
         """Let it go on."""
 
+    def stop(self) -> None:
+        """End it within one batch."""
+
 
 class Console(W.VBox):
     """Drives a hub; what cannot be done is said in one sentence under the buttons, and all stays as
     it was. ``examples`` are queries by name. While the hub runs, the strip and the map follow it.
     """
+
+    _newest: ClassVar[Console | None] = None
+
+    @classmethod
+    def anew(cls, run: Hub, examples: Mapping[str, str]) -> Self:
+        """A console that takes the place of the one made so before, as when its cell is run again:
+        that one is closed, and its hub stopped.
+        """
+        elder, made = Console._newest, cls(run, examples)
+        Console._newest = made
+        if elder is not None:
+            elder.close()
+            elder.run.stop()
+        return made
 
     def __init__(self, run: Hub, examples: Mapping[str, str]) -> None:
         self.run, self.examples = run, dict(examples)
@@ -122,7 +139,8 @@ class Console(W.VBox):
         self.example.observe(lambda _: self._chosen(), "value")
         super().__init__(self._rows())
         self.refresh()
-        threading.Thread(target=self._follow, name="braid-console", daemon=True).start()
+        self.follower = threading.Thread(target=self._follow, name="braid-console", daemon=True)
+        self.follower.start()
 
     def _acts(self) -> dict[str, Callable[[], Any]]:
         return {
@@ -210,10 +228,14 @@ class Console(W.VBox):
 
     def _follow(self) -> None:
         """Tell what is new until the hub has ended, or nobody looks."""
-        while self.run.isActive and not self._closed.wait(EVERY):
-            if self._tell():
+        try:
+            while self.run.isActive and not self._closed.wait(EVERY):
+                if self._tell():
+                    self.refresh()
+            if not self._closed.is_set():
                 self.refresh()
-        self._tell()
+        except Exception as error:
+            self.fault.value = problem(error)
 
     def close(self) -> None:
         self._closed.set()
