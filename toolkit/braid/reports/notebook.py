@@ -161,6 +161,7 @@ class Progress:
     cell: int = 0
 
     def starts(self, cell: NotebookNode, cell_index: int) -> None:
+        """Say that the next cell starts."""
         self.ends()
         self.since, self.cell = time.monotonic(), self.cell + 1
         gone = f"{self.since - self.began:.0f} s"
@@ -169,6 +170,7 @@ class Progress:
         self.say(f"[{self.cell}/{len(self.titles)}, {gone}{left}] {title}\n")
 
     def ends(self) -> None:
+        """Note how long the cell has taken."""
         if len(self.done) < self.cell:
             self.done.append((self.titles[self.cell - 1], time.monotonic() - self.since))
 
