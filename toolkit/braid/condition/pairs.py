@@ -33,6 +33,15 @@ class Residuals:
     def _streams(self, node: exp.Expr) -> set[int]:
         return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
 
+    def _two(self, node: exp.Expr) -> set[int]:
+        """Of its streams two at most: in a long list of conditions they are found at once."""
+        found = set[int]()
+        for column in node.find_all(exp.Column):
+            found.add(self.aliases.index(column.table))
+            if len(found) == 2:
+                break
+        return found
+
     def add(self, conjunct: exp.Expr) -> Residual:
         """Check candidate pairs by a conjunct. Raises PredicateError where that cannot be."""
         home = min(self._streams(conjunct))
@@ -121,7 +130,7 @@ class Residuals:
 
         A function of two streams' vectors becomes a column too, and is added to ``measures``.
         """
-        streams = self._streams(node)
+        streams = self._two(node)
         if not streams and not node.find(exp.Func):
             return node
         if len(streams) < 2 and not (
