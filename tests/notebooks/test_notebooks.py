@@ -14,6 +14,7 @@ import pytest
 from braid.reports.cli import main
 from braid.reports.notebook import NOTEBOOKS
 from braid.reports.page import external_loads
+from warm import Jvm, warm
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -26,6 +27,22 @@ JOIN = [
     "compare_batches=2",
     "counted_scale=0.01",
 ]
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[Jvm]:
+    """Where all notebooks have their Spark; test_wheel has one that starts its own."""
+    with warm() as jvm:
+        yield jvm
+
+
+@pytest.fixture
+def on_spark(jvm: Jvm, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The kernel of a notebook attaches to the JVM that is there."""
+    for name, value in jvm.environment.items():
+        monkeypatch.setenv(name, value)
+    yield
+    jvm.leave()
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +73,7 @@ def checked(page: Path) -> str:
     return html
 
 
+@pytest.mark.usefixtures("on_spark")
 def test_the_tour(tmp_path: Path) -> None:
     assert (
         report("00_tour", page := tmp_path / "tour.html", ["tuples=600", "hosts=3", "batches=3"])
@@ -66,6 +84,7 @@ def test_the_tour(tmp_path: Path) -> None:
     assert "batch 48 of 48" in html and "batch 3 of 3" in html, "the recorded run, and its own"
 
 
+@pytest.mark.usefixtures("on_spark")
 def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert report("01_adaptive_theta_join", page := tmp_path / "join.html", JOIN) == 0
     html = checked(page)
@@ -93,6 +112,7 @@ def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[st
 DIFFUSION = ["seconds=15", "points=2", "measured_seconds=2"]
 
 
+@pytest.mark.usefixtures("on_spark")
 def test_load_diffusion(tmp_path: Path) -> None:
     assert report("02_load_diffusion", page := tmp_path / "diffusion.html", DIFFUSION) == 0
     html = page.read_text(encoding="utf-8")
@@ -124,6 +144,7 @@ RING = [
 ]
 
 
+@pytest.mark.usefixtures("on_spark")
 def test_the_psp_ring(tmp_path: Path) -> None:
     assert report("03_psp_ring", page := tmp_path / "ring.html", RING) == 0
     html = page.read_text(encoding="utf-8")
@@ -147,6 +168,7 @@ def test_the_psp_ring(tmp_path: Path) -> None:
 SLICES = ["flight_days=1", "flight_batches=16", "study_seconds=45"]
 
 
+@pytest.mark.usefixtures("on_spark")
 def test_state_slices(tmp_path: Path) -> None:
     assert report("04_state_slices", page := tmp_path / "slices.html", SLICES) == 0
     html = page.read_text(encoding="utf-8")
@@ -186,6 +208,7 @@ SHEDDING = [
 ]
 
 
+@pytest.mark.usefixtures("on_spark")
 def test_load_shedding(tmp_path: Path) -> None:
     assert report("06_load_shedding", page := tmp_path / "shedding.html", SHEDDING) == 0
     html = page.read_text(encoding="utf-8")
@@ -201,6 +224,7 @@ def test_load_shedding(tmp_path: Path) -> None:
 SHARED_RING = ["hosts=3", "days=1", "batches=2", "compare=2", "deploy_batches=10"]
 
 
+@pytest.mark.usefixtures("on_spark")
 def test_the_shared_ring(tmp_path: Path) -> None:
     assert report("05_shared_ring", page := tmp_path / "ring.html", SHARED_RING) == 0
     html = page.read_text(encoding="utf-8")
