@@ -8,7 +8,6 @@ of its study; this runs them, which takes some minutes each and needs Spark.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -22,14 +21,25 @@ FIELDS = ("paper", "where", "says", "holds", "reason")
 
 
 def tried(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The claims of a notebook, run with these parameters: each once, in order."""
+    """The claims of a notebook, run with these parameters: each once, in order. One that a run was
+    too coarse for is left out where another run of the notebook tries it. Raises RuntimeError when
+    the notebook fails.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "claims.jsonl"
-        os.environ["BRAID_CLAIMS"] = str(file)
-        notebook.run(notebook.find(name), values, sys.stderr.write)
+        path = notebook.NOTEBOOKS / f"{name}.ipynb"
+        ran = notebook.run(path, values, sys.stderr.write, environment={"BRAID_CLAIMS": str(file)})
+        if ran.error:
+            raise RuntimeError(f"{name}: {ran.error}")
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     claims = [{"notebook": name} | {f: json.loads(line)[f] for f in FIELDS} for line in lines]
-    return [claim for k, claim in enumerate(claims) if claim not in claims[:k]]
+    certain = {_sentence(c) for c in claims if c["holds"] != "not tried"}
+    told = [c for c in claims if c["holds"] != "not tried" or _sentence(c) not in certain]
+    return [claim for k, claim in enumerate(told) if claim not in told[:k]]
+
+
+def _sentence(claim: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(claim[field] for field in ("paper", "where", "says"))
 
 
 def keep(name: str, claims: list[dict[str, str]]) -> None:
@@ -43,6 +53,6 @@ def keep(name: str, claims: list[dict[str, str]]) -> None:
 
 
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or notebook.names():
+    for chosen in map(notebook.find, sys.argv[1:] or notebook.names()):
         keep(chosen, found := tried(chosen, {}))
         print(f"{chosen}: {len(found)} claims")

@@ -115,7 +115,7 @@ MUTATIONS = [
         "braid.papers.psp.ring.turned",
         lambda turned: lambda slices, state: slices,
         table,
-        ("Load Balancing Granularity",),
+        ("Load Balancing Granularity", "Network Transmission"),
     ),
     Mutation(
         "nothing ages from node to node",
@@ -143,21 +143,29 @@ MUTATIONS = [
         "braid.papers.diffusion.coordinated.Coordinated.__post_init__",
         replaced(copies=1),
         contest,
-        ("ATR (T = W) and CTR store more", "State of CTR is flat in N"),
+        (
+            "ATR (T = W) and CTR store more",
+            "State of CTR is flat in N",
+            "With its best length PSP is ahead of ATR and CTR, 3-way",
+        ),
     ),
     Mutation(
         "CTR with a copy on every host",
         "braid.papers.diffusion.coordinated.Coordinated.__post_init__",
         lambda made: lambda self: (object.__setattr__(self, "copies", self.hosts), made(self))[1],
         contest,
-        ("State of CTR is flat in N", "Response time of CTR falls"),
+        (
+            "State of CTR is flat in N",
+            "Response time of CTR falls",
+            "More copies mean a longer response time",
+        ),
     ),
     Mutation(
         "CTR with one copy, in the table",
         "braid.papers.diffusion.coordinated.Coordinated.__post_init__",
         replaced(copies=1),
         table,
-        ("State Management Cost",),
+        ("State Management Cost", "Per Segment Metadata", "Duplication Removal"),
     ),
     Mutation(
         "all segments of ATR go to one host",

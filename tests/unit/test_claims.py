@@ -129,6 +129,14 @@ def test_each_claim_about_the_rivals_can_fail(
     assert failed == [f"{broken}, z=1"] or failed == [f"{broken}'s grid, z=1"]
 
 
+def test_what_skew_does_is_claimed_where_there_is_some() -> None:
+    even = pd.concat([CONTEST, CONTEST.rename(lambda run: run.replace("z=1", "z=0"))])
+    said = [c.says for c in theta.compared(even, [0.0, 1.0], 6)]
+    assert [s for s in said if s.startswith("skew")] == [
+        "skew hits SHJ and leaves the grid alone, z=1"
+    ]
+
+
 def test_a_run_of_one_batch_cannot_adapt() -> None:
     told = {c.says: c.holds for c in theta.compared(CONTEST, [1.0], 1)}
     assert told["Dynamic stores less than the square grid, z=1"] == "not tried"

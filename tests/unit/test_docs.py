@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,17 +11,18 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from runpy import run_path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from braid.core import placement as registered
 from braid.core.placement import registry
 from braid.papers.kit.printed import Printed
+from braid.reports.notebook import Ran
 from braid.studies.claim import Verdict
 from checks import check
 from mutations import mutations
 
-from docs import concordance, mentions, prose
+from docs import concordance, mentions, prose, verdicts
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "in_turn.py"
@@ -98,6 +100,7 @@ def test_every_claim_that_was_tried_is_on_the_page() -> None:
         for items, claim in tried:
             assert claim["holds"] in get_args(Verdict)
             assert claim["reason"] or claim["holds"] != "under reading"
+            assert claim["holds"] != "not tried", "it is tried at full size, or by a test"
             assert claim["says"].replace("|", "\\|") in page
             assert all(item.paper == paper for item in items)
     items, claim = next((i, c) for i, c in claims["gu"] if i)
@@ -107,6 +110,40 @@ def test_every_claim_that_was_tried_is_on_the_page() -> None:
         if line.startswith(f"| {items[0].kind} {items[0].number} |")
     )
     assert claim["holds"] in row.split("|")[-3]
+
+
+def told(holds: str, says: str = "all is well") -> dict[str, str]:
+    return {"paper": "Gu 2007", "where": "5", "says": says, "holds": holds, "reason": ""}
+
+
+@pytest.mark.parametrize(
+    ("came", "kept"),
+    [
+        (["yes", "yes"], ["yes"]),
+        (["not tried", "yes"], ["yes"]),
+        (["yes", "not tried"], ["yes"]),
+        (["not tried"], ["not tried"]),
+    ],
+)
+def test_verdicts_are_of_the_run_of_a_notebook_that_could_tell(
+    came: list[str], kept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs the notebook's own file; a claim is told once, by the run that tried it."""
+
+    def run(path: Path, values: object, say: object, environment: dict[str, str]) -> Any:
+        assert path.is_file() and path.stem == "02_load_diffusion"
+        lines = [json.dumps(told(holds)) for holds in came]
+        Path(environment["BRAID_CLAIMS"]).write_text("\n".join(lines))
+        return Ran(None)
+
+    monkeypatch.setattr(verdicts.notebook, "run", run)
+    assert [c["holds"] for c in verdicts.tried("02_load_diffusion", {})] == kept
+
+
+def test_no_verdicts_are_kept_of_a_notebook_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts.notebook, "run", lambda *a, **b: Ran(None, error="cell 3 failed"))
+    with pytest.raises(RuntimeError, match="02_load_diffusion: cell 3 failed"):
+        verdicts.tried("02_load_diffusion", {})
 
 
 def test_every_fault_is_named_beside_a_claim_that_it_breaks() -> None:

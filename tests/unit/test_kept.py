@@ -1,35 +1,106 @@
-"""The long runs of Gu 2007 that are kept, and what they say of Fig. 4, 11 to 13 and 15."""
+"""Long runs that are kept: when they are read and when made, and what those of Gu 2007 say of
+Fig. 4, 11 to 13 and 15.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from braid.studies import diffusion as study
+from braid.studies import diffusion_figures as figures
 from braid.studies import diffusion_kept as kept
+from braid.studies import kept as tables
+from braid.studies import psp, psp_kept, psp_rivals
+from braid.studies.diffusion import Setting
+from braid.studies.kept import Ran, Table, digest, said
+
+SMALL = Setting(3, 2.0, hosts=4, seconds=2)
 
 
-def test_every_line_of_the_table_is_a_run_that_was_asked_for() -> None:
-    keys = [one.key for one in kept.runs()]
-    assert len(keys) == len(set(keys))
-    table = kept.table()
-    assert tuple(table.columns) == kept.COLUMNS and set(table["seconds"]) == {kept.SECONDS}
-    lines = table[list(kept.COLUMNS[:5])].astype(str).itertuples(index=False, name=None)
-    assert set(lines) <= set(keys)
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
+    return Table("few.csv", ("a", "b"), lambda: "now")
 
 
-def test_runs_are_added_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = [
-        replace(one, setting=replace(one.setting, seconds=2, window=2.0, hosts=4))
-        for one in list(kept.runs())[:2]
-    ]
-    monkeypatch.setattr(kept, "FOLDER", tmp_path)
-    monkeypatch.setattr(kept, "FILE", tmp_path / "long.csv")
-    monkeypatch.setattr(kept, "runs", lambda: iter(few))
-    assert (kept.record(1.0), kept.record(1.0)) == (2, 0)
-    assert kept.table()["placement"].tolist() == ["ATR", "ATR-unoptimized"]
-    assert kept.summary()["seeds"].tolist() == [1, 1]
+def test_a_run_is_made_once_and_then_read(table: Table) -> None:
+    asked = {"x = 1": lambda: {"a": 1.0, "b": 2.0}, "x = 2": lambda: {"a": 3.0, "b": 4.0}}
+    assert table.record(asked, 0.0) == (0, 2), "no minutes, no runs"
+    assert table.record(asked, 1.0) == (2, 0)
+    assert table.record(asked, 1.0) == (0, 0)
+    again = Table("few.csv", ("a", "b"), lambda: "now")
+    ran = again.ran("x = 2", lambda: pytest.fail("it is kept"))
+    assert ran.outcome == {"a": 3.0, "b": 4.0} and len(ran.date) == len("2026-01-31")
+
+
+def test_a_run_of_other_settings_of_other_code_or_a_fresh_one_is_made(table: Table) -> None:
+    table.keep("x = 1", {"a": 1.0, "b": 2.0})
+    new = {"a": 9.0, "b": 9.0}
+    assert table.ran("x = 1", lambda: new).outcome["a"] == 1
+    assert table.ran("x = 3", lambda: new) == Ran(new)
+    assert table.ran("x = 1", lambda: new, fresh=True) == Ran(new)
+    other = Table("few.csv", ("a", "b"), lambda: "later")
+    assert other.ran("x = 1", lambda: new) == Ran(new)
+
+
+def test_what_was_kept_is_told_with_its_days() -> None:
+    assert said(["", ""]) == "2 runs, all made now (modelled)"
+    assert said(["2026-01-31", ""]).endswith("1 kept, of 2026-01-31; the others made now")
+    days = ["2026-02-01", "2026-01-31"]
+    assert said(days).startswith("2 runs (modelled): 2 kept, of 2026-01-31 to 2026-02-01")
+
+
+@pytest.mark.parametrize("field", [f.name for f in fields(Setting)])
+def test_every_setting_tells_a_run_from_another(field: str) -> None:
+    other = dict.fromkeys([f.name for f in fields(Setting)], 7)
+    other |= {"rates": (1.0, 2.0), "costs": study.GU_SCANNED, "selects": "hop", "copies": None}
+    changed = replace(SMALL, **{field: other[field]})
+    assert kept.told("CTR", SMALL) != kept.told("CTR", changed)
+    assert (kept.told("ATR", SMALL) == kept.told("ATR", changed)) == (field == "copies")
+
+
+def test_code_that_does_something_else_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy, a price, the search: each changes what short runs come to."""
+    assert digest([{"a": 1.0}]) == digest([{"a": 1.0000001}]) != digest([{"a": 1.001}])
+    before = kept._fingerprint()
+    assert before == kept._fingerprint() == kept.KEPT.code
+    monkeypatch.setattr(
+        "braid.papers.diffusion.tuning.Search.decide",
+        lambda self, step: replace(self, busy=0.0, done=0.0, batches=0),
+    )
+    assert kept._fingerprint() != before
+
+
+def test_the_table_of_gu_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
+    """If it is of other code: ``python -m braid.studies.diffusion_kept`` makes it anew."""
+    asked = kept.asked()
+    assert set(kept.KEPT.rows) <= set(asked) and len(asked) == 1238
+    found = kept.table()
+    assert len(found) == len(list(kept.runs())), "all that claims are told of"
+    assert (kept.summary()["seeds"] == 5).sum() == 18 and set(kept.summary()["seeds"]) == {2, 5}
+    assert found["date"].str.match(r"\d{4}-\d{2}-\d{2}$").all()
+
+
+def test_a_figure_reads_the_runs_that_are_kept(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``full`` of notebook 02: labelled as kept, and the same as made now."""
+    monkeypatch.setattr(kept, "KEPT", mine := Table("gu.csv", kept.BESIDE, lambda: "now"))
+    first = figures.stream_number(2, 1, (2,), kept.recalled())
+    assert set(first["kept"]) == {""}
+    s = Setting(2, 20.0, selectivity=0.15, seconds=2)
+    mine.keep(kept.told("ATR", s), {n: 7.0 for n in kept.BESIDE})
+    second = figures.stream_number(2, 1, (2,), kept.recalled())
+    read = second[second["kept"] != ""]
+    assert set(read["placement"]) == {"ATR"} and set(read["throughput"]) == {7.0}
+    pd.testing.assert_frame_equal(
+        second[second["kept"] == ""], first[second["kept"] == ""], check_dtype=False
+    )
+    fresh = figures.stream_number(2, 1, (2,), kept.recalled(fresh=True))
+    assert set(fresh["kept"]) == {""}
 
 
 def rows(figure: str, ratios: dict[tuple[str, str], float], other: str, value: str) -> pd.DataFrame:
@@ -65,3 +136,31 @@ def test_fig_4_has_a_best_length_inside(best: int, holds: str) -> None:
     ]
     (claim,) = kept.claims(pd.DataFrame(made))
     assert claim.holds == holds
+
+
+def test_the_contest_of_wang_reads_the_runs_that_are_kept(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``full`` of notebook 03: no run is made that is kept, and settings tell runs apart."""
+    monkeypatch.setattr(psp_kept, "KEPT", mine := Table("w.csv", psp_kept.COUNTS, lambda: "now"))
+    short = psp.Setting(seconds=12.0)
+    names = list(psp_rivals.contenders(4, short))
+    for k, name in enumerate(names):
+        given = psp_rivals.fine(replace(short, sigma=0.05), 4)
+        mine.keep(psp_kept.told(name, 4, given), dict.fromkeys(psp_kept.COUNTS, 1.0 + k))
+    monkeypatch.setattr(psp_kept, "counts", lambda *run: pytest.fail(f"{run} is kept"))
+    found = psp_rivals.contest((4,), setting=short, made=psp_kept.recalled())
+    assert found["kept"].all() and found["busy_modelled"].tolist() == [
+        1.0 + k for k in range(len(names)) for _ in psp.JOINS
+    ]
+    assert len(psp.spread(found, "busy_modelled")) == len(found)
+    told = {psp_kept.told("PSP", 4, s) for s in (short, replace(short, seed=1))}
+    assert len(told | {psp_kept.told("PSP", 5, short), psp_kept.told("PSP-D", 4, short)}) == 4
+
+
+def test_the_table_of_wang_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
+    """If it is of other code: ``python -m braid.studies.psp_kept`` makes it anew."""
+    asked = psp_kept.asked()
+    assert len(asked) == 4 * 4 * 3 * 3 * 7 and set(psp_kept.KEPT.rows) <= set(asked)
+    if psp_kept.KEPT.path.exists():
+        assert psp_kept.KEPT.rows

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from braid.papers.baselines.centralized import Centralized
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.unaware import SemanticsUnaware
+from braid.studies.kept import Ran
 from braid.workloads.arrivals import Arrivals, drawn_rates
 
 PLACEMENTS = (
@@ -215,17 +216,33 @@ def counts(events: Iterable[Any]) -> dict[str, int]:
     }
 
 
+def ran(name: str, setting: Setting) -> Ran:
+    """The outcome of the join under a placement of ``choices``, after a warm-up of one window."""
+    return Ran(outcome(run(placement(name, setting), setting), setting.window))
+
+
+Made = Callable[[str, Setting], Ran]
+"""Where the outcomes of runs come from: ``ran``, or runs that were kept."""
+
+
 def sweep(
-    figure: str, settings: Mapping[Any, Setting], rivals: Contenders, seeds: int
+    figure: str,
+    settings: Mapping[Any, Setting],
+    rivals: Contenders,
+    seeds: int,
+    made: Made = ran,
 ) -> pd.DataFrame:
-    """The outcome for every x (a key of ``settings``), rival and seed."""
+    """The outcome for every x (a key of ``settings``), rival and seed; ``kept`` is the day on which
+    the run was made, if it was kept.
+    """
     rows = []
     for x, setting in settings.items():
         for label, rival in rivals.items():
             for seed in range(seeds):
                 s = replace(setting, seed=seed, copies=rival.copies(setting.hosts))
-                got = outcome(run(placement(rival.placement, s), s), s.window)
-                rows.append({"figure": figure, "x": x, "placement": label, "seed": seed} | got)
+                got = made(rival.placement, s)
+                told = {"figure": figure, "x": x, "placement": label, "seed": seed}
+                rows.append(told | dict(got.outcome) | {"kept": got.date})
     return pd.DataFrame(rows)
 
 

@@ -19,16 +19,22 @@ from braid.studies.diffusion import (
     READINGS,
     RIVALS,
     Contender,
+    Made,
     Setting,
     means,
     placement,
+    ran,
     run,
     sweep,
 )
 
 
 def segment_length(
-    seconds: int, seeds: int, lengths: Sequence[int] = (1, 2, 3, 4, 6, 9), patience: float = 10.0
+    seconds: int,
+    seeds: int,
+    lengths: Sequence[int] = (1, 2, 3, 4, 6, 9),
+    patience: float = 10.0,
+    made: Made = ran,
 ) -> pd.DataFrame:
     """Fig. 4: throughput of ATR by T, for two operators; x is T in seconds, ``streams`` tells the
     operator.
@@ -42,7 +48,7 @@ def segment_length(
     )
     fixed = {"ATR, T fixed": Contender("ATR-unoptimized")}
     runs = [
-        sweep("4", {t: replace(s, length=t) for t in lengths}, fixed, seeds).assign(
+        sweep("4", {t: replace(s, length=t) for t in lengths}, fixed, seeds, made).assign(
             streams=s.streams
         )
         for s in operators
@@ -54,12 +60,17 @@ SEARCHED = Setting(3, 20.0, (10.0, 20.0), hosts=20, seconds=400)
 """A join that keeps all hosts busy, and long enough for a search to come far."""
 
 
-def tuning(seeds: int, starts: Sequence[int] = (1, 5), setting: Setting = SEARCHED) -> pd.DataFrame:
+def tuning(
+    seeds: int,
+    starts: Sequence[int] = (1, 5),
+    setting: Setting = SEARCHED,
+    made: Made = ran,
+) -> pd.DataFrame:
     """Fig. 11 and 12, as far as the segment length goes: ATR and ATR-unoptimized from the same
     T0, which is x. The paper names none.
     """
     rivals = {name: RIVALS[name] for name in ("ATR", "ATR-unoptimized")}
-    return sweep("11, 12", {t: replace(setting, length=t) for t in starts}, rivals, seeds)
+    return sweep("11, 12", {t: replace(setting, length=t) for t in starts}, rivals, seeds, made)
 
 
 def total_results(window: float, seconds: int, seed: int = 0) -> pd.DataFrame:
@@ -84,16 +95,18 @@ def total_results(window: float, seconds: int, seed: int = 0) -> pd.DataFrame:
 
 
 def scalability(
-    seconds: int, seeds: int, hosts: Sequence[int] = (10, 20, 40, 80), start: int = 1
+    seconds: int, seeds: int, hosts: Sequence[int] = (10, 20, 40, 80), made: Made = ran
 ) -> pd.DataFrame:
     """Fig. 11 (throughput) and 12 (Mbit/s) by J: four streams, W = 30, rates from 5 to 20, sigma =
-    0.1; ``start`` is T0.
+    0.1.
     """
-    settings = {j: Setting(4, 30.0, hosts=j, seconds=seconds, length=start) for j in hosts}
-    return sweep("11, 12", settings, RIVALS, seeds)
+    settings = {j: Setting(4, 30.0, hosts=j, seconds=seconds) for j in hosts}
+    return sweep("11, 12", settings, RIVALS, seeds, made)
 
 
-def traded(figure: str, settings: Mapping[Any, Setting], seeds: int) -> pd.DataFrame:
+def traded(
+    figure: str, settings: Mapping[Any, Setting], seeds: int, made: Made = ran
+) -> pd.DataFrame:
     """The outcomes of ATR and CTR under either reading of what a probe costs, which is in the
     column ``reading``.
     """
@@ -103,6 +116,7 @@ def traded(figure: str, settings: Mapping[Any, Setting], seeds: int) -> pd.DataF
             {x: replace(s, costs=costs) for x, s in settings.items()},
             ALIGNED_OR_COORDINATED,
             seeds,
+            made,
         ).assign(reading=reading)
         for reading, costs in READINGS.items()
     ]
@@ -110,7 +124,7 @@ def traded(figure: str, settings: Mapping[Any, Setting], seeds: int) -> pd.DataF
 
 
 def stream_number(
-    seconds: int, seeds: int, streams: Sequence[int] = (2, 3, 4, 5, 6)
+    seconds: int, seeds: int, streams: Sequence[int] = (2, 3, 4, 5, 6), made: Made = ran
 ) -> pd.DataFrame:
     """Fig. 13: W = 20 on 30 hosts; x is the number of streams.
 
@@ -118,42 +132,49 @@ def stream_number(
     ten seconds (15 pairs have to match); with 0.15 they have a few in a second.
     """
     runs = {n: Setting(n, 20.0, selectivity=0.15, seconds=seconds) for n in streams}
-    return traded("13", runs, seeds)
+    return traded("13", runs, seeds, made)
 
 
 def window_size(
-    seconds: int, seeds: int, windows: Sequence[int] = (10, 20, 30, 40, 50)
+    seconds: int, seeds: int, windows: Sequence[int] = (10, 20, 30, 40, 50), made: Made = ran
 ) -> pd.DataFrame:
     """Fig. 14: three streams on 30 hosts; x is W in seconds."""
-    return traded("14", {w: Setting(3, float(w), seconds=seconds) for w in windows}, seeds)
+    return traded("14", {w: Setting(3, float(w), seconds=seconds) for w in windows}, seeds, made)
 
 
 def selectivity(
-    seconds: int, seeds: int, sigmas: Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.6, 1.0)
+    seconds: int,
+    seeds: int,
+    sigmas: Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.6, 1.0),
+    made: Made = ran,
 ) -> pd.DataFrame:
     """Fig. 15: three streams, W = 30, on 30 hosts; x is sigma. The paper's range is 0.2 to 1."""
     runs = {v: Setting(3, 30.0, selectivity=v, seconds=seconds) for v in sigmas}
-    return traded("15", runs, seeds)
+    return traded("15", runs, seeds, made)
 
 
 def burstiness(
-    seconds: int, seeds: int, thetas: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0)
+    seconds: int,
+    seeds: int,
+    thetas: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
+    made: Made = ran,
 ) -> pd.DataFrame:
     """Fig. 16: three streams, W = 30, on 30 hosts; x is the bursty ratio theta. Mean rates are
     those of the other figures.
     """
     rates = (10.0, 40.0)  # of which the paper's HIGH and LOW rates are half in the mean
     runs = {t: Setting(3, 30.0, rates, burst=t, seconds=seconds) for t in thetas}
-    return traded("16", runs, seeds)
+    return traded("16", runs, seeds, made)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One of the experiments of Fig. 11 to 16: what runs it (seconds, seeds, values of x), what x
-    is called, its values, and the outcome that is shown beside throughput.
+    """One of the experiments of Fig. 11 to 16: what runs it (seconds, seeds, values of x, where the
+    outcomes come from), what x is called, its values, and the outcome that is shown beside
+    throughput.
     """
 
-    run: Callable[[int, int, Sequence[Any]], pd.DataFrame]
+    run: Callable[[int, int, Sequence[Any], Made], pd.DataFrame]
     x: str
     values: tuple[float, ...]
     beside: str = "work"

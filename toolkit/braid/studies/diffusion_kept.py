@@ -1,39 +1,82 @@
 """Long runs of Gu 2007, section 5, and the table of them that is kept: a thousand seconds and five
-seeds, as the paper has them, for as many points as a small machine can do.
+seeds, as the paper has them.
 
 ``python -m braid.studies.diffusion_kept --minutes 4`` adds runs that the table lacks, one after the
-other, and stops after the minutes. Everything in the table is modelled.
+other, and stops after the minutes: first those that ``claims`` tells of, then all that notebook 02
+asks for with ``full``. Everything in the table is modelled.
 """
 
 from __future__ import annotations
 
-import csv
-import time
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
 
 import pandas as pd
 
 from braid.studies.claim import Claim, Verdict, figures, verdict
-from braid.studies.diffusion import READINGS, SCANNED, VISITED, Setting, outcome, placement, run
+from braid.studies.diffusion import (
+    PLACEMENTS,
+    READINGS,
+    SCANNED,
+    VISITED,
+    Made,
+    Setting,
+    ran,
+)
+from braid.studies.diffusion_figures import EXPERIMENTS, segment_length, tuning
 from braid.studies.diffusion_frames import PAPER
+from braid.studies.kept import Outcome, Ran, Table, digest
 
-_PACKAGED = Path(__file__).parents[1] / "reports" / "data" / "studies"
-FOLDER = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "data" / "studies"
-"""Of an installed package, else of the checkout."""
-FILE = FOLDER / "gu2007-long.csv"
 SECONDS, SEEDS = 1000, 5
 BESIDE = ("throughput", "work", "mbits", "stored")
-COLUMNS = ("figure", "x", "reading", "placement", "seed", *BESIDE, "seconds", "date")
+
+
+def told(name: str, setting: Setting) -> str:
+    """A run by its placement and all that it depends on: L of CTR only."""
+    of = {f.name: getattr(setting, f.name) for f in fields(setting)}
+    of["rates"] = "{:g}-{:g}".format(*setting.rates)
+    of["probe"] = next((r for r, c in READINGS.items() if c == of["costs"]), str(of["costs"]))
+    del of["costs"]
+    if not name.startswith("CTR"):
+        del of["copies"]
+    words = (f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in of.items())
+    return f"{name}: {'; '.join(words)}"
+
+
+def _short() -> Iterator[tuple[str, Setting]]:
+    """Runs in which all happens that happens in long ones: lengths are searched for, the master is
+    switched, covers are looked for, hosts shed.
+    """
+    few = Setting(3, 4.0, (10.0, 40.0), hosts=6, length=3, sample=4, seconds=32, copies=2)
+    for name in PLACEMENTS:
+        yield name, few
+    for name in ("ATR", "CTR"):
+        yield name, replace(few, streams=4, costs=READINGS[SCANNED], burst=1.0, copies=6)
+
+
+def _fingerprint() -> str:
+    return digest(ran(name, setting).outcome for name, setting in _short())
+
+
+KEPT = Table("gu2007-long.csv", BESIDE, _fingerprint)
+
+
+def recalled(fresh: bool = False) -> Made:
+    """Where outcomes come from: the table; runs that it lacks, or all ``fresh`` ones, are made."""
+
+    def made(name: str, setting: Setting) -> Ran:
+        return KEPT.ran(told(name, setting), lambda: ran(name, setting).outcome, fresh)
+
+    return made
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: what it is of, the placement by the paper's name, L as a number of copies (0: the
-    square root of J) and the setting, whose seed it has.
+    """One run that ``claims`` tells of: the figure, x, the placement by the paper's name, the
+    setting and what a probe costs.
     """
 
     figure: str
@@ -41,13 +84,6 @@ class Run:
     placement: str
     setting: Setting
     reading: str = VISITED
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """What tells it from the others in the table."""
-        told = f"{self.placement}, L = {self.setting.copies}"
-        label = told if self.placement.startswith("CTR") else self.placement
-        return self.figure, self.x, self.reading, label, str(self.setting.seed)
 
 
 def runs() -> Iterator[Run]:
@@ -79,19 +115,54 @@ def _pair(figure: str, x: str, s: Setting) -> Iterator[Run]:
             yield Run(figure, x, name, replace(s, costs=READINGS[reading]), reading)
 
 
+def asked() -> dict[str, Callable[[], Outcome]]:
+    """All runs of the table, by their texts: those of ``runs``, then those that notebook 02 asks
+    for with ``full``.
+    """
+    found: dict[str, Callable[[], Outcome]] = {}
+
+    def note(name: str, setting: Setting) -> Ran:
+        found.setdefault(told(name, setting), partial(_outcome, name, setting))
+        return Ran(dict.fromkeys(BESIDE, 0.0))
+
+    for one in runs():
+        note(one.placement, one.setting)
+    tuning(SEEDS, made=note)
+    for experiment in EXPERIMENTS.values():
+        experiment.run(SECONDS, SEEDS, experiment.values, note)
+    segment_length(SECONDS, SEEDS, made=note)
+    return found
+
+
+def _outcome(name: str, setting: Setting) -> Outcome:
+    return ran(name, setting).outcome
+
+
 def table() -> pd.DataFrame:
-    """The runs that are kept, with COLUMNS; ``date`` is the day on which each was made."""
-    return pd.read_csv(FILE)
+    """The runs of ``runs`` that are kept of the present code: figure, x, reading, placement, seed,
+    BESIDE, ``date`` (the day on which each was made).
+    """
+    rows: list[dict[str, Any]] = []
+    for one in runs():
+        if found := KEPT.rows.get(told(one.placement, one.setting)):
+            ctr = one.placement.startswith("CTR")
+            label = f"{one.placement}, L = {one.setting.copies}" if ctr else one.placement
+            what = {"figure": one.figure, "x": one.x, "reading": one.reading, "placement": label}
+            row = what | {"seed": one.setting.seed} | dict(found.outcome) | {"date": found.date}
+            rows.append(row)
+    return pd.DataFrame(
+        rows, columns=["figure", "x", "reading", "placement", "seed", *BESIDE, "date"]
+    )
 
 
 def summary() -> pd.DataFrame:
-    """The mean, least and greatest throughput (results per second, modelled) of the runs that are
-    kept, over seeds, and the mean of what is sent (Mbit/s).
+    """The mean, least and greatest throughput (results per second, modelled) of the runs of
+    ``table``, over seeds, the mean of what is sent (Mbit/s), and the day of the last.
     """
     by = table().groupby(["figure", "x", "reading", "placement"], sort=False)
     found = by["throughput"].agg(["count", "mean", "min", "max"])
     found.columns = pd.Index(["seeds", "results per second", "least", "most"])
-    return found.assign(**{"Mbit/s": by["mbits"].mean()}).reset_index()
+    return found.assign(**{"Mbit/s": by["mbits"].mean(), "kept": by["date"].max()}).reset_index()
 
 
 def claims(kept: pd.DataFrame) -> list[Claim]:
@@ -179,33 +250,12 @@ def _selectivity(rows: pd.DataFrame) -> list[Claim]:
     return _ends(rows, "15", "CTR ahead at σ = 0.2, ATR at 1", 1)
 
 
-def record(minutes: float) -> int:
-    """Add runs that the table lacks until the minutes are over: how many were added."""
-    until, added = time.monotonic() + 60 * minutes, 0
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    if not FILE.exists():
-        FILE.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
-    with FILE.open(encoding="utf-8", newline="") as file:
-        known = {tuple(row[c] for c in COLUMNS[:5]) for row in csv.DictReader(file)}
-    for one in runs():
-        if one.key in known:
-            continue
-        if time.monotonic() > until:
-            break
-        got = outcome(run(placement(one.placement, one.setting), one.setting), one.setting.window)
-        day = datetime.now(UTC).date().isoformat()
-        with FILE.open("a", encoding="utf-8", newline="") as file:
-            numbers = (f"{got[name]:.6g}" for name in BESIDE)
-            csv.writer(file, lineterminator="\n").writerow((*one.key, *numbers, SECONDS, day))
-        added += 1
-    return added
-
-
 def main() -> None:
     """Add to the table."""
     parser = ArgumentParser("python -m braid.studies.diffusion_kept", description=__doc__)
     parser.add_argument("--minutes", type=float, default=4.0, help="by default 4")
-    print(record(parser.parse_args().minutes), "runs added")
+    added, lacking = KEPT.record(asked(), parser.parse_args().minutes)
+    print(f"{added} runs added, {lacking} lacking still")
 
 
 if __name__ == "__main__":

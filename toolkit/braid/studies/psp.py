@@ -106,7 +106,8 @@ def spread(runs: pd.DataFrame, value: str) -> pd.DataFrame:
     """A tidy frame over its seeds: what else it is settled by, with mean, low and high of a value
     (all three modelled).
     """
-    keys = [c for c in runs.columns if c != "seed" and not c.endswith("_modelled")]
+    apart = ("seed", "kept")
+    keys = [c for c in runs.columns if c not in apart and not c.endswith("_modelled")]
     found = runs.groupby(keys, sort=False)[value].agg(["mean", "min", "max"])
     names = {"mean": "mean_modelled", "min": "low_modelled", "max": "high_modelled"}
     return found.rename(columns=names).reset_index()

@@ -8,7 +8,7 @@ so these last W / (5 N) at most: five and more to a slice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -22,6 +22,7 @@ from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.psp import cost
 from braid.papers.psp.ring import Ring
+from braid.studies.kept import Ran
 from braid.studies.psp import HOPS, JOINS, Setting, settled, work
 
 RINGS = ("PSP", "PSP-I", "PSP-D")
@@ -58,15 +59,48 @@ def contenders(nodes: int, setting: Setting) -> dict[str, Placement]:
     }
 
 
+def counts(scheme: str, nodes: int, setting: Setting) -> dict[str, float]:
+    """What one scheme of ``contenders`` comes to: stored, sent and hops as ``contest`` has them,
+    and "busy" and "uneven" of each of JOINS, as "busy small".
+    """
+    placement = contenders(nodes, setting)[scheme]
+    batches = settled(setting.run(placement), setting)
+    found = {
+        "stored": float(np.mean([b.all_hosts.stored for b in batches])),
+        "sent": sent(batches),
+        "hops": _hops(placement, setting.streams),
+    }
+    for join in JOINS:
+        works = [work(b, replace(setting, join=join)) for b in batches]
+        each = [
+            (w.max() / came, w.sum() / came)
+            for w, came in zip(works, (sum(b.received) for b in batches), strict=True)
+        ]
+        busy, mean = (float(np.mean(x)) for x in zip(*each, strict=True))
+        found |= {f"busy {join}": busy, f"uneven {join}": nodes * busy / mean}
+    return found
+
+
+def ran(scheme: str, nodes: int, setting: Setting) -> Ran:
+    """``counts``, made now."""
+    return Ran(counts(scheme, nodes, setting))
+
+
+Made = Callable[[str, int, Setting], Ran]
+"""Where counts come from: ``ran``, or runs that were kept."""
+
+
 def contest(
     nodes: Sequence[int] = (4, 8, 12, 16),
     streams: Iterable[int] = (3,),
     sigmas: Iterable[float] = (0.05,),
     seeds: Sequence[int] = (0,),
     setting: Setting = SIDE,
+    made: Made = ran,
 ) -> pd.DataFrame:
     """Fig. 16.2 to 16.5: streams, sigma, nodes, scheme, join, seed, stored_modelled (tuples),
-    sent_modelled (for one tuple), busy_modelled (seconds), uneven_modelled, hops_modelled.
+    sent_modelled (for one tuple), busy_modelled (seconds), uneven_modelled, hops_modelled, and
+    kept, the day on which the run was made, if it was kept.
 
     ``stored``: tuples that are live, with their copies, the mean over batches. ``sent``: copies of
     it and of its intermediate results that travel. ``busy``: what the busiest node does for one
@@ -77,22 +111,15 @@ def contest(
     rows = []
     for m, sigma, n, seed in product(streams, sigmas, nodes, seeds):
         given = fine(replace(setting, streams=m, sigma=sigma, seed=seed), n)
-        for name, placement in contenders(n, given).items():
-            batches = settled(given.run(placement), given)
-            stored = float(np.mean([b.all_hosts.stored for b in batches]))
-            hops = _hops(placement, m)
+        for name in contenders(n, given):
+            got = made(name, n, given)
             for join in JOINS:
-                works = [work(b, replace(given, join=join)) for b in batches]
-                each = [
-                    (w.max() / came, w.sum() / came)
-                    for w, came in zip(works, (sum(b.received) for b in batches), strict=True)
-                ]
-                busy, mean = (float(np.mean(x)) for x in zip(*each, strict=True))
-                counts = (stored, sent(batches), busy, n * busy / mean, hops)
-                rows.append((m, sigma, n, name, join, seed, *counts))
+                of = ("stored", "sent", f"busy {join}", f"uneven {join}", "hops")
+                told = (m, sigma, n, name, join, seed)
+                rows.append((*told, *(got.outcome[k] for k in of), got.date))
     names = ["streams", "sigma", "nodes", "scheme", "join", "seed"]
     counted = ("stored", "sent", "busy", "uneven", "hops")
-    return pd.DataFrame(rows, columns=[*names, *(f"{c}_modelled" for c in counted)])
+    return pd.DataFrame(rows, columns=[*names, *(f"{c}_modelled" for c in counted), "kept"])
 
 
 def responses(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:

@@ -1,0 +1,110 @@
+"""Runs that are modelled for long are kept in tables, ``data/studies/*.csv``, and read there when
+the same run is asked for again.
+
+A run is told by a text that names its settings. Kept with what it came to are the day, and the
+``code``: a digest of what short runs come to, which is another as soon as the model or a policy
+does something else. What other code made is not read.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+_PACKAGED = Path(__file__).parents[1] / "reports" / "data" / "studies"
+FOLDER = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "data" / "studies"
+"""Of an installed package, else of the checkout."""
+
+Outcome = Mapping[str, float]
+"""What a run comes to, by name."""
+
+
+def digest(outcomes: Iterable[Outcome]) -> str:
+    """What tells outcomes from others: eight letters and digits, by five digits of each number."""
+    told = "\n".join(f"{k} {v:.5g}" for outcome in outcomes for k, v in outcome.items())
+    return hashlib.sha256(told.encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run came to, and the day on which it was made if it was kept, else ""."""
+
+    outcome: Outcome
+    date: str = ""
+
+
+@dataclass
+class Table:
+    """The runs of one ``file`` under FOLDER, with outcomes of these ``names``; ``fingerprint``
+    tells the present code.
+    """
+
+    file: str
+    names: tuple[str, ...]
+    fingerprint: Callable[[], str]
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return FOLDER / self.file
+
+    @cached_property
+    def code(self) -> str:
+        """The present code."""
+        return self.fingerprint()
+
+    @cached_property
+    def rows(self) -> dict[str, Ran]:
+        """The runs of the present code, by their texts."""
+        if not self.path.exists():
+            return {}
+        with self.path.open(encoding="utf-8", newline="") as file:
+            found = [row for row in csv.DictReader(file) if row["code"] == self.code]
+        return {r["run"]: Ran({n: float(r[n]) for n in self.names}, r["date"]) for r in found}
+
+    def ran(self, run: str, make: Callable[[], Outcome], fresh: bool = False) -> Ran:
+        """A run as it was kept; made now if it was not, or if a ``fresh`` one is wanted."""
+        return (None if fresh else self.rows.get(run)) or Ran(make())
+
+    def keep(self, run: str, outcome: Outcome) -> None:
+        """Add a run."""
+        columns, new = ("run", *self.names, "code", "date"), not self.path.exists()
+        day = datetime.now(UTC).date().isoformat()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8", newline="") as file:
+            lines = csv.writer(file, lineterminator="\n")
+            if new:
+                lines.writerow(columns)
+            lines.writerow((run, *(f"{outcome[n]:.6g}" for n in self.names), self.code, day))
+        self.rows[run] = Ran(outcome, day)
+
+    def record(self, asked: Mapping[str, Callable[[], Outcome]], minutes: float) -> tuple[int, int]:
+        """Add those runs that it lacks, one after the other, until the minutes are over: how many
+        were added, and how many are lacking still.
+        """
+        lacking = [run for run in asked if run not in self.rows]
+        until, added = time.monotonic() + 60 * minutes, 0
+        for run in lacking:
+            if time.monotonic() > until:
+                break
+            self.keep(run, asked[run]())
+            added += 1
+        return added, len(lacking) - added
+
+
+def said(dates: Iterable[str]) -> str:
+    """How many of some runs were kept, and since when, in a sentence; ``dates`` as ``Ran`` has
+    them.
+    """
+    every = list(dates)
+    days = sorted(d for d in every if d)
+    if not days:
+        return f"{len(every)} runs, all made now (modelled)"
+    since = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    return f"{len(every)} runs (modelled): {len(days)} kept, of {since}; the others made now"

@@ -1,0 +1,73 @@
+"""The runs of Wang 2008, Fig. 16.2 to 16.5, that are kept: all that notebook 03 asks for with
+``full``, and with the book's 3, 5, 7 and 9 streams.
+
+``python -m braid.studies.psp_kept --minutes 4`` adds runs that the table lacks, one after the
+other, and stops after the minutes. Everything in the table is modelled.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from braid.studies.kept import Outcome, Ran, Table, digest
+from braid.studies.psp import JOINS, Setting
+from braid.studies.psp_rivals import Made, contenders, contest, counts
+
+LENGTHS, WAYS, SIGMAS, SEEDS = (4, 8, 12, 16), (3, 5, 7, 9), (0.05, 0.1, 0.5), (0, 1, 2)
+SETTING = Setting(seconds=60.0)
+COUNTS = ("stored", "sent", "hops", *(f"{c} {join}" for join in JOINS for c in ("busy", "uneven")))
+
+
+def told(scheme: str, nodes: int, setting: Setting) -> str:
+    """A run by its scheme and all that its counts depend on."""
+    of = {"nodes": nodes} | {
+        name: getattr(setting, name)
+        for name in ("streams", "rate", "window", "sigma", "seconds", "step", "seed")
+    }
+    return f"{scheme}: {'; '.join(f'{k}={v:g}' for k, v in of.items())}"
+
+
+def _fingerprint() -> str:
+    short = Setting(seconds=14.0, sigma=0.05)
+    runs = ((replace(short, streams=m), name) for m in (3, 4) for name in contenders(4, short))
+    return digest(counts(name, 4, setting) for setting, name in runs)
+
+
+KEPT = Table("wang2008-contest.csv", COUNTS, _fingerprint)
+
+
+def recalled(fresh: bool = False) -> Made:
+    """Where counts come from: the table; runs that it lacks, or all ``fresh`` ones, are made."""
+
+    def made(scheme: str, nodes: int, setting: Setting) -> Ran:
+        make = partial(counts, scheme, nodes, setting)
+        return KEPT.ran(told(scheme, nodes, setting), make, fresh)
+
+    return made
+
+
+def asked() -> dict[str, Callable[[], Outcome]]:
+    """All runs of the table, by their texts, those of fewest streams first."""
+    found: dict[str, Callable[[], Outcome]] = {}
+
+    def note(scheme: str, nodes: int, setting: Setting) -> Ran:
+        found[told(scheme, nodes, setting)] = partial(counts, scheme, nodes, setting)
+        return Ran(dict.fromkeys(COUNTS, 1.0))
+
+    contest(LENGTHS, WAYS, SIGMAS, SEEDS, SETTING, note)
+    return found
+
+
+def main() -> None:
+    """Add to the table."""
+    parser = ArgumentParser("python -m braid.studies.psp_kept", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=4.0, help="by default 4")
+    added, lacking = KEPT.record(asked(), parser.parse_args().minutes)
+    print(f"{added} runs added, {lacking} lacking still")
+
+
+if __name__ == "__main__":
+    main()
