@@ -26,6 +26,7 @@ def test_every_number_that_is_not_a_setting_says_that_it_is_modelled():
         "printed",
         "added",
         "place",
+        "kept",
     }
     runs = psp_rivals.contest((3,), setting=QUICK)
     for frame in (
