@@ -14,8 +14,8 @@ from typing import Any
 import driver
 import msgspec
 import pytest
-from braid import AdaptiveGrid, Coordinated, Ring, SharedJoin
-from braid.core.events import PARTS, BatchCommitted
+from braid import AdaptiveGrid, Auto, Coordinated, Ring, SharedJoin
+from braid.core.events import PARTS, BatchCommitted, PlacementChanged
 from braid.core.placement import Placement
 from braid.engine.collect import Refused
 from braid.engine.executor import Executor, executor
@@ -66,6 +66,7 @@ PLACEMENTS = [
     AdaptiveGrid(hosts=5, epsilon=0.5),
     Coordinated(hosts=5, length=2),
     Ring(hosts=4, form="interleaved", in_flight=50),
+    Auto(hosts=3),
 ]
 
 
@@ -74,8 +75,10 @@ def test_the_way_of_a_batch_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, placement: Placement
 ) -> None:
     """Blocks, results and counts of every batch are the same with either way, and when they take
-    turns. Each stream has an event time of its own name.
+    turns. Each stream has an event time of its own name. Auto changes, whatever it costs.
     """
+    monkeypatch.setattr("braid.model.auto.CLEARLY", 99.0)
+    monkeypatch.setattr("braid.model.auto.CHANCE", 0.0)
     streams, windows = tables("ab", 150, seed=71, batches=4), {"a": 130, "b": 70}
     given = frames(spark, streams)
     join = StreamJoin(
@@ -93,6 +96,8 @@ def test_the_way_of_a_batch_changes_nothing(
     for run in runs.values():
         assert differ(found(run), expected(streams, ON, windows)) == ""
         assert seen(run) == seen(runs["spark"])
+        changed = sum(isinstance(e, PlacementChanged) for e in run.events())
+        assert changed == isinstance(placement, Auto)
         spent = run.metrics(by="batch")
         assert (spent[["source", "planning", "carriage", "kernels", "commit"]] > 0).all(axis=None)
         assert spent[list(PARTS)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())

@@ -91,6 +91,7 @@ ALL: list[Any] = [
     slices.ChainSet(2, 0, "memory", (30, 60), (slices.Stretch(45, 1), slices.Stretch(60, 0))),
     slices.ChainFilled(3, 0, ((4, 5), ())),
     events.PlacementChosen("AdaptiveGrid", "it costs least", {"AdaptiveGrid": 1.0}),
+    events.PlacementChanged(3, "HashPartition", "AdaptiveGrid", 0.5, 0.25, 0.7, 90),
     reuse.HubStarted(
         ("a", "b"), "ts", "relaxed", Network((Node("S"),)).to_dict(), {"a": "S", "b": "S"}, 60
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from braid import Centralized, HashPartition
+from braid import Auto, Centralized, HashPartition
 from braid.core.events import PlacementChosen
 from braid.join import StreamJoin
 from braid.model.placing import BATCHES, Known, candidates, choose
@@ -58,7 +58,7 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
     streams, on = tables("ab", 150, seed=91, batches=4), "a.k = b.k AND a.n < b.n"
     monkeypatch.setattr("braid.tables.cores", lambda: 3)
     join = StreamJoin(streams, on, check=True)
-    assert isinstance(join.placement, HashPartition) and join.placement.hosts == 3
+    assert join.placement == Auto(3)
     why = [row[2] for row in join.explain().rows if row[:2] == ("placement", "auto")]
     assert len(why) == 1 and why[0].startswith("HashPartition for 2 streams, 3 hosts")
     run = join.start(tmp_path, batches="batch")

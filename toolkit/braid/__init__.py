@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from braid.hub.hub import QueryHub as QueryHub
     from braid.hub.run import HubRun as HubRun
     from braid.join import StreamJoin as StreamJoin
+    from braid.model.auto import Auto as Auto
     from braid.papers.baselines.biclique import JoinBiclique as JoinBiclique
     from braid.papers.baselines.centralized import Centralized as Centralized
     from braid.papers.baselines.hashing import HashPartition as HashPartition
@@ -55,6 +56,7 @@ _HOME = {
     "Network": "papers.reuse.network",
     "figure1": "papers.reuse.topologies",
     "transit_stub": "papers.reuse.topologies",
+    "Auto": "model.auto",
     "HashPartition": "papers.baselines.hashing",
     "JoinBiclique": "papers.baselines.biclique",
     "Centralized": "papers.baselines.centralized",

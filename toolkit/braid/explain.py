@@ -162,6 +162,8 @@ def _placement(setup: Setup) -> Iterator[tuple[str, str, str]]:
         if setup.shared
         else "the value that the equality joins on"
         if p.keying == "join"
+        else "the value that the equality joins on, and from the whole tuple"
+        if p.keying == "both"
         else f"the whole tuple, with seed {setup.seed}"
     )
     yield "routing key", f"{p.keys} values", f"from {hashed}"

@@ -19,6 +19,7 @@ from braid.core.spans import micros
 from braid.engine.bucket import settings
 from braid.engine.store import Store
 from braid.engine.wire import Layout
+from braid.model.auto import FIRST, MOST, THEN, Auto
 from braid.model.placing import Chosen, Known, choose
 from braid.papers.shedding.shed import Shed
 from braid.shedding import drawn, worth
@@ -279,18 +280,25 @@ class Setup:
         return drawn(self.shed, self.seed, i, hashed, self.utilities, self.predicate)
 
     def _routing_key(self, i: int, frame: DataFrame) -> Column:
-        """A seeded hash in [0, keys): of the whole tuple, or of the value that the equality joins
-        on.
+        """A seeded hash in [0, keys): of the whole tuple, of the value that the equality joins on,
+        or of both.
         """
         from pyspark.sql import functions as F
 
         from braid.engine import static
 
-        p = self.predicate
-        hashed = static.hashable(frame)
-        if self.placement.keying == "join" and p.equality is not None:
-            hashed = [F.expr(p.keys[i][p.equality[i]])]
-        return F.pmod(F.xxhash64(F.lit(self.seed), *hashed), F.lit(self.placement.keys)).cast("int")
+        p, keying, keys = self.predicate, self.placement.keying, self.placement.keys
+
+        def hashed(columns: list[Column], keys: int) -> Column:
+            return F.pmod(F.xxhash64(F.lit(self.seed), *columns), F.lit(keys)).cast("int")
+
+        whole = static.hashable(frame)
+        if keying == "tuple" or p.equality is None:
+            return hashed(whole, keys)
+        value, hosts = [F.expr(p.keys[i][p.equality[i]])], self.placement.hosts
+        if keying == "join":
+            return hashed(value, keys)
+        return hashed(whole, keys // hosts) * hosts + hashed(value, hosts)
 
     def _event_time(self, alias: str, frame: DataFrame) -> str:
         """Microseconds. Full history needs no time, and takes a tuple without one; a window does
@@ -317,7 +325,7 @@ def check_placement(placement: Placement, predicate: Predicate, on: str, shared:
             f"{name} has up to {placement.max_hosts:,} hosts and {placement.keys:,} routing keys; "
             f"at most {MOST_HOSTS:,} and {MOST_KEYS:,} are accepted"
         )
-    if placement.keying == "join" and predicate.equality is None:
+    if placement.keying != "tuple" and predicate.equality is None:
         raise ValueError(
             f"{name} partitions by the value that an equality joins on, but {on!r} has no equality "
             "that links all streams; placements that route by tuple take any condition"
@@ -334,7 +342,9 @@ def auto(
     limits: Sequence[int | None],
     partitions: int | None,
 ) -> Chosen:
-    """The placement of a join that nobody named one for, on as many hosts as work at once."""
+    """The placement of a join that nobody named one for, on as many hosts as work at once. Where
+    that is a hash of the join value, and a grid may take over, it is one that can change.
+    """
     step = predicate.step(frozenset([0]), 1)
     known = Known(
         setups.known_rows(streams),
@@ -345,7 +355,12 @@ def auto(
         share=setups.frequent(streams, predicate),
         apart=setups.apart(streams),
     )
-    return choose(known)
+    chosen = choose(known)
+    hosts = chosen.placement.hosts
+    if type(chosen.placement).__name__ != FIRST or len(streams) != 2 or not 1 < hosts <= MOST:
+        return chosen
+    why = f"{chosen.why}; {THEN} once values turn out to be frequent enough"
+    return chosen._replace(placement=Auto(hosts, known.indexed, known.apart), why=why)
 
 
 def packed(partitions: int | None, placement: Placement | None, parallelism: int) -> int:

@@ -100,9 +100,7 @@ class TableSetup(Setup):
         p = self.placement
         worth = None if self.shed is None else self.utilities
         by_value = self.shed is not None and self.shed.method == "keys"
-        return tables.Feed(
-            schemas, self.predicate, times, p.keying, p.keys, self.seed, worth, by_value
-        )
+        return tables.Feed(schemas, self.predicate, times, p, self.seed, worth, by_value)
 
     def _micros(self, alias: str) -> str:
         """Spark SQL of the event time."""

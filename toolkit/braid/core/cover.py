@@ -26,11 +26,13 @@ class CoverError(AssertionError):
         self.blocks = blocks
 
 
-def meets(a: Block, b: Block, keying: Keying) -> bool:
+def meets(a: Block, b: Block, keying: Keying, first: int = 0) -> bool:
     """Whether two blocks of different streams can have tuples that join, as far as routing keys
-    tell.
+    tell. Those below ``first`` tell nothing.
     """
-    return keying == "tuple" or (a.keys[0] < b.keys[1] and b.keys[0] < a.keys[1])
+    if keying != "join" or min(a.keys[0], b.keys[0]) < first:
+        return True
+    return a.keys[0] < b.keys[1] and b.keys[0] < a.keys[1]
 
 
 class _Known:
@@ -39,11 +41,11 @@ class _Known:
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.blocks, self.ids = blocks, {b.id for b in blocks}
 
-    def met_by(self, f: Block, keying: Keying) -> set[int]:
+    def met_by(self, f: Block, keying: Keying, first: int) -> set[int]:
         """A new set of ids."""
         if keying == "tuple":
             return set(self.ids)
-        return {b.id for b in self.blocks if meets(f, b, keying)}
+        return {b.id for b in self.blocks if meets(f, b, keying, first)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class CoverLedger:
     deferred.
 
     ``owed`` holds the pairs (fresh block, other block) that some plan deferred and none has settled
-    yet; a run is complete when it is empty.
+    yet; a run is complete when it is empty. Blocks with keys below ``first`` are due for all.
     """
 
     streams: int
@@ -89,6 +91,7 @@ class CoverLedger:
     coverage: Coverage = "exactly once"
     left_out: tuple[LeftOut, ...] = ()
     """The account of the last plan; always empty when each combination must be met."""
+    first: int = 0
 
     def check(self, blocks: Iterable[Block], plan: Plan) -> None:
         """Raise CoverError unless the plan, made for these live blocks, obeys the cover rule."""
@@ -131,8 +134,8 @@ class CoverLedger:
         due: dict[int, set[int]] = {}
         for s in range(self.streams):
             if s != f.stream:
-                due[s] = older[s].met_by(f, self.keying)
-                due[s] |= newer[s].met_by(f, self.keying) if s < f.stream else set()
+                due[s] = older[s].met_by(f, self.keying, self.first)
+                due[s] |= newer[s].met_by(f, self.keying, self.first) if s < f.stream else set()
         if route.deferred:
             self._defer(route, due)
         boxes = _boxes(f, route.paths, due)
@@ -226,17 +229,17 @@ def _missing(left: LeftOut) -> CoverError:
     )
 
 
-def check_tiles(plan: Plan, streams: int, keys: int) -> None:
-    """Raise CoverError unless the fresh blocks of every stream share out the routing keys, so that
-    each tuple is in one.
+def check_tiles(plan: Plan, streams: int, keys: int, first: int = 0) -> None:
+    """Raise CoverError unless the fresh blocks of every stream share out the routing keys
+    [first, keys), so that each tuple is in one.
     """
     for s in range(streams):
         ranges = sorted(r.block.keys for r in plan.routes if r.fresh and r.block.stream == s)
-        ends = [0, *(end for _, end in ranges)]
+        ends = [first, *(end for _, end in ranges)]
         if [start for start, _ in ranges] != ends[:-1] or ends[-1] != keys:
             raise CoverError(
                 f"the fresh blocks of stream {s} hold routing keys {ranges}; together they must "
-                f"hold [0, {keys}) once"
+                f"hold [{first}, {keys}) once"
             )
 
 

@@ -110,6 +110,33 @@ class PlacementChosen(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementChanged(Event):
+    """Another placement is at work from this batch on.
+
+    ``fullest`` is the part of a stream's tuples that the fullest host had, ``even`` what each would
+    have had; ``work`` what of the modelled work is left, with what the change costs; ``moved`` the
+    tuples that went to another host.
+    """
+
+    level = INFO
+
+    batch: int
+    before: str
+    placement: str
+    fullest: float
+    even: float
+    work: float
+    moved: int
+
+    def decided(self, moment: Moment) -> str:
+        return (
+            f"{self.before} to {self.placement}: one host had {self.fullest:.0%} of a stream, "
+            f"where {self.even:.0%} is even; {self.work:.2f} of the modelled work is left, with "
+            f"{self.moved:,} tuples moved; older blocks are met where they are"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class BatchPlanned(Event):
     """The plan of a batch: compaction and the placement's plan as one; see Plan for the fields."""
 

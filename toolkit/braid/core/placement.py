@@ -19,7 +19,7 @@ from braid.core.accept import whole, with_types
 from braid.core.codec import typed
 from braid.core.facts import Facts
 from braid.core.markup import table
-from braid.core.plan import Coverage, Keying, Plan
+from braid.core.plan import Coverage, Keying, KeySpace, Plan
 
 MOST_HOSTS = 100_000
 """Of one join; a plan of so many takes seconds."""
@@ -96,6 +96,10 @@ class Placement(ABC):
         """By stream the ages (microseconds, rising) across which blocks must not be merged."""
         return ()
 
+    def keyspace(self, state: Any) -> KeySpace:
+        """The routing keys of the batch whose plan leaves this state."""
+        return KeySpace(self.keying, self.keys)
+
     def serves(self, streams: int) -> bool:
         """Whether it joins that many streams."""
         try:
@@ -145,7 +149,10 @@ def _register(cls: type[Placement]) -> None:
 
 
 def registry() -> dict[str, type[Placement]]:
-    """All placements by name, sorted: those of every paper, and those that were defined since."""
+    """All placements by name, sorted: those of every paper, the one that changes among them, and
+    those that were defined since.
+    """
+    import_module("braid.model.auto")
     papers = import_module("braid.papers")
     for module in walk_packages(papers.__path__, "braid.papers."):
         import_module(module.name)

@@ -25,13 +25,37 @@ Keys = tuple[int, int]
 Ids = tuple[int, ...]
 """Blocks, by id."""
 
-Keying = Literal["tuple", "join"]
-"""What the routing key is a seeded hash of: the whole tuple, or the value that an equality joins
-on.
+Keying = Literal["tuple", "join", "both"]
+"""What the routing key is a seeded hash of: the whole tuple, the value that an equality joins on,
+or each of them in a number of its own, of which every batch takes one (see KeySpace).
 """
 
 Coverage = Literal["exactly once", "at most once"]
 """How often plans make each result. "At most once" is for policies that leave results out."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpace:
+    """The routing keys of a batch's tuples: [``first``, ``end``). Blocks with smaller keys came
+    under an earlier placement, whose keys tell nothing of these: they are met by all.
+
+    Tuples come with their routing key where ``divide`` is 0; else with a number of both hashes, of
+    which the batch takes ``first + number // divide % keys``.
+    """
+
+    keying: Keying
+    keys: int
+    first: int = 0
+    divide: int = 0
+
+    @property
+    def end(self) -> int:
+        """The first key behind it."""
+        return self.first + self.keys
+
+    def of(self, number: Any) -> Any:
+        """The routing key of what a tuple comes with; or the keys of an array of them."""
+        return self.first + number // self.divide % self.keys if self.divide else number
 
 
 @dataclass(frozen=True, slots=True)

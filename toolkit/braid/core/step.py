@@ -128,8 +128,11 @@ def _slices(rules: Rules, own: Sequence[Sequence[int]]) -> Sequence[Sequence[int
 
 def _checked(rules: Rules, state: State, work: Work) -> Work:
     placement, streams = rules.placement, len(rules.streams)
-    check_tiles(work.plan, streams, placement.keys)
-    ledger = CoverLedger(streams, placement.keying, set(state.owed), placement.coverage)
+    space = placement.keyspace(work.plan.state)
+    check_tiles(work.plan, streams, space.end, space.first)
+    ledger = CoverLedger(
+        streams, space.keying, set(state.owed), placement.coverage, first=space.first
+    )
     try:
         ledger.check(state.blocks.values(), work.whole)
     except CoverError as error:

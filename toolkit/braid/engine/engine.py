@@ -140,7 +140,7 @@ class Engine:
         return Batch(
             spec=self.spec,
             number=work.facts.batch,
-            keys=self.placement.keys,
+            space=self.placement.keyspace(work.plan.state),
             routes=work.plan.routes,
             derivations=work.whole.derivations,
             places=self.state.places,

@@ -76,7 +76,9 @@ class Cutter:
         routes = [r for r in routes if r.block.stream == stream]
         if not routes:
             return
-        number = np.full(self.batch.keys, len(routes), np.int16 if len(routes) < 1 << 15 else int)
+        number = np.full(
+            self.batch.space.end, len(routes), np.int16 if len(routes) < 1 << 15 else int
+        )
         for n, route in enumerate(routes):
             number[slice(*route.block.keys)] = n
         block = number[whole.column(ROUTING).to_numpy()]

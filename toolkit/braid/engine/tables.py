@@ -19,6 +19,7 @@ from braid.condition.arrow import ArrowAnalyser
 from braid.condition.predicate import Predicate
 from braid.condition.residual import cursor
 from braid.core.columns import DRAW, ROUTING, TIME, WORTH
+from braid.core.placement import Placement
 from braid.engine import microbatches
 
 _PLACE = "__place"
@@ -144,6 +145,22 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _routing(placement: Placement, seed: int, whole: Sequence[str], value: str) -> str:
+    """DuckDB's SQL of the routing key, from the columns of a tuple and the value that an equality
+    joins on, if one does: a seeded hash of one of them, or of both.
+    """
+
+    def hashed(columns: Sequence[str], keys: int) -> str:
+        return f"hash({', '.join([str(seed), *columns])}) % {keys}"
+
+    keys, hosts = placement.keys, placement.hosts
+    if placement.keying == "tuple" or not value:
+        return hashed(whole, keys)
+    if placement.keying == "join":
+        return hashed([value], keys)
+    return f"{hashed(whole, keys // hosts)} * {hosts} + {hashed([value], hosts)}"
+
+
 class Feed:
     """Makes the tuples of a micro-batch ready for the engine: event time, routing key and what the
     condition needs, without those that can never match. ``worth`` is, by stream, Spark SQL of what
@@ -156,8 +173,7 @@ class Feed:
         schemas: Mapping[str, pa.Schema],
         predicate: Predicate,
         times: Mapping[str, str],
-        keying: str,
-        keys: int,
+        placement: Placement,
         seed: int,
         worth: Sequence[str | None] | None = None,
         by_value: bool = False,
@@ -168,8 +184,8 @@ class Feed:
             wanted = {TIME: times[alias]} | predicate.keys[i] | predicate.computed[i]
             columns = {n: analyser.compiled(alias, sql)[0] for n, sql in wanted.items()}
             whole, equality = list(map(_quoted, schema.names)), predicate.equality
-            hashed = [columns[equality[i]]] if keying == "join" and equality else whole
-            columns[ROUTING] = f"CAST(hash({', '.join([str(seed), *hashed])}) % {keys} AS INTEGER)"
+            value = columns[equality[i]] if equality else ""
+            columns[ROUTING] = f"CAST({_routing(placement, seed, whole, value)} AS INTEGER)"
             if worth is not None:
                 nested = [f.name for f in schema if pa.types.is_nested(f.type)]
                 # A list's hash does not say where it ends, and a NULL's is that of an empty one.

@@ -19,7 +19,7 @@ import pyarrow as pa
 from braid.condition.predicate import Predicate
 from braid.core.columns import COIN, MARK, ROUTING, WEIGHT
 from braid.core.harvest import Harvest, Worth
-from braid.core.plan import Derivation, Route
+from braid.core.plan import Derivation, KeySpace, Route
 from braid.core.state import Address, Place, Seal
 from braid.local.bitmaps import QueryBitmaps
 from braid.local.build import replaced
@@ -74,7 +74,7 @@ class JoinSpec:
 
 @dataclass(frozen=True)
 class Batch:
-    """What the driver tells every task of one batch. ``keys`` is the size of the routing-key space;
+    """What the driver tells every task of one batch. ``space`` has the routing keys of what comes;
     ``ages`` are those of the blocks that may be met (see facts.age; of fresh ones 0);
     ``bitmaps`` says which queries results serve, in a run that serves many; ``harvest`` what share
     of the tuples that set out takes part; ``sizes`` are the bytes of the blocks that derivations
@@ -83,7 +83,7 @@ class Batch:
 
     spec: JoinSpec
     number: int
-    keys: int
+    space: KeySpace
     routes: tuple[Route, ...]
     derivations: tuple[Derivation, ...]
     places: Mapping[Place, Address]
@@ -137,7 +137,12 @@ def by_stream(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.Reco
 
 
 def entering(rows: pa.RecordBatch, stream: int, batch: Batch) -> pa.RecordBatch:
-    """The tuples of a stream that come in: all, unless the harvest leaves some out."""
+    """The tuples of a stream that come in, with the routing keys of the batch: all, unless the
+    harvest leaves some out.
+    """
+    if batch.space.divide:
+        key = batch.space.of(rows.column(ROUTING).to_numpy())
+        rows = replaced(rows, ROUTING, pa.array(key, pa.int32()))
     if batch.harvest is None or not batch.harvest.keep:
         return rows
     return came_in(rows, batch.harvest.keep[stream])
@@ -151,7 +156,7 @@ def needed(rows: pa.RecordBatch, mask: np.ndarray) -> pa.RecordBatch:
 def partitions_by_key(batch: Batch) -> list[list[np.ndarray]]:
     """By stream and partition, the mask of routing keys that some host of the partition needs."""
     partitions = range(batch.spec.partitions)
-    need = [[np.zeros(batch.keys, bool) for _ in partitions] for _ in batch.spec.columns]
+    need = [[np.zeros(batch.space.end, bool) for _ in partitions] for _ in batch.spec.columns]
     for route in batch.routes:
         if route.fresh:
             for p in {host % batch.spec.partitions for host in route.hosts()}:

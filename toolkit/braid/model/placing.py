@@ -72,7 +72,7 @@ def candidates(known: Known) -> Iterable[Placement]:
     streams = len(known.rows)
     for kind in offered(streams, known.equality).values():
         own = kind.__module__.startswith("braid.") and kind.coverage == "exactly once"
-        if not own or ("sizes" in kind.takes() and kind.__name__ == "StaticOpt"):
+        if not own or kind.keying == "both" or kind.__name__ == "StaticOpt":
             continue
         try:
             placement = kind.of({"hosts": known.hosts} if "hosts" in kind.takes() else {})
@@ -84,20 +84,24 @@ def candidates(known: Known) -> Iterable[Placement]:
 
 def cost(placement: Placement, known: Known) -> float:
     """Microseconds of all simulated batches."""
+    whole = sum(share**2 for share in _shares(placement, known)) if known.share else 1.0
+    return work(_events(placement, known), known.indexed, known.apart, known.share**2 / whole)
+
+
+def work(events: Iterable[Any], indexed: bool, apart: bool, matches: float) -> float:
+    """Microseconds of all batches of some events; ``matches`` is the part of the pairs that meet
+    which are results.
+    """
     total = 0.0
     made: Counter[int] = Counter()
-    whole = sum(share**2 for share in _shares(placement, known)) if known.share else 1.0
-    matches = known.share**2 / whole
-    for event in _events(placement, known):
+    for event in events:
         if isinstance(event, BatchPlanned):
             made = Counter(h for r in event.routes if r.fresh for h in r.block.hosts)
             made.update(h for d in event.derivations for h in d.block.hosts)
         elif isinstance(event, BatchCommitted):
-            each = [
-                _work(did, made[h], known.indexed, matches) for h, did in enumerate(event.hosts)
-            ]
+            each = [_work(did, made[h], indexed, matches) for h, did in enumerate(event.hosts)]
             busiest = max(each, default=0.0)
-            total += busiest + SHARED[known.apart] * (sum(each) - busiest)
+            total += busiest + SHARED[apart] * (sum(each) - busiest)
     return total
 
 

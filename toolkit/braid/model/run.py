@@ -89,6 +89,14 @@ class ModelRun:
         self.rows: dict[int, int] = {}
         self.results = 0.0
 
+    def begin_with(self, b: Block, keys: int) -> None:
+        """Have a block that there is already, of so many keys; its tuples are spread over its
+        own.
+        """
+        there = np.zeros(keys, np.int64)
+        there[slice(*b.keys)] = np.diff(np.linspace(0, b.rows, 1 + b.keys[1] - b.keys[0]).round())
+        self._hold(b, there)
+
     def run(self, counts: Sequence[int]) -> list[Event]:
         """One batch: its events."""
         ends = next(self.ends)
@@ -114,6 +122,9 @@ class ModelRun:
         for d in plan.derivations:
             self._hold(d.block, np.sum([self.tuples[source] for source in d.sources], axis=0))
         drawn = [self.draw.multinomial(n, p) for n, p in zip(counts, self.shares, strict=True)]
+        if (space := self.rules.placement.keyspace(plan.state)).divide:
+            keys = space.of(np.arange(len(drawn[0])))
+            drawn = [np.bincount(keys, n, space.end).astype(np.int64) for n in drawn]
         for b in (r.block for r in plan.routes if r.fresh):
             self._hold(b, drawn[b.stream])
         if not self.state.queries:

@@ -1,0 +1,148 @@
+"""A placement that changes among placements while the join runs: by facts, exactly once."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from braid import Auto
+from braid.core.decisions import decisions
+from braid.core.events import BatchCommitted, PlacementChanged
+from braid.core.facts import Facts
+from braid.core.plan import Plan
+from braid.join import StreamJoin
+from braid.model.auto import AutoState, _looks
+from braid.model.simulate import simulate
+from checks import SWING, arrivals, check_meetings
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import differ, expected, ids, killed_before
+
+ORDER = ["AdaptiveGrid", "StaticGrid", "HashPartition"]
+
+
+@dataclass(frozen=True)
+class _Often(Auto):
+    """Changes every few batches, as soon as nothing is owed."""
+
+    every: int = 3
+
+    def plan(self, facts: Facts, state: AutoState) -> Plan:
+        if facts.batch - state.since >= self.every and not self.owes(state):
+            turn = 1 + ORDER.index(state.name)
+            state = self.after(facts, state, ORDER[turn % len(ORDER)])
+        return self.under(facts, state)
+
+
+burst = st.sampled_from([(0, 0), (3, 0), (0, 3), (2, 2), (9, 0), (0, 9), (30, 1), (1, 30)])
+
+
+@pytest.mark.parametrize("hosts", [1, 3, 4, 8])
+@given(counts=st.lists(burst, min_size=4, max_size=14), draw=st.randoms(use_true_random=False))
+@settings(max_examples=15, deadline=None)
+def test_every_pair_meets_once_whatever_the_placements_were(
+    hosts: int, counts: list[Any], draw: random.Random
+) -> None:
+    check_meetings(_Often(hosts, looks=False), counts, draw)
+
+
+def test_placements_take_over_from_one_another_through_migrations() -> None:
+    cluster = check_meetings(_Often(8, looks=False, every=5), SWING, random.Random(3))
+    assert cluster.settled and cluster.state.first > 2 * 8 * 16, "it changed again and again"
+
+
+def test_older_blocks_are_shared_out_once_and_lie_on_one_host_each() -> None:
+    cluster = check_meetings(_Often(4, looks=False, every=17), SWING, random.Random(5))
+    older = [b for b in cluster.now.blocks.values() if b.keys[0] < cluster.state.first]
+    assert older and all(len(b.hosts) == 1 for b in older)
+    assert len({b.hosts for b in older}) == 4
+
+
+def shares(hosts: int, share: float) -> list[list[float]]:
+    """Of raw keys, where one value has a part of both streams."""
+    each = np.full(hosts, (1 - share) / hosts)
+    each[-1] += share
+    return [np.tile(each / (16 * hosts), 16 * hosts).tolist()] * 2
+
+
+def modelled(placement: Auto, share: float, batches: int = 20) -> list[Any]:
+    given = [(3000, 3000)] * batches
+    return simulate(placement, given, selectivity=0.1, key_shares=shares(placement.hosts, share))
+
+
+def test_it_changes_where_values_are_frequent_and_says_why() -> None:
+    events = modelled(Auto(8, apart=True), 0.5)
+    (changed,) = (e for e in events if isinstance(e, PlacementChanged))
+    assert (changed.batch, changed.before, changed.placement) == (
+        3,
+        "HashPartition",
+        "AdaptiveGrid",
+    )
+    assert changed.fullest == pytest.approx(0.5625, abs=0.02) and changed.even == 1 / 8
+    assert changed.work < 0.9 and changed.moved > 0
+    (why,) = (d for d in decisions(events) if d.kind == "PlacementChanged")
+    assert why.batch == 3 and why.text.startswith("HashPartition to AdaptiveGrid: one host had 56")
+    done = {
+        e.batch: max(h.compared for h in e.hosts) for e in events if isinstance(e, BatchCommitted)
+    }
+    stays = [e for e in modelled(Auto(8, looks=False), 0.5) if isinstance(e, BatchCommitted)]
+    assert done[19] < max(h.compared for h in stays[-1].hosts) / 2
+
+
+@pytest.mark.parametrize("placement", [Auto(8, apart=True), Auto(8), Auto(1, apart=True)], ids=repr)
+def test_it_stays_where_values_are_even(placement: Auto) -> None:
+    events = modelled(placement, 0.0, 50)
+    assert not any(isinstance(e, PlacementChanged) for e in events)
+
+
+def test_it_looks_after_a_few_batches_and_then_now_and_then() -> None:
+    assert [n for n in range(200) if _looks(n)] == [3, 6, 12, 24, 48, 96, 144, 192]
+
+
+def skewed(rows: int, batches: int) -> dict[str, pa.Table]:
+    found = {}
+    for i, alias in enumerate("ab"):
+        draw = np.random.default_rng([7, i])
+        k = np.where(draw.random(rows) < 0.6, 5, draw.integers(0, 60, rows))
+        batch = np.arange(rows) * batches // rows
+        found[alias] = pa.table(
+            {
+                "id": np.arange(rows),
+                "k": k,
+                "n": draw.integers(0, 99, rows),
+                "batch": pa.array(batch, pa.int32()),
+            }
+        )
+    return found
+
+
+def test_a_join_changes_is_killed_and_goes_on_with_what_it_changed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("braid.tables.cores", lambda: 4)
+    monkeypatch.setattr("braid.model.auto.CLEARLY", 2.0)
+    streams, on = skewed(600, 9), "a.k = b.k AND a.n < b.n"
+    for killed in (3, 4, 6):
+        folder = tmp_path / str(killed)
+        join = StreamJoin(streams, on, Auto(4), check=True)
+        with killed_before(killed), pytest.raises(OSError, match="killed"):
+            join.start(folder, batches="batch").awaitTermination()
+        run = StreamJoin.resume(folder, streams)
+        run.awaitTermination()
+        assert differ(ids(run.results()), expected(streams, on)) == ""
+        (changed,) = (e for e in run.events() if isinstance(e, PlacementChanged))
+        assert changed.batch == 3 and changed.fullest > 0.6
+
+
+def test_settings_out_of_range_are_refused() -> None:
+    with pytest.raises(ValueError, match="^hosts is 65; Auto takes at most 64$"):
+        Auto(65)
+    with pytest.raises(ValueError, match="^Auto joins two streams that an equality links; got 3$"):
+        Auto(4).start(3)
+    assert replace(Auto(4), looks=False) == Auto(4, looks=False)
+    assert arrivals([(1, 1)], Auto(4).keys, random.Random(0))

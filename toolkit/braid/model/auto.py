@@ -1,0 +1,269 @@
+"""A placement that changes among placements while the join runs: what "auto" is where a change can
+be made. It begins with a hash of the join value, and goes on with an adaptive grid once the facts
+of committed batches show that values are frequent enough for that to save more than it costs.
+
+Plans are over blocks, so state need not be made anew. The routing keys of each placement have a
+range of their own (KeySpace); blocks that came under an earlier one are **older**: each lies on one
+host, and every fresh block goes there to meet it, whatever its own key is. When a change is made
+older blocks move, whole, so that no host has much more of them than its share. With windows they
+expire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import count
+from typing import Any, Self
+
+import numpy as np
+
+from braid.core.cluster import GU
+from braid.core.codec import plain, typed
+from braid.core.draft import Draft
+from braid.core.events import PlacementChanged
+from braid.core.facts import Facts
+from braid.core.placement import Placement, check_hosts
+from braid.core.plan import Block, Derivation, Hop, Ids, KeySpace, Plan, Route
+from braid.core.state import State
+from braid.core.step import Rules
+from braid.model.placing import work
+from braid.model.run import ModelRun
+
+FIRST, THEN = "HashPartition", "AdaptiveGrid"
+"""What it begins with, and what it may change to."""
+MOST = 64
+"""Hosts; a look takes seconds with more."""
+FINENESS = 16
+"""Values of a tuple's hash for each host, as the adaptive grid takes them."""
+LOOKS = 3
+"""Batches of a placement before the first look at whether another saves work."""
+SELDOM = 48
+"""Batches between two looks, in the end."""
+AHEAD = (4, 16)
+"""Batches that are modelled from here: as many as have been, within these bounds."""
+CLEARLY = 0.9
+"""A change must leave at most this part of the modelled work, what it costs included."""
+CHANCE = 4.0
+"""Standard deviations of the fullest host's tuples that chance may explain."""
+
+
+@dataclass(frozen=True, slots=True)
+class AutoState:
+    """``name`` is the placement at work, ``own`` its state as plain data, ``since`` its first
+    batch and ``first`` its first routing key.
+    """
+
+    name: str = FIRST
+    own: Any = None
+    since: int = 0
+    first: int = 0
+
+
+@dataclass(frozen=True)
+class Auto(Placement):
+    """HashPartition, until frequent values make AdaptiveGrid clearly cheaper; on as many ``hosts``.
+
+    After LOOKS batches, and then now and then, the work of both is modelled from the state that
+    there is: on rows by batch, by stream and host, and on matches, as they were counted, with what
+    it takes to move. ``indexed``: an index finds partners. ``apart``: hosts are on several
+    machines. ``looks``: whether it changes at all. Serves two streams that an equality links.
+    Raises ValueError for hosts < 1 or more than MOST.
+    """
+
+    State = AutoState
+    keying = "both"
+    label = "Auto (hash, then grid where values are frequent)"
+
+    hosts: int
+    indexed: bool = True
+    apart: bool = False
+    looks: bool = True
+
+    def __post_init__(self) -> None:
+        check_hosts(self.hosts)
+        if self.hosts > MOST:
+            raise ValueError(f"hosts is {self.hosts}; Auto takes at most {MOST}")
+
+    @property
+    def keys(self) -> int:
+        return FINENESS * self.hosts * self.hosts
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(4), cls(3, apart=True)
+
+    def start(self, streams: int) -> AutoState:
+        if streams != 2:
+            raise ValueError(f"Auto joins two streams that an equality links; got {streams}")
+        return AutoState()
+
+    def owes(self, state: AutoState) -> bool:
+        own = _made(state.name, self.hosts)
+        return own.owes(typed(state.own, own.State))
+
+    def keyspace(self, state: AutoState) -> KeySpace:
+        own = _made(state.name, self.hosts)
+        divide = self.hosts if own.keying == "tuple" else 1
+        return KeySpace(own.keying, own.keys, state.first, divide)
+
+    def plan(self, facts: Facts, state: AutoState) -> Plan:
+        found = self._better(facts, state) if self.looks else None
+        if found is None:
+            return self.under(facts, state)
+        plan = self.under(facts, self.after(facts, state, THEN))
+        moved = sum(d.block.rows * len(d.reads) for d in plan.derivations)
+        changed = replace(found, moved=moved)
+        return replace(plan, events=(changed, *plan.events))
+
+    def after(self, facts: Facts, state: AutoState, name: str) -> AutoState:
+        """The state in which another placement begins with this batch."""
+        own = plain(_made(name, self.hosts).start(len(facts.streams)))
+        return AutoState(name, own, facts.batch, self.keyspace(state).end + 1)
+
+    def under(self, facts: Facts, state: AutoState) -> Plan:
+        """The plan of the placement at work, and what the older blocks need beside it."""
+        own, draft = _made(state.name, self.hosts), Draft(facts)
+        if facts.batch == state.since:
+            _spread(draft, [b for b in facts.blocks if b.keys[0] < state.first], self.hosts)
+        older = _by_stream(b for b in draft.live() if b.keys[0] < state.first)
+        mine = tuple(_at(b, -state.first) for b in facts.blocks if b.keys[0] >= state.first)
+        plan = own.plan(replace(facts, blocks=mine), typed(state.own, own.State))
+        return replace(
+            plan,
+            routes=tuple(_route(r, state.first, older) for r in plan.routes),
+            derivations=(
+                *draft.derivations,
+                *(_moved(d, state.first) for d in plan.derivations),
+            ),
+            drops={**draft.drops, **plan.drops},
+            state=replace(state, own=plain(plan.state)),
+        )
+
+    def _better(self, facts: Facts, state: AutoState) -> PlacementChanged | None:
+        """The change that saves clearly more than it costs, from facts alone; None where none
+        does.
+        """
+        if state.name != FIRST or not _looks(facts.batch - state.since) or self.hosts == 1:
+            return None
+        shares = _shares(facts, self.hosts)
+        if shares is None:
+            return None
+        alike = float(np.prod(shares, axis=0).sum())
+        pairs = sum(considered for considered, _ in facts.matches.values())
+        rate = sum(found for _, found in facts.matches.values()) / max(1.0, pairs)
+        then = self._ahead(facts, self.after(facts, state, THEN), shares, rate * alike)
+        now = self._ahead(facts, state, shares, rate)
+        if then > CLEARLY * now:
+            return None
+        fullest = float(max(share.max() for share in shares))
+        return PlacementChanged(facts.batch, FIRST, THEN, fullest, 1 / self.hosts, then / now, 0)
+
+    def _ahead(
+        self, facts: Facts, state: AutoState, shares: Sequence[Any], matches: float
+    ) -> float:
+        """Modelled microseconds of the batches to come, if they are like those that were."""
+        held = replace(self, looks=False)
+        rules = Rules(held, facts.streams, facts.windows, check=False)
+        now = State(
+            facts.batch - 1,
+            blocks={b.id: b for b in facts.blocks},
+            next_id=facts.next_id,
+            policy=state,
+            received=facts.received,
+            received_bytes=facts.received_bytes,
+            last_received=facts.last_received,
+            latest=facts.latest,
+            usage=facts.usage,
+        )
+        raw = [
+            np.outer(np.full(FINENESS * self.hosts, 1 / (FINENESS * self.hosts)), s).ravel()
+            for s in shares
+        ]
+        zero = np.zeros((len(facts.streams),) * 2)
+        draw = np.random.default_rng(facts.batch)
+        sizes = (1,) * len(facts.streams)
+        model = ModelRun(rules, now, sizes, draw, _ends(facts), raw, zero, (), GU, 0.0, "pair")
+        for b in facts.blocks:
+            model.begin_with(b, self.keyspace(state).end)
+        batches = min(max(facts.batch, AHEAD[0]), AHEAD[1])
+        each = [round(n / facts.batch) for n in facts.received]
+        events = (e for _ in range(batches) for e in model.run(each))
+        return work(events, self.indexed, self.apart, matches)
+
+
+@cache
+def _made(name: str, hosts: int) -> Placement:
+    return Placement.by_name(name).of({"hosts": hosts})
+
+
+def _looks(batches: int) -> bool:
+    """Whether a placement is looked at after so many batches."""
+    turn, rest = divmod(batches, LOOKS)
+    if rest or not turn:
+        return False
+    return batches % SELDOM == 0 or (batches < SELDOM and turn & (turn - 1) == 0)
+
+
+def _shares(facts: Facts, hosts: int) -> list[Any] | None:
+    """By stream, the part of the tuples held that has each host's hash; None where what the fullest
+    has may be chance.
+    """
+    held = np.zeros((len(facts.streams), hosts))
+    for b in facts.blocks:
+        held[b.stream, b.hosts[0]] += b.rows
+    even = held.sum(axis=1) / hosts
+    if not all(even) or not np.any(held.max(axis=1) > even + CHANCE * np.sqrt(even)):
+        return None
+    return [each / each.sum() for each in held]
+
+
+def _ends(facts: Facts) -> Iterator[int]:
+    """The event times at which the batches to come begin, as they came so far."""
+    spans = [b.span for b in facts.blocks if b.span is not None]
+    now = max((t for t in facts.latest if t is not None), default=0)
+    since = min((first for first, _ in spans), default=now)
+    batches = facts.batch - min((b.batch for b in facts.blocks), default=0)
+    return count(now + 1, max(1, (now - since) // max(1, batches)))
+
+
+def _spread(draft: Draft, older: Sequence[Block], hosts: int) -> None:
+    """Leave one replica of each older block: where it is, or, where that host has more than its
+    share of a stream, on the one that has least.
+    """
+    whole = [sum(b.rows for b in older if b.stream == s) for s in (0, 1)]
+    load = np.zeros((2, hosts))
+    for b in sorted(older, key=lambda b: (-b.rows, b.id)):
+        there = load[b.stream]
+        home = min(b.hosts, key=lambda h: (there[h], h))
+        if there[home] + b.rows > 1.1 * max(whole[b.stream] / hosts, b.rows):
+            home = int(there.argmin())
+        there[home] += b.rows
+        if home not in b.hosts:
+            b = draft.copy(b, {home: b.hosts[0]})
+        draft.drop(b, set(b.hosts) - {home})
+
+
+def _by_stream(older: Iterable[Block]) -> tuple[dict[int, Ids], ...]:
+    found: tuple[dict[int, Ids], ...] = ({}, {})
+    for b in older:
+        at = found[b.stream]
+        at[b.hosts[0]] = (*at.get(b.hosts[0], ()), b.id)
+    return found
+
+
+def _at(b: Block, by: int) -> Block:
+    """A block with its keys counted from elsewhere."""
+    return replace(b, keys=(b.keys[0] + by, b.keys[1] + by)) if by else b
+
+
+def _moved(d: Derivation, by: int) -> Derivation:
+    return replace(d, block=_at(d.block, by))
+
+
+def _route(route: Route, first: int, older: Sequence[dict[int, Ids]]) -> Route:
+    """A route with a path to the older blocks of the other stream, if it is of a fresh one."""
+    b, there = route.block, older[1 - route.block.stream]
+    more = ((Hop(1 - b.stream, there),),) if route.fresh and there else ()
+    return replace(route, block=_at(b, first), paths=(*route.paths, *more))
