@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from braid.core import events
 from braid.core.events import BatchCommitted, RunEnded
-from braid.model.simulate import simulate
+from braid.model.simulate import simulate, simulation
+from braid.papers.baselines.centralized import Centralized
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.reports.page import external_loads
 from braid.studies.board import DATA, Board, beside, launched, modelled, others, rivals, tables
@@ -223,6 +224,24 @@ def test_what_stands_beside_is_given_up_when_a_control_changes():
     assert asked == [(2, "StaticGrid"), (9, "StaticGrid"), (9, "JoinBiclique")]
     assert came[1:] == [board.events] and "hosts:9" in board.text.value
     assert [*board.side.children[0].page["names"]] == ["AdaptiveGrid", "StaticGrid", "JoinBiclique"]
+
+
+def test_a_model_is_given_up_in_the_middle_when_a_control_changes():
+    begun, came = threading.Event(), []
+
+    def slow(settings: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+        if settings["hosts"] != 2:
+            return
+        for event in simulation(Centralized(), [(1, 1)] * 10**6):
+            begun.set()
+            came.append(event)
+
+    board = panel(slow)
+    board.inputs["hosts"].value = 2
+    assert begun.wait(20)
+    board.inputs["hosts"].value = 9
+    board.wait(60)
+    assert 0 < len(came) < 10**6 and "hosts:9" in board.text.value
 
 
 def test_a_modelled_run_keeps_its_own_name_when_a_control_changes_meanwhile(monkeypatch):

@@ -125,6 +125,18 @@ def test_stop_ends_a_chapter_when_something_is_told_next(asker: Asker):
     assert asker.told[told] == ["waiting stopped"]
 
 
+def test_stop_ends_a_cell_that_only_models(asker: Asker):
+    """Of a model that would take minutes, no more than the batch that it is in."""
+    asker.run(
+        "if first.open():\n    from braid import Centralized\n"
+        "    from braid.model.simulate import simulate\n"
+        "    simulate(Centralized(), [(9, 9)] * 10**6)"
+    )
+    asker.run("import time\nfirst.press(); time.sleep(0.5); first.leave(); first.wait(20)")
+    told = asker.run("print(first.state, first.status.value)")
+    assert asker.told[told] == ["waiting stopped"]
+
+
 def test_a_chapter_that_is_made_again_ends_the_one_before_and_begins_after_it(asker: Asker):
     asker.run("from threading import Event\nheld, at = Event(), Event()")
     asker.run(

@@ -50,8 +50,9 @@ def test_after_every_event_the_scene_is_what_is_deployed(hub: Driven) -> None:
     }
     assert now.queries == {"wide": "S1"} and not now.down
     titles = [m.title for m in moments]
-    for said in ("batch 0", "N4 fails", "N4 is up again", "three ends: withdrawn"):
+    for said in ("batch 1", "N4 fails", "N4 is up again", "three ends: withdrawn"):
         assert said in titles, said
+    assert "batch 0" not in titles, "batches are counted from 1, as everywhere"
     moving_now = next(m for m in moments if m.way and m.way[-1] == "N4")
     assert moving_now.touched
     with pytest.raises(ValueError, match="the events are of no hub"):

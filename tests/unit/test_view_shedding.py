@@ -50,6 +50,13 @@ def test_the_film_has_a_frame_a_batch():
     assert chart.data["share"].between(0, 1).all() and "modelled" in chart.figure.layout.title.text
 
 
+def test_batches_are_counted_from_1_as_everywhere():
+    film, line, cells = (view(EVENTS).figure for view in (views.film, views.timeline, views.matrix))
+    assert "in batch 1:" in film.frames[0].layout.title.text
+    assert "in batch 18:" in film.layout.title.text and film.layout.sliders[0].steps[0].label == "1"
+    assert line.data[0].x[0] == cells.data[0].x[0] == cells.data[0].y[0] == 1
+
+
 def test_the_time_line_holds_the_estimates():
     data = views.timeline(EVENTS).data
     assert (data["low"] <= data["estimated"]).all() and (data["estimated"] <= data["high"]).all()

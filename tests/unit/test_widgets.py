@@ -449,8 +449,10 @@ def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.Monk
     painted = watched(panel, monkeypatch)
     panel.start.click()
     assert painted.acquire(timeout=10) and not panel.start.disabled
+    assert panel.start.tooltip == "stops the run that goes on, and starts another"
     panel.start.click()
     panel.wait(10)
+    assert "The run before was stopped for this one." in panel.message.value
     assert (
         "stop" in runs[0].calls
         and "stop" not in runs[1].calls

@@ -14,6 +14,7 @@ from braid.core import step
 from braid.core.cluster import REFERENCE_MIPS, Costs, Host
 from braid.core.events import BatchCommitted, Event, HostDid
 from braid.core.facts import Usage
+from braid.core.leaving import go_on
 from braid.core.plan import Block, Plan, after
 from braid.core.report import Outcome, Size
 from braid.core.state import State
@@ -98,7 +99,8 @@ class ModelRun:
         self._hold(b, there)
 
     def run(self, counts: Sequence[int]) -> list[Event]:
-        """One batch: its events."""
+        """One batch: its events. Whoever waits may have it given up before (core.leaving)."""
+        go_on()
         ends = next(self.ends)
         span, self.begun, self.seconds = (self.begun, ends - 1), ends, (ends - self.begun) / 1e6
         work = step.plan(self.rules, self.state)

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any, Literal
 
 import ipywidgets as W
+from braid.core.leaving import asking
 from IPython import get_ipython
 from IPython.display import HTML, display
 
@@ -88,7 +89,7 @@ class Chapter:
             self._worker.start()
 
     def leave(self) -> None:
-        """Stop what was pressed, after what is being done now."""
+        """Stop what was pressed, after the batch, of a run or a model, that is being done now."""
         with self._lock:
             if self.state == "running":
                 self._leaving = True
@@ -174,7 +175,7 @@ class Chapter:
         _AT_WORK.set(True)
         shell: Any = get_ipython()
         try:
-            with telling(self._say):
+            with telling(self._say), asking(self._stay):
                 exec(compile(code, f"<{self.name}>", "exec"), shell.user_ns)
         except _Left:
             raise
@@ -183,9 +184,12 @@ class Chapter:
             return False
         return True
 
-    def _say(self, text: str) -> None:
+    def _stay(self) -> None:
         if self._leaving:
             raise _Left
+
+    def _say(self, text: str) -> None:
+        self._stay()
         self.status.value = text.strip()
 
     def _end(self, state: State, text: str) -> None:

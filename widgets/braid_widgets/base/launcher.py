@@ -26,6 +26,9 @@ ACTS, PICTURE, EARLIER = "braid-acts", "braid-picture", "braid-earlier"
 whose picture is not of the run that is being started.
 """
 
+LAUNCHES = "stops the run that goes on, and starts another"
+"""What a click on Launch does while a run goes on."""
+
 
 class Launched(Run, Protocol):
     """A run that can be held and stopped; JoinRun is one."""
@@ -165,6 +168,8 @@ class Launcher(W.VBox):
             elif state == "idle":
                 self.remove_class(EARLIER)
             self.start.disabled = state in BETWEEN
+            live = state in ("running", "paused")
+            self.start.tooltip = LAUNCHES if live else ""
             self.pause.disabled = self.stop.disabled = state not in ("running", "paused")
             self.pause.description, self.pause.icon = (
                 ("Resume", "play") if state == "paused" else ("Pause", "pause")
@@ -276,6 +281,9 @@ class Launcher(W.VBox):
 
     def _started(self, settings: dict[str, Any]) -> None:
         if self.run is not None and self.follower is not None:
+            if self.run.isActive:
+                with self.lock:
+                    self.message.value = "<i>The run before was stopped for this one.</i>"
             self.run.stop()
             self.follower.wait()
         run = self.launch(settings)

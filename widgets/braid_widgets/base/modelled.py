@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from braid.core.leaving import asking
+
 from braid_widgets.base.launcher import Launch, Launcher
 from braid_widgets.base.show import headless
 
@@ -12,9 +14,14 @@ AT_ONCE = "modelled: every change is simulated at once"
 Simulate = Callable[[dict[str, Any]], Iterable[Any]]
 
 
+class _Superseded(Exception):
+    """Other settings were asked for."""
+
+
 class ModelledPanel(Launcher):
     """``simulate`` gets the settings and returns events, one after the other or at once; it is
-    called in a thread of its own, and given up when a control changes. ``launch`` returns a run.
+    called in a thread of its own, and given up when a control changes, within a batch of a model
+    (``braid.core.leaving``). ``launch`` returns a run.
 
     ``events`` are those that the view shows. While a run is live, changes wait for the next launch.
     Raises ValueError for a name in ``defaults`` that is not a control.
@@ -54,12 +61,14 @@ class ModelledPanel(Launcher):
         """Show what was asked for last."""
         while (settings := self._taken()) is not None:
             try:
-                events = self._simulated(settings)
+                with asking(self._check):
+                    events = self._simulated(settings)
+            except _Superseded:
+                continue
             except ValueError as error:
                 self.fail(error)
                 continue
-            if events is not None:
-                self.show(events)
+            self.show(events)
         with self.lock:
             if self.state == "idle":
                 self.become("idle", AT_ONCE)
@@ -71,11 +80,14 @@ class ModelledPanel(Launcher):
                 self.state = "idle"
             return settings
 
-    def _simulated(self, settings: dict[str, Any]) -> list[Any] | None:
-        """The events; None when other settings were asked for meanwhile."""
+    def _check(self) -> None:
+        if self._wanted is not None:
+            raise _Superseded
+
+    def _simulated(self, settings: dict[str, Any]) -> list[Any]:
+        """The events; raises when other settings are asked for meanwhile."""
         events = []
         for event in self.simulate(settings):
-            if self._wanted is not None:
-                return None
+            self._check()
             events.append(event)
         return events

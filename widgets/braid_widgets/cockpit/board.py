@@ -66,14 +66,10 @@ class BoardPanel(ModelledPanel):
             else:
                 self.side.children = [Abreast(runs)] if runs else []
 
-    def _simulated(self, settings: dict[str, Any]) -> list[Any] | None:
-        events = super()._simulated(settings)
-        if events is None:
-            return None
-        others = {}
+    def _simulated(self, settings: dict[str, Any]) -> list[Any]:
+        events, others = super()._simulated(settings), {}
         for name, happened in self.beside(settings):
-            if self._wanted is not None:
-                return None
+            self._check()
             others[name] = happened
         self.modelled, self.others = settings, others
         return events

@@ -104,9 +104,8 @@ def _batch(now: Step, e: HubCommitted, network: Network) -> Step:
     badges = {
         id: replace(b, live_bytes=held.get(id, b.live_bytes)) for id, b in now.operators.items()
     }
-    return replace(
-        now, title=f"batch {e.epoch}", operators=badges, links=up.on_links(f.sent for f in e.flows)
-    )
+    links = up.on_links(f.sent for f in e.flows)
+    return replace(now, title=f"batch {e.epoch + 1}", operators=badges, links=links)
 
 
 def _dropped(now: Step, e: OperatorDropped) -> Iterator[Step]:

@@ -86,7 +86,7 @@ def film(events: Iterable[Any]) -> Chart:
     steps = [
         dict(
             method="animate",
-            label=str(b),
+            label=str(b + 1),
             args=[[str(b)], dict(mode="immediate", frame=dict(duration=0, redraw=True))],
         )
         for b in batches
@@ -111,7 +111,9 @@ def film(events: Iterable[Any]) -> Chart:
 
 
 def _title(start: RunStarted, batch: int, fraction: float) -> str:
-    return f"What is processed in batch {batch}: r = {fraction:.2f} of all pairs ({kind(start)})"
+    return (
+        f"What is processed in batch {batch + 1}: r = {fraction:.2f} of all pairs ({kind(start)})"
+    )
 
 
 def _bars(rows: pd.DataFrame, way: str, legend: bool) -> list[Any]:
@@ -173,7 +175,7 @@ def timeline(events: Iterable[Any]) -> Chart:
     """
     events = list(events)
     how, data = kind(_start(events)), history(events)
-    x = data["batch"].tolist()
+    x = (data["batch"] + 1).tolist()
     plot = make_subplots(4, 1, shared_xaxes=True, vertical_spacing=0.05)
 
     def line(row: int, column: str, name: str, shade: str, **more: Any) -> None:
@@ -283,7 +285,10 @@ def matrix(events: Iterable[Any]) -> Chart:
     """
     events = list(events)
     start, data = _start(events), met(events)
+    number = (data.columns + 1).tolist()
     heat = go.Heatmap(
+        x=number,
+        y=number,
         z=data.to_numpy().round(4).tolist(),
         zmin=0,
         zmax=1,
