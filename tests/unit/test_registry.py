@@ -26,7 +26,14 @@ OURS = {name: c for name, c in registry().items() if c.__module__.startswith("br
 
 def test_every_paper_and_every_baseline_is_there_by_being_defined():
     papers = Counter(c.__module__.split(".")[2] for c in OURS.values())
-    assert papers == {"baselines": 3, "theta": 3, "diffusion": 3, "psp": 1, "slices": 1}
+    assert papers == {
+        "baselines": 3,
+        "theta": 3,
+        "diffusion": 3,
+        "psp": 1,
+        "slices": 1,
+        "auto": 1,
+    }
     assert all(c.__name__ == name and c.label for name, c in OURS.items())
     assert len({c.label for c in OURS.values()}) == len(OURS)
 
