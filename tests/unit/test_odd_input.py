@@ -229,7 +229,11 @@ WORKLOADS: list[tuple[Any, dict[str, Any], str]] = [
     ("eq5", {"skew": None}, "skew is None; it must be a number"),
     ("eq5", {"batches": 1.5}, "batches is 1.5; it must be a whole number"),
     ("arrivals", {"rates": 5}, "rates is 5; it must be of type"),
-    ("arrivals", {"rates": (inf, 1.0)}, "a rate is 0 or more tuples per second"),
+    (
+        "arrivals",
+        {"rates": (inf, 1.0)},
+        "rates are (inf, 1.0); a rate is 0 or more tuples per second",
+    ),
     ("arrivals", {"sigma": "x"}, "sigma is 'x'; it must be a number"),
 ]
 

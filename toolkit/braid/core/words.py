@@ -25,6 +25,11 @@ def keys(block: Block) -> str:
     return f"[{block.keys[0]}, {block.keys[1]})"
 
 
+def counted(n: int, what: str) -> str:
+    """So many of something, as "1 host" and "2,000 hosts"."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def hosts(found: Collection[int]) -> str:
     """Some hosts."""
     return f"host{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}"

@@ -52,9 +52,10 @@ def summary(run: Recorded) -> str:
     start = run.start
     settings = ", ".join(f"{k}={v!r}" for k, v in start.settings.items())
     windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
+    hosts = words.counted(start.hosts, "host")
     lines = [
         f"{', '.join(start.streams)} joined on {start.on or 'nothing'}; windows: {windows}",
-        f"placement: {start.placement}({settings}) on {start.hosts} hosts, {start.clock}",
+        f"placement: {start.placement}({settings}) on {hosts}, {start.clock}",
     ]
     if run.committed:
         lines += _progress(run)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from braid.core.events import BatchCommitted, BatchPlanned, HostDid
 from braid.core.placement import Placement, offered
+from braid.core.words import counted
 from braid.model.simulate import simulate
 
 BATCHES = 8
@@ -145,7 +146,7 @@ def _rank(name: str) -> tuple[int, str]:
 
 def _why(known: Known, best: str, ratios: dict[str, float]) -> str:
     others = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items() if name != best)
-    facts = [f"{len(known.rows)} streams", f"{known.hosts} hosts"]
+    facts = [f"{len(known.rows)} streams", counted(known.hosts, "host")]
     facts.append("an equality links all" if known.equality else "no equality links all")
     if known.share:
         facts.append(f"its most frequent value has {known.share:.1%} of the tuples")

@@ -83,9 +83,9 @@ class Arrivals:
                 "same 2 to 9 streams"
             )
         if any(not 0 <= r < np.inf for _, rates in ((0, self.rates), *self.changes) for r in rates):
+            changes = f", changes {self.changes}" if self.changes else ""
             raise ValueError(
-                f"rates are {self.rates}, changes {self.changes}; a rate is 0 or more tuples per "
-                "second"
+                f"rates are {self.rates}{changes}; a rate is 0 or more tuples per second"
             )
         begins = [0.0, *(second for second, _ in self.changes), self.seconds]
         if any(a >= b for a, b in pairwise(begins)) or not min(self.step, self.period) > 0:

@@ -11,6 +11,7 @@ from typing import Any, NotRequired, TypedDict
 from braid.core.decisions import Deciding, sentence
 from braid.core.events import BatchCommitted, BatchHarvested, RunEnded, RunStarted
 from braid.core.spans import UNITS, text
+from braid.core.words import counted
 from braid.papers.reuse.events import HubStarted
 
 from braid_widgets.base.columns import Columns
@@ -243,8 +244,8 @@ def note(scene: Scene) -> str:
     ended = f" · {scene.end.reason}" if scene.end else ""
     failed = f": {scene.end.error}" if scene.end and scene.end.error else ""
     ended = f" · {FINISHING}" if finishing(scene) else ended
-    some = "host" if hosts == 1 else "hosts"
-    return f"{start.placement}, {hosts} {some} · windows: {windows} · {origin}{ended}{failed}"
+    some = counted(hosts, "host")
+    return f"{start.placement}, {some} · windows: {windows} · {origin}{ended}{failed}"
 
 
 def state_of(scene: Scene, live: bool) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from braid.core.events import BatchCommitted, RunStarted
+from braid.core.words import counted
 from plotly.subplots import make_subplots
 
 from braid_widgets.base import colours
@@ -63,7 +64,8 @@ def figure(events: Iterable[Any]) -> Chart:
             line=dict(color=shade, width=2),
         )
         plot.add_trace(line, row=2, col=1)
-    title = f"Host loads: {start.placement}, {start.hosts} hosts ({kind} seconds busy with a batch)"
+    many = counted(start.hosts, "host")
+    title = f"Host loads: {start.placement}, {many} ({kind} seconds busy with a batch)"
     plot.update_layout(template=TEMPLATE, title=title, height=520, margin=dict(t=70))
     plot.update_layout(legend=dict(orientation="h", y=-0.13, yanchor="top"))
     plot.update_yaxes(title="host", autorange="reversed", row=1, col=1)

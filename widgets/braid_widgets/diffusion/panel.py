@@ -10,6 +10,7 @@ from typing import Any
 
 import ipywidgets as W
 from braid.core.events import BatchCommitted
+from braid.core.words import counted
 
 from braid_widgets.base import inputs
 from braid_widgets.base.charts import Chart
@@ -103,7 +104,8 @@ class DiffusionPanel(Launcher):
         self.show(events)
         start, end = events[0], events[-1]
         self.become(
-            "idle", f"{start.placement}, {start.hosts} hosts, {end.batch + 1} batches, modelled"
+            "idle",
+            f"{start.placement}, {counted(start.hosts, 'host')}, {end.batch + 1} batches, modelled",
         )
 
     def _relevant(self, change: Any = None) -> None:

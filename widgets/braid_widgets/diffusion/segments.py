@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 from braid.core.events import BatchPlanned, RunStarted
+from braid.core.words import counted
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 
 from braid_widgets.base import colours
@@ -96,7 +97,7 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
             _mark(plot, e, start.streams, end - latest)
     kind = origin(start)
     title = (
-        f"Segments by host: {start.placement}, {start.hosts} hosts "
+        f"Segments by host: {start.placement}, {counted(start.hosts, 'host')} "
         f"({kind})<br><sub>{_note(events)}</sub>"
     )
     plot.update_layout(
