@@ -182,10 +182,16 @@ class Cluster:
             for p in partials
         ]
         if not rest:
-            pairs = (tuple(sorted(self.came[t[1]] for t in f)) for f in found)
-            self.met.update(p for p in pairs if alike(p, self.placement))
+            self._meet(found)
         for next_host in rest[0].probes if rest else ():
             self._follow(found, rest, next_host)
+
+    def group(self, tuples):
+        """Tuples that were put together, as they came."""
+        return tuple(sorted(self.came[t[1]] for t in tuples))
+
+    def _meet(self, found):
+        self.met.update(g for g in map(self.group, found) if alike(g, self.placement))
 
     def _sizes(self, work):
         """By block that the batch made and that has tuples."""

@@ -19,7 +19,7 @@ from braid.core.report import Outcome
 from braid.core.state import State
 from braid.core.step import Rules
 from braid.local.harvest import draws
-from checks import SWING, Cluster, arrivals, check_meetings, examples
+from checks import SWING, Cluster, alike, arrivals, check_meetings, examples
 
 PLACEMENTS = examples()
 every_placement = pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
@@ -81,12 +81,6 @@ class ShedCluster(Cluster):
             for following in rest[0].probes if rest else ():
                 self._follow(pairs, rest, following)
 
-    def _meet(self, found):
-        by_value = self.placement.keying == "join"
-        self.met.update(
-            tuple(sorted(f)) for f in found if not by_value or len({t[2] for t in f}) == 1
-        )
-
     def _select(self, plan, fresh):
         """By blocks' contents alone: each fresh tuple with all that are there, and the pairs that
         a migration had owed, whatever their share.
@@ -124,15 +118,15 @@ class ShedCluster(Cluster):
             None,
         )
         if first is None:
-            assert self.placement.coverage == "at most once" or self.placement.keying == "join"
+            assert self.placement.coverage == "at most once" or self.placement.keying != "tuple"
             return
         item = (route.block.stream, streams[first], self.harvest.basic[first])
         share = self.share(item, route.block.id, len(mine))
         for t in mine:
             if draw(t, first) < share:
                 for group in product(*(holds[b] for b in blocks)):
-                    whole = tuple(sorted((t, *group)))
-                    if self.placement.keying == "tuple" or len({x[2] for x in whole}) == 1:
+                    whole = self.group((t, *group))
+                    if alike(whole, self.placement):
                         self.selected[whole] += 1
 
     def _choose_owed(self, plan, holds):
@@ -140,7 +134,7 @@ class ShedCluster(Cluster):
             if not route.fresh:
                 met = {b for path in route.paths for b in path[0].blocks()}
                 self.selected.update(
-                    tuple(sorted(p)) for b in met for p in product(holds[route.block.id], holds[b])
+                    self.group(p) for b in met for p in product(holds[route.block.id], holds[b])
                 )
 
     def _commit(self, work, arrivals):
