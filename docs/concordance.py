@@ -4,7 +4,8 @@ of the papers, and where this project has it.
 ``papers.toml`` lists what the papers number. The rest is read from the project: docstrings,
 comments and texts of the library, the studies, the tests and the benchmarks, names of tests such
 as ``test_lemma_4_4_...``, and the cells of the notebooks. Which claims hold is what the notebooks
-found when ``verdicts.py`` last ran them. Which faults break a claim says ``tests/mutations``.
+found when ``verdicts.py`` last ran them; what has no claim holds by its tests, but for what
+``papers.toml`` says of it. Which faults break a claim or a test says ``tests/mutations``.
 
     .venv/bin/python -m docs.concordance    # the page, on standard output
 """
@@ -51,10 +52,36 @@ def faults() -> dict[str, list[str]]:
     return found
 
 
+def broken_tests(known: Mapping[str, Paper]) -> dict[Item, list[str]]:
+    """By item, the names of the faults that break a test of it."""
+    if str(TESTS) not in sys.path:
+        sys.path.append(str(TESTS))
+    from mutations import broken
+
+    found: dict[Item, list[str]] = {}
+    for b in broken():
+        for item in Finder(known).items(b.items):
+            found.setdefault(item, []).append(b.name)
+    return found
+
+
+def held(
+    item: Item, paper: Paper, places: Mapping[str, list[str]], claims: list[dict[str, str]]
+) -> str:
+    """Whether an item holds: by its claims, or by its tests alone, and what is to be said of it."""
+    title = f"{item.kind} {item.number}"
+    if title in paper.words:
+        return ""
+    counts = Counter(claim["holds"] for claim in claims)
+    by = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
+    tested = "yes, by its tests" if places["tests"] and title not in paper.found else ""
+    return "<br>".join(filter(None, (by or tested, paper.found.get(title, ""))))
+
+
 def page() -> str:
     """The concordance as Markdown."""
     known, found = papers(), index()
-    broken = faults()
+    broken, tests = faults(), broken_tests(known)
     claims = verdicts(known)
     lines = [
         "---\nhide: [navigation, toc]\n---\n# Concordance\n",
@@ -64,8 +91,9 @@ def page() -> str:
         "figure's curves; *drawn* are they under ours. *In words* marks a caption with nothing to "
         "compute or check. A claim is "
         "a sentence of a paper that was tried: it holds here, does not, or does under a reading "
-        "that the reason names. *Broken by* names faults: a test puts each into the policies and "
-        "sees the claim fail.\n",
+        "that the reason names. What no claim is about holds *by its tests*. *Broken by* names "
+        "faults: a test puts each into the policies or the models and sees the claim, or the "
+        "test of the item, fail.\n",
     ]
     for name, paper in known.items():
         lines += [f"\n## {paper.cite}\n", _count(name, paper, found)]
@@ -77,8 +105,9 @@ def page() -> str:
                     about,
                     paper,
                     found[Item(name, kind, n)],
-                    claims[name],
+                    [claim for items, claim in claims[name] if Item(name, kind, n) in items],
                     broken,
+                    tests.get(Item(name, kind, n), []),
                 )
                 for n, about in captions.items()
             ]
@@ -92,7 +121,7 @@ def page() -> str:
 
 
 _HEAD = (
-    "| | what | code | tests | notebooks | claims hold | broken by |",
+    "| | what | code | tests | notebooks | holds | broken by |",
     "|---|---|---|---|---|---|---|",
 )
 
@@ -102,8 +131,9 @@ def _row(
     about: str,
     paper: Paper,
     places: Mapping[str, list[str]],
-    claims: list[tuple[list[Item], dict[str, str]]],
+    claims: list[dict[str, str]],
     broken: Mapping[str, list[str]],
+    tests: list[str],
 ) -> str:
     title = f"{item.kind} {item.number}"
     stated = paper.printed.get(item.number) if item.kind == "Figure" else None
@@ -111,11 +141,9 @@ def _row(
     cells = ["<br>".join(places[c]) for c in ("code", "tests", "notebooks")]
     if not any(cells):
         cells[0] = "*in words*" if title in paper.words else "*not covered yet*"
-    mine = [claim for items, claim in claims if item in items]
-    held = Counter(claim["holds"] for claim in mine)
-    cells.append(", ".join(f"{n} {verdict}" for verdict, n in held.items()))
-    by = dict.fromkeys(name for claim in mine for name in _breaking(claim, broken))
-    cells.append("; ".join(by))
+    cells.append(held(item, paper, places, claims))
+    by = [name for claim in claims for name in _breaking(claim, broken)]
+    cells.append("; ".join(dict.fromkeys([*by, *tests])))
     return f"| {title} | {about} | {' | '.join(cells)} |"
 
 

@@ -58,7 +58,8 @@ class Paper:
 
     ``names`` are what authors are called in the text, ``folders`` what the code of this paper is
     filed under, ``words`` what says what a thing is and leaves nothing to check, ``printed`` by
-    figure which numbers of its curves the text states.
+    figure which numbers of its curves the text states, ``found`` by title ("Equation 13.1") what is
+    wrong or left open in what is tried by tests alone.
     """
 
     cite: str
@@ -66,6 +67,7 @@ class Paper:
     folders: tuple[str, ...]
     words: tuple[str, ...]
     printed: Mapping[str, str]
+    found: Mapping[str, str]
     numbered: Mapping[str, Mapping[str, str]]
 
 
@@ -82,6 +84,7 @@ def papers(file: Path = HERE / "papers.toml") -> dict[str, Paper]:
             tuple(data["folders"]),
             tuple(data.get("words", ())),
             data.get("Printed", {}),
+            data.get("Found", {}),
             {kind: data[kind] for kind in KINDS if kind in data},
         )
         for name, data in tomllib.loads(file.read_text()).items()

@@ -1,14 +1,15 @@
-"""Faults that claims must notice. Each is put into a policy or a cost model; the claims that it
-names hold without it, and must fail with it.
+"""Faults that must be noticed. Each is put into a policy, a reference model or a cost model; the
+claims or the test that it names hold without it, and must fail with it.
 
-Every module of this folder has the faults of one paper's studies, in a list MUTATIONS. The
-concordance names them beside the claims that they break.
+Every module of this folder has the faults of one paper's studies, in a list MUTATIONS, but for
+``tested``, whose list BROKEN has those that a test notices. The concordance names them beside what
+they break.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -33,7 +34,31 @@ class Mutation:
     breaks: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Broken:
+    """A fault, and the test that it breaks.
+
+    ``name``, ``at`` and ``fault`` as of a Mutation; ``test`` is the test's dotted name, ``items``
+    what it is of, in words that the concordance reads ("Wang 2008, Theorems 1 and 2"), ``given``
+    the test's parameters.
+    """
+
+    name: str
+    at: str
+    fault: Callable[[Any], Any]
+    test: str
+    items: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
 def mutations() -> list[Mutation]:
     """Those of all papers."""
     names = sorted(module.name for module in iter_modules(__path__, f"{__name__}."))
-    return [m for name in names for m in import_module(name).MUTATIONS]
+    return [m for name in names for m in getattr(import_module(name), "MUTATIONS", ())]
+
+
+def broken() -> list[Broken]:
+    """Those that tests notice."""
+    from mutations.tested import BROKEN
+
+    return BROKEN

@@ -63,7 +63,8 @@ def traded() -> list[Claim]:
     bursting = {t: replace(three, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)}
     rows = {"15": halved(selective, study.READINGS), "16": halved(bursting, [study.SCANNED])}
     f = frames.Figures(NONE, {}, {}, rows, NONE, NONE)
-    return [claim(f) for claim in (trades.gains_check, trades.bursts_check)]
+    both = [claim(f) for claim in (trades.gains_check, trades.bursts_check)]
+    return [*both, *trades.selectivity_claims(f)]
 
 
 def crowded() -> list[Claim]:
@@ -97,7 +98,15 @@ def tried_lengths() -> list[Claim]:
 def totals() -> list[Claim]:
     """Fig. 7, of a window of 40 seconds."""
     f = frames.Figures(NONE, {60.0: figures.total_results(40.0, 20)}, {}, {}, NONE, NONE)
-    return [gu.above_check(f, "7", 60.0, frames.CENTRALIZED)]
+    above = [gu.above_check(f, "7", 60.0, k) for k in (frames.CENTRALIZED, frames.UNAWARE)]
+    return [*above, gu.complete_claim(f, "7", 60.0)]
+
+
+def covered() -> list[Claim]:
+    """Section 4.1."""
+    covers = plans.cover_distance(Setting(3, 10.0, hosts=12, seconds=12), (None, 0, 6))
+    f = frames.Figures(NONE, {}, {}, {}, covers, NONE)
+    return [gu.chvatal_check(f), gu.bounded_check(f)]
 
 
 def written() -> list[Claim]:
@@ -125,6 +134,18 @@ def asked_far_away(clock: Callable[[], float]) -> Any:
     return lambda: clock() + 0.4 * next(waits)
 
 
+def unaware(kind: Any) -> Any:
+    """ATR that does not care where partners are."""
+    return lambda hosts, length, *rest, cluster=(), **more: study.SemanticsUnaware(
+        hosts, length, cluster=cluster
+    )
+
+
+def heaviest(greedy: Any) -> Any:
+    """A cover of the hosts that have most to do."""
+    return lambda sets, weights, wanted: greedy(sets, [1 / (w + 1e-9) for w in weights], wanted)
+
+
 def one_second(kind: Any) -> Any:
     """ATR whose segments last a second, whatever is asked."""
     return lambda hosts, length, *rest, **more: kind(hosts, 1, *rest, **more)
@@ -136,6 +157,27 @@ def random_covers(kind: Any) -> Any:
 
 
 MUTATIONS = [
+    Mutation(
+        "ATR sends tuples anywhere",
+        "braid.studies.diffusion.Aligned",
+        unaware,
+        scaled,
+        ("both above the existing schemes",),
+    ),
+    Mutation(
+        "ATR sends tuples anywhere, of six hosts",
+        "braid.studies.diffusion.Aligned",
+        unaware,
+        totals,
+        ("ATR and CTR above semantics-unaware", "ATR and CTR above centralized"),
+    ),
+    Mutation(
+        "covers of the hosts that have most to do",
+        "braid.studies.diffusion_plans.greedy_cover",
+        heaviest,
+        covered,
+        ("a greedy cover weighs at most", "with a bound on copies the greedy cover"),
+    ),
     Mutation(
         "all segments on one host",
         "braid.papers.kit.balance.Balance.lightest",
@@ -172,6 +214,7 @@ MUTATIONS = [
         (
             "ATR gains on CTR as σ grows",
             "CTR gains on ATR as θ grows",
+            "ATR ahead at high selectivity",
         ),
     ),
     Mutation(

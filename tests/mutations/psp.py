@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
+import pandas as pd
 from braid.core.plan import Plan
 from braid.studies import psp, psp_comparison, psp_rivals
 from braid.studies import psp_claims as closed
@@ -33,10 +35,22 @@ def moved() -> list[Claim]:
     return [paper.moved_claim(psp_comparison.relocations())]
 
 
+@cache
+def of_three_lengths() -> pd.DataFrame:
+    """Counted once: what the fault touches is what a hop costs."""
+    return psp_rivals.contest((4, 8, 12), setting=replace(QUICK, seconds=12.0))
+
+
+def lengths() -> list[Claim]:
+    """Rings of three lengths."""
+    return [contests.best_length_claim(contests.Rivals(of_three_lengths()))]
+
+
 def together() -> list[Claim]:
     """PSP-I with many tuples at once."""
     few = replace(QUICK, sigma=0.05, seconds=12.0)
-    return [paper.more_at_once_claim(psp_rivals.concurrent((4, 8), (15, 30), setting=few))]
+    many = psp_rivals.concurrent((4, 8), (15, 30, 0), setting=few)
+    return [paper.more_at_once_claim(many), paper.instead_claim(many)]
 
 
 def replicas() -> list[Claim]:
@@ -92,10 +106,108 @@ def kept(compact: Any) -> Any:
     return lambda *given: Plan()
 
 
+def instead(scheme: str, *rings: str) -> Any:
+    """Rings that are another scheme."""
+
+    def fault(contenders: Any) -> Any:
+        def others(nodes: int, setting: psp.Setting) -> Any:
+            found = contenders(nodes, setting)
+            return found | dict.fromkeys(rings, found[scheme])
+
+        return others
+
+    return fault
+
+
+def as_atr(kind: Any) -> Any:
+    """CTR that routes as ATR does."""
+    return lambda nodes, **given: psp_rivals.Aligned(nodes, length=4, adaptive=False)
+
+
+def unpriced(hops: Any) -> Any:
+    """Responses without hops."""
+    return lambda runs, of=psp.HOPS: hops(runs.assign(hops_modelled=0.0), of)
+
+
+def unselective(latency: Any) -> Any:
+    """A latency that knows one selectivity only."""
+    return lambda load, lengths: latency(
+        replace(load, selectivities=(0.1,) * load.streams), lengths
+    )
+
+
 SHARED = "The nodes of a ring do about the same"
 INTERIOR = "More nodes help up to a point"
 
 MUTATIONS = [
+    Mutation(
+        "rings that route as ATR does",
+        "braid.studies.psp_rivals.contenders",
+        instead(psp_rivals.LONG, *psp_rivals.RINGS),
+        contest,
+        (
+            SHARED,
+            "The busiest node of a ring does less",
+            "With its best length PSP is ahead of ATR and CTR, 3-way",
+            "With its best length PSP is ahead of ATR at every T_n",
+        ),
+    ),
+    Mutation(
+        "rings that store a tuple on half of their nodes",
+        "braid.studies.psp_rivals.contenders",
+        instead(psp_rivals.HALF, "PSP", "PSP-D"),
+        contest,
+        ("State of PSP is flat in N", "ATR (T = W) and CTR store more"),
+    ),
+    Mutation(
+        "segments of ATR that last a batch",
+        "braid.papers.diffusion.aligned.Aligned.__post_init__",
+        replaced(length=1),
+        contest,
+        ("Response time of ATR does not fall",),
+    ),
+    Mutation(
+        "CTR routes as ATR does, in the table",
+        "braid.studies.psp_rivals.Coordinated",
+        as_atr,
+        table,
+        ("Routing Cost", "Per Segment Metadata"),
+    ),
+    Mutation(
+        "new nodes go in before the head",
+        "braid.papers.psp.slices.insertions",
+        lambda insertions: lambda nodes, added: (0,) * added,
+        table,
+        ("Adaptation Cost",),
+    ),
+    Mutation(
+        "hops that are not counted",
+        "braid.studies.psp_rivals.responses",
+        unpriced,
+        lengths,
+        ("The best ring has an interior length (counted)",),
+    ),
+    Mutation(
+        "nothing ages from node to node, with many tuples at once",
+        "braid.papers.psp.ring.aged",
+        lambda aged: lambda slices, state: (slices, []),
+        together,
+        ("The more tuples are processed at once", "More nodes process more tuples at once"),
+    ),
+    Mutation(
+        "pairs that cost next to nothing",
+        "braid.studies.psp.wang_costs",
+        lambda costs: lambda k: replace(costs(k), compare_us=costs(k).compare_us / 1000),
+        equations,
+        ("Probing costs more than the network",),
+    ),
+    Mutation(
+        "one selectivity for all joins",
+        "braid.papers.psp.cost.latency",
+        unselective,
+        equations,
+        ("Response time grows with the selectivity",),
+    ),
     Mutation(
         "blocks are merged across the ends of a ring's slices",
         "braid.papers.psp.ring.Ring.slices",

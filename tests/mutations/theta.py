@@ -145,6 +145,7 @@ MUTATIONS = [
             "the gap in input load",
             "the gap in time",
             "migrations move fewer",
+            "SHJ loads a machine",
         ),
     ),
     Mutation(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from inspect import signature
+from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
 from braid.studies import chained, theta_model
 from braid.studies.claim import Claim
-from mutations import Mutation, mutations
+from hypothesis import Phase, settings
+from mutations import Broken, Mutation, broken, mutations
 
 
 def verdicts(claims: Iterable[Claim], starts: Iterable[str]) -> dict[str, set[str]]:
@@ -41,3 +44,19 @@ def test_a_fault_breaks_the_claims_that_it_names(
     monkeypatch.setattr(m.at, m.fault(resolve_name(m.at)))
     after = verdicts(m.claims(), m.breaks)
     assert all(found == {"no"} for found in after.values()), after
+
+
+@pytest.mark.parametrize("b", broken(), ids=lambda b: b.name)
+def test_a_fault_breaks_the_test_that_it_names(
+    b: Broken, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    test = resolve_name(b.test)
+    given = dict(b.given)
+    if not hasattr(test, "hypothesis") and "tmp_path" in signature(test).parameters:
+        given["tmp_path"] = tmp_path
+    if hasattr(test, "hypothesis"):
+        once = settings(phases=[Phase.generate], database=None, deadline=None, max_examples=200)
+        monkeypatch.setattr(test, "_hypothesis_internal_use_settings", once)
+    monkeypatch.setattr(b.at, b.fault(resolve_name(b.at)))
+    with pytest.raises(AssertionError):
+        test(**given)

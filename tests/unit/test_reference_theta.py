@@ -30,6 +30,9 @@ runs = st.lists(st.tuples(st.sampled_from([0, 1, 1, 1]), st.integers(0, 1)), max
 def test_every_result_is_found_once_however_often_the_grid_changes(
     letters, hosts, delay, warmup, other
 ):
+    """Theorem 4.3 and Lemma 4.6, for migrations that are correct as Definition 4.2 has it: what
+    came before and after is joined as if there were none.
+    """
     came = tuples([(1 - s, v) if other else (s, v) for s, v in letters])
     trace = run(came, hosts, delay, warmup)
     assert sorted(trace.results) == brute_force(came, (FOREVER, FOREVER))

@@ -113,6 +113,7 @@ def test_long_segments_of_a_three_way_join_cost_throughput():
 
 
 def test_results_since_the_start_never_fall():
+    """Fig. 7 and 8 of Gu 2007."""
     found = figures.total_results(5.0, 5)
     assert found.groupby("placement")["results"].apply(lambda r: r.is_monotonic_increasing).all()
     assert found["second"].max() == 9

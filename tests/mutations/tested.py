@@ -1,0 +1,575 @@
+"""Faults that break what the papers prove, reckon or draw: for each a test of this project that
+fails with it. Claims that studies make have faults of their own, in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from braid.core.plan import Plan
+from braid.papers.slices import cost, cost_tree
+
+from mutations import Broken
+from mutations.slices import halved
+from mutations.theta import late, scattered
+
+GRID, THETA = "unit.test_grid.", "unit.test_reference_theta."
+CHAIN, SLICES = "unit.test_reference_chain.", "unit.test_slices."
+RING, PSP, COST = "unit.test_ring.", "unit.test_reference.", "unit.test_ring_cost."
+SHARED, BITS = "unit.test_sharing_costs.", "unit.test_bitmaps."
+ATR, CTR = "unit.test_aligned.", "unit.test_coordinated."
+
+
+def without(**parts: float) -> Any:
+    """A cost whose parts are left out."""
+    return lambda made: lambda *given: replace(made(*given), **parts)
+
+
+def lacking(*parts: str) -> Any:
+    """A sum whose parts, by name, are left out."""
+    return lambda made: lambda *given: made(*given) | dict.fromkeys(parts, 0.0)
+
+
+def doubled(state: Any) -> Any:
+    """Tuples that are purged to the next slice are sent there twice."""
+
+    def fault(self: Any, k: int, copy: Any) -> Any:
+        moves = state(self, k, copy)
+        if copy.kind == "build" and k + 1 < len(self.slices):
+            self.slices[k + 1].queue.append(copy)
+        return moves
+
+    return fault
+
+
+def overtaking(onward: Any) -> Any:
+    """A probe that goes ahead of what it has purged."""
+
+    def fault(self: Any, k: int, copy: Any) -> Any:
+        moves = onward(self, k, copy)
+        if copy.kind == "probe" and k + 1 < len(self.slices):
+            self.slices[k + 1].queue.rotate(1)
+        return moves
+
+    return fault
+
+
+def further(onward: Any) -> Any:
+    """Selections between slices that let everything through."""
+    return lambda self, k, copy: onward(self, k, replace(copy, reach=float("inf")))
+
+
+def shorter(onward: Any) -> Any:
+    """Selections that stop a tuple where its last slice begins."""
+    return lambda self, k, copy: onward(self, k, replace(copy, reach=copy.reach - 1))
+
+
+def unwaited(merge: Any) -> Any:
+    """A merge that does not wait for the queue between the slices."""
+
+    def fault(self: Any, k: int) -> None:
+        self.slices[k + 1].queue.clear()
+        merge(self, k)
+
+    return fault
+
+
+def carried(split: Any) -> Any:
+    """A split that takes the whole state along to the older slice."""
+
+    def fault(self: Any, k: int, at: int) -> None:
+        split(self, k, at)
+        self.slices[k + 1].state = self.slices[k].state
+        self.slices[k].state = ([], [])
+
+    return fault
+
+
+def hurried(send: Any) -> Any:
+    """END marks that overtake the results before them."""
+
+    def fault(self: Any, node: int, m: Any) -> Any:
+        move = send(self, node, m)
+        if m.end:
+            target, mark = self.sending.pop()
+            self.queues[target].appendleft(mark)
+        return move
+
+    return fault
+
+
+def lost(purge: Any) -> Any:
+    """What is purged does not arrive at the next node."""
+
+    def fault(self: Any, node: int, t: Any) -> Any:
+        already = len(self.sending)
+        moves = purge(self, node, t)
+        del self.sending[already:]
+        return moves
+
+    return fault
+
+
+def spread_out(made: Any) -> Any:
+    """CTR with two copies for each second of a segment."""
+
+    def fault(self: Any) -> None:
+        object.__setattr__(self, "copies", 2 * self.length)
+        made(self)
+
+    return fault
+
+
+BROKEN = [
+    # Elseidy 2014
+    Broken(
+        "mappings turned the wrong way",
+        "braid.papers.theta.mapping.ilf",
+        lambda ilf: lambda r, s, n, m: ilf(r, s, m, n),
+        GRID + "test_the_papers_figure_2",
+        "Elseidy 2014, Fig. 2",
+    ),
+    Broken(
+        "mappings turned the wrong way, in cells",
+        "braid.papers.theta.mapping.ilf",
+        lambda ilf: lambda r, s, n, m: ilf(r, s, m, n),
+        GRID + "test_lemma_4_1_the_sides_of_an_optimal_cell_are_within_a_factor_of_two",
+        "Elseidy 2014, Lemma 4.1",
+    ),
+    Broken(
+        "the optimum of other sizes",
+        "unit.test_grid.optimal_mapping",
+        lambda optimal: lambda r, s, hosts: optimal(s, r, hosts),
+        GRID + "test_lemma_4_2_the_optimum_is_at_most_one_step_away",
+        "Elseidy 2014, Lemma 4.2",
+    ),
+    Broken(
+        "a trigger three times too late, tuple by tuple",
+        "braid.papers.theta.mapping.Decision.due",
+        late(3),
+        GRID + "test_theorem_4_1_tuple_by_tuple_the_ratio_is_at_most_1_25",
+        "Elseidy 2014, Lemma 4.3, Theorem 4.1",
+    ),
+    Broken(
+        "a trigger that never waits",
+        "braid.papers.theta.mapping.Decision.due",
+        lambda due: lambda self: True,
+        GRID + "test_lemma_4_5_new_tuples_pay_for_migrations",
+        "Elseidy 2014, Lemma 4.5",
+    ),
+    Broken(
+        "the grid never changes, under swings",
+        "braid.papers.theta.mapping.Decision.due",
+        lambda due: lambda self: False,
+        GRID + "test_theorem_4_4_swinging_streams_stay_within_the_bound",
+        "Elseidy 2014, Theorem 4.4",
+        {"k": 8, "statistics": "exact"},
+    ),
+    Broken(
+        "parts that are not nested",
+        THETA + "stepped",
+        lambda stepped: (
+            lambda place, before, after: tuple(
+                parts - 1 - k for k, parts in zip(stepped(place, before, after), after, strict=True)
+            )
+        ),
+        THETA + "test_a_step_of_a_mapping_keeps_the_parts_nested",
+        "Elseidy 2014, Fig. 3",
+    ),
+    Broken(
+        "growth that moves everything",
+        "braid.papers.theta.groups.Group._placed",
+        scattered,
+        GRID + "test_growth_keeps_a_quarter_and_gives_three_away",
+        "Elseidy 2014, Fig. 4",
+    ),
+    Broken(
+        "what a partner sends is not joined",
+        "braid.papers.theta.reference.Grid._meets",
+        lambda meets: lambda self, joiner, t, to: [] if to == "mu" else meets(self, joiner, t, to),
+        THETA + "test_every_result_is_found_once_however_often_the_grid_changes",
+        "Elseidy 2014, Definition 4.2, Theorem 4.3, Lemma 4.6, Algorithm 3",
+    ),
+    Broken(
+        "a controller that decides nothing",
+        "braid.papers.theta.reference.Grid._decide",
+        lambda decide: lambda self: None,
+        THETA + "test_the_example_shows_every_part_of_the_algorithms",
+        "Elseidy 2014, Algorithms 1 and 2",
+    ),
+    # Gu 2007
+    Broken(
+        "one host is always the lightest",
+        "braid.papers.kit.balance.Balance.lightest",
+        lambda lightest: lambda self, chosen, last: 0,
+        ATR + "test_the_least_loaded_host_is_chosen",
+        "Gu 2007, Eq. 1",
+    ),
+    Broken(
+        "slave tuples go to every host, whatever the time",
+        "braid.papers.diffusion.aligned._Planner._ahead",
+        lambda ahead: lambda self, stream: set(range(self.settings.hosts)),
+        ATR + "test_segments_are_disjoint_and_slaves_overlap_as_in_figure_3",
+        "Gu 2007, Fig. 3",
+        {"master": 0},
+    ),
+    Broken(
+        "covers of the heaviest hosts",
+        "braid.papers.diffusion.coordinated.greedy_cover",
+        lambda greedy: (
+            lambda sets, weights, wanted: greedy(sets, [1 / (1 + w) for w in weights], wanted)
+        ),
+        CTR + "test_the_path_of_figure_5",
+        "Gu 2007, Fig. 5",
+    ),
+    Broken(
+        "every batch is a segment of its own",
+        "braid.papers.diffusion.coordinated._Planner._route",
+        lambda route: lambda self, stream, segment: route(self, stream, None),
+        CTR + "test_a_segment_keeps_its_hosts_and_its_join_order",
+        "Gu 2007, Fig. 6",
+    ),
+    Broken(
+        "paths that are chosen by Eq. 3 as printed",
+        "braid.papers.diffusion.coordinated._Way",
+        lambda way: lambda overhead, eq3, order, hops: way(eq3, eq3, order, hops),
+        CTR + "test_the_overhead_that_is_estimated_is_the_overhead_that_is_counted",
+        "Gu 2007, Eq. 3",
+    ),
+    Broken(
+        "longer segments on more hosts",
+        "braid.papers.diffusion.coordinated.Coordinated.__post_init__",
+        spread_out,
+        CTR + "test_the_segment_length_does_not_change_the_overhead",
+        "Gu 2007, Eq. 4",
+    ),
+    # Wang 2008, Part I
+    Broken(
+        "a slice that purges a moment too late",
+        "braid.papers.slices.reference.Chain._past",
+        lambda past: lambda self, age, end: age > end + 1,
+        CHAIN + "test_results_and_disjoint_states_under_any_scheduling",
+        "Wang 2008, Theorems 1 and 2, Definitions 1 to 3, Fig. 5.1, 5.3 to 5.5",
+    ),
+    Broken(
+        "what is purged goes on twice",
+        "braid.papers.slices.reference.Chain._onward",
+        doubled,
+        CHAIN + "test_results_and_disjoint_states_under_any_scheduling",
+        "Wang 2008, Theorem 3, Lemma 2",
+    ),
+    Broken(
+        "a probe that overtakes what it purges",
+        "braid.papers.slices.reference.Chain._onward",
+        overtaking,
+        CHAIN + "test_lemma_1_a_slice_holds_what_has_its_age_when_it_is_probed",
+        "Wang 2008, Lemma 1",
+    ),
+    Broken(
+        "results that no query is given",
+        "braid.papers.slices.reference.Chain._serve",
+        lambda serve: lambda self, k, probe, pairs: [],
+        CHAIN + "test_table_5_1_line_by_line",
+        "Wang 2008, Table 5.1, Fig. 5.2",
+    ),
+    Broken(
+        "selections that stop a tuple too early",
+        "braid.papers.slices.reference.Chain._onward",
+        shorter,
+        CHAIN + "test_selections_in_the_chain_change_no_result_and_hold_nothing_useless",
+        "Wang 2008, Theorem 4, Lemma 3, Fig. 5.6",
+    ),
+    Broken(
+        "selections that let everything through",
+        "braid.papers.slices.reference.Chain._onward",
+        further,
+        CHAIN + "test_selections_in_the_chain_change_no_result_and_hold_nothing_useless",
+        "Wang 2008, Theorem 6, Fig. 7.6",
+    ),
+    Broken(
+        "results leave as they are found",
+        "braid.papers.slices.reference.Union.take",
+        lambda take: lambda self, probe, results: self.output.extend(results),
+        CHAIN + "test_split_and_merge_in_the_middle_lose_and_double_nothing",
+        "Wang 2008, Fig. 5.7",
+    ),
+    Broken(
+        "a merge that does not wait",
+        "braid.papers.slices.reference.Chain.merge",
+        unwaited,
+        CHAIN + "test_split_and_merge_in_the_middle_lose_and_double_nothing",
+        "Wang 2008, Lemma 6, Fig. 7.5",
+    ),
+    Broken(
+        "a split that takes the state along",
+        "braid.papers.slices.reference.Chain.split",
+        carried,
+        CHAIN + "test_split_and_merge_in_the_middle_lose_and_double_nothing",
+        "Wang 2008, Lemma 5, Fig. 7.4",
+    ),
+    Broken(
+        "slices that hold what younger ones hold",
+        "braid.papers.slices.cuts.edge_memory",
+        lambda held: lambda i, j, windows, s: held(0, j, windows, s),
+        SLICES + "test_without_selections_every_chain_holds_the_longest_window",
+        "Wang 2008, Theorem 5",
+    ),
+    Broken(
+        "a chain that is never merged",
+        "unit.test_slices.cpu_chain",
+        lambda cpu: lambda windows, statistics: windows,
+        SLICES + "test_cpu_chain_is_the_cheapest_of_all_chains",
+        "Wang 2008, Lemma 4, Fig. 7.3",
+    ),
+    Broken(
+        "probes that go no further than the first slice",
+        "braid.papers.slices.reference.Chain._onward",
+        lambda onward: lambda self, k, copy: [] if copy.kind == "probe" else onward(self, k, copy),
+        CHAIN + "test_lemma_1_needs_the_probe_to_travel_behind_what_it_purges",
+        "Wang 2008, Fig. 2.1",
+    ),
+    Broken(
+        "windows with their end",
+        "unit.test_reference.brute_force",
+        lambda brute: (
+            lambda tuples, windows, *theta: brute(tuples, tuple(w + 1 for w in windows), *theta)
+        ),
+        PSP + "test_brute_force_knows_the_window_is_strict_and_the_condition",
+        "Wang 2008, Fig. 3.1 and 3.2",
+    ),
+    Broken(
+        "isolated queries that share",
+        "braid.papers.slices.cost.isolated",
+        lambda isolated: cost.pull_up,
+        SHARED + "test_isolated_queries_hold_most_when_windows_overlap",
+        "Wang 2008, Fig. 4.1",
+    ),
+    Broken(
+        "merged slices that route for nothing",
+        "braid.papers.slices.cuts.edge_cost",
+        lambda edge: lambda i, j, windows, s: edge(i, j, windows, replace(s, join=0.0)),
+        SLICES + "test_the_graph_of_figure_7_3",
+        "Wang 2008, Fig. 7.1 to 7.3",
+    ),
+    Broken(
+        "a merged slice without what a selection would have stopped",
+        "unit.test_slices.edge_memory",
+        lambda held: lambda i, j, windows, s: sum(held(k, k + 1, windows, s) for k in range(i, j)),
+        SLICES + "test_a_merged_slice_holds_and_probes_what_a_selection_would_have_stopped",
+        "Wang 2008, Fig. 7.7",
+    ),
+    Broken(
+        "pull-up that routes for nothing",
+        "braid.papers.slices.cost.pull_up",
+        without(route=0.0),
+        SHARED + "test_the_equations_for_two_queries_as_printed",
+        "Wang 2008, Eq. 4.1, Table 4.1, Fig. 4.2",
+    ),
+    Broken(
+        "partition that routes for nothing",
+        "braid.papers.slices.cost.partition",
+        without(route=0.0),
+        SHARED + "test_the_equations_for_two_queries_as_printed",
+        "Wang 2008, Eq. 4.2, Fig. 4.3",
+    ),
+    Broken(
+        "a chain whose unions cost nothing",
+        "braid.papers.slices.cost.state_slice",
+        without(union=0.0),
+        SHARED + "test_the_equations_for_two_queries_as_printed",
+        "Wang 2008, Eq. 5.1",
+    ),
+    Broken(
+        "half the savings, as they follow from the costs",
+        "braid.papers.slices.cost.savings",
+        halved,
+        SHARED + "test_equation_5_2_follows_without_the_terms_linear_in_lambda",
+        "Wang 2008, Eq. 5.2",
+    ),
+    Broken(
+        "trees without intermediate states",
+        "braid.papers.slices.cost_tree._states",
+        lacking("AB"),
+        SHARED + "test_memory_of_chapter_6_as_printed",
+        "Wang 2008, Eq. 6.1 and 6.2, Table 6.2, Fig. 6.1 and 6.2",
+    ),
+    Broken(
+        "a tree's chains without the state AB3",
+        "braid.papers.slices.cost_tree.slice_memory",
+        lacking("AB3"),
+        SHARED + "test_memory_of_chapter_6_as_printed",
+        "Wang 2008, Eq. 6.3, Fig. 6.3",
+    ),
+    Broken(
+        "a tree's chains without the state AB3, in ratios",
+        "braid.papers.slices.cost_tree.slice_memory",
+        lacking("AB3"),
+        SHARED + "test_equation_6_4_follows_from_the_states_ab_and_windows_of_30_and_30_n",
+        "Wang 2008, Eq. 6.4",
+        {"m": 0.5, "n": 0.5},
+    ),
+    Broken(
+        "trees that purge for nothing",
+        "braid.papers.slices.cost_tree._isolated_cpu",
+        lacking("probe"),
+        SHARED + "test_work_of_chapter_6_as_printed",
+        "Wang 2008, Eq. 6.5",
+    ),
+    Broken(
+        "trees pulled up that route for nothing",
+        "braid.papers.slices.cost_tree.pull_up_cpu",
+        lacking("route"),
+        SHARED + "test_work_of_chapter_6_as_printed",
+        "Wang 2008, Eq. 6.6",
+    ),
+    Broken(
+        "Eq. 6.8 with the probing by AB3",
+        "braid.papers.slices.cost_tree.printed_cpu_ratios",
+        lambda printed: cost_tree.cpu_ratios,
+        SHARED + "test_equation_6_8_lacks_the_probing_by_ab3",
+        "Wang 2008, Eq. 6.8",
+        {"m": 0.5, "n": 0.5},
+    ),
+    # Wang 2008, Part II
+    Broken(
+        "what is purged does not arrive",
+        "braid.papers.psp.reference._Ring._purge",
+        lost,
+        PSP + "test_the_ring_finds_what_brute_force_finds_in_any_join_order",
+        "Wang 2008, Theorem 8, Fig. 12.1",
+    ),
+    Broken(
+        "nothing is purged from node to node",
+        "braid.papers.psp.reference._Ring._purge",
+        lambda purge: lambda self, node, t: [],
+        PSP + "test_slices_hold_what_their_window_says_when_they_are_probed",
+        "Wang 2008, Lemma 7, Definition 4",
+    ),
+    Broken(
+        "nothing is purged, step by step",
+        "braid.papers.psp.reference._Ring._purge",
+        lambda purge: lambda self, node, t: [],
+        PSP + "test_the_first_steps_of_figure_12_4",
+        "Wang 2008, Fig. 12.3 and 12.4",
+    ),
+    Broken(
+        "END marks that overtake results",
+        "braid.papers.psp.reference._Ring._send",
+        hurried,
+        PSP + "test_state_is_in_one_place_and_the_last_end_mark_finds_an_empty_ring",
+        "Wang 2008, Theorem 7, Lemma 8",
+    ),
+    Broken(
+        "results in the order of the older tuple",
+        "braid.papers.psp.reference._Ring._meet",
+        lambda meet: lambda self, *given: meet(self, *given)[::-1],
+        PSP + "test_lemma_15_2_a_later_result_is_later_in_some_stream",
+        "Wang 2008, Lemma 15.2",
+    ),
+    Broken(
+        "a head that stands still",
+        "braid.papers.psp.ring.turned",
+        lambda turned: lambda slices, state: slices,
+        RING + "test_the_head_moves_and_nothing_else",
+        "Wang 2008, Fig. 12.6 and 12.7",
+    ),
+    Broken(
+        "heads that stand still, of rings of their own",
+        "braid.papers.psp.ring.turned",
+        lambda turned: lambda slices, state: slices,
+        RING + "test_figure_12_2_rings_of_their_own_lengths_and_orders",
+        "Wang 2008, Fig. 12.2",
+    ),
+    Broken(
+        "a stream that ages by its own clock",
+        "braid.papers.psp.ring.aged",
+        lambda aged: lambda slices, state: aged(slices, replace(state, clock=state.latest)),
+        RING + "test_a_silent_stream_holds_back_the_purge_of_the_others",
+        "Wang 2008, Lemma 15.1",
+    ),
+    Broken(
+        "state that travels is given up at once, by PSP-I",
+        "braid.papers.psp.ring._Planner._move",
+        lambda move: (
+            lambda self, stream, moves, reason, kept: move(self, stream, moves, reason, False)
+        ),
+        RING + "test_delayed_purge_keeps_a_block_on_two_nodes_for_one_batch",
+        "Wang 2008, Fig. 12.5",
+    ),
+    Broken(
+        "sends that cost nothing",
+        "unit.test_ring_cost.ring_work",
+        lambda ring: lambda load, nodes: ring(load, 0),
+        COST + "test_equations_13_1_and_13_2",
+        "Wang 2008, Eq. 13.1 and 13.2, Table 13.1",
+    ),
+    Broken(
+        "a service rate of N nodes",
+        "unit.test_ring_cost.service_rate",
+        lambda rate: lambda load, nodes: nodes * rate(load, nodes),
+        COST + "test_equation_13_3_lacks_the_n_of_13_4",
+        "Wang 2008, Eq. 13.3",
+    ),
+    Broken(
+        "an output rate without the sends",
+        "unit.test_ring_cost.output_rate",
+        lambda rate: lambda load, nodes: nodes * rate(load, 1),
+        COST + "test_equation_13_4_grows_with_n_up_to_a_bound",
+        "Wang 2008, Eq. 13.4",
+    ),
+    Broken(
+        "a latency without hops",
+        "unit.test_ring_cost.latency",
+        lambda latency: lambda load, lengths: latency(replace(load, hop=1e-12), lengths),
+        COST + "test_equation_13_5_for_equal_rings",
+        "Wang 2008, Eq. 13.5",
+    ),
+    # Wang 2008, Part III
+    Broken(
+        "nothing is purged from a shared ring",
+        "braid.core.step.compact",
+        lambda compact: lambda *given: Plan(),
+        BITS + "test_theorem_10_the_state_of_a_ring_is_that_of_the_largest_query",
+        "Wang 2008, Theorem 10",
+        {"hosts": 3},
+    ),
+    Broken(
+        "selections stay out of a shared ring",
+        "braid.papers.slices.chain._Planner._cut",
+        lambda cut: lambda self, b, first, target: b,
+        BITS + "test_theorem_12_selections_in_the_ring_keep_out_what_no_query_wants",
+        "Wang 2008, Theorem 12",
+        {"hosts": 3},
+    ),
+    Broken(
+        "every intermediate result is probed with",
+        "braid.local.bitmaps.QueryBitmaps.wanted",
+        lambda wanted: lambda self, found, block, stream: found,
+        BITS + "test_theorem_13_intermediate_results_are_not_probed_where_no_query_wants_them",
+        "Wang 2008, Theorem 13",
+        {"hosts": 3},
+    ),
+    Broken(
+        "probes for whom nobody asks",
+        "braid.local.bitmaps.QueryBitmaps.wanted",
+        lambda wanted: lambda self, found, block, stream: found,
+        BITS + "test_probes_are_left_out_only_where_no_query_wants_what_they_could_find",
+        "Wang 2008, Lemma 9",
+    ),
+    Broken(
+        "results that the router throws away",
+        "braid.local.bitmaps.QueryBitmaps.wanted",
+        lambda wanted: lambda self, found, block, stream: found,
+        BITS + "test_every_result_and_every_mark_of_the_state_serves_a_query",
+        "Wang 2008, Theorem 11",
+        {"hosts": 3},
+    ),
+    Broken(
+        "windows of another distribution",
+        "braid.studies.slices.SPREADS",
+        lambda spreads: spreads | {"uniform": spreads["mostly small"]},
+        "unit.test_study_sharing.test_table_8_2",
+        "Wang 2008, Table 8.2",
+    ),
+]
