@@ -106,6 +106,15 @@ def test_an_experiment_has_a_row_for_each_x_placement_and_seed(experiment, value
     assert table.index.tolist() == list(values) and table.columns.tolist() == list(rivals)
 
 
+def test_what_seeds_differ_by_is_told():
+    found = figures.stream_number(2, 2, (2,))
+    told = study.spread(found)
+    assert len(told) == len(found) / 2 and set(told["seeds"]) == {2}
+    assert (told["least"] <= told["mean"]).all() and (told["mean"] <= told["most"]).all()
+    assert (told["least"] < told["most"]).any() and "reading" in told
+    assert "reading" not in study.spread(found.drop(columns="reading"))
+
+
 def test_long_segments_of_a_three_way_join_cost_throughput():
     found = figures.segment_length(15, 1, (1, 9))
     by_length = found[found["streams"] == 3].set_index("x")["throughput"]

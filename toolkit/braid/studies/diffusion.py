@@ -287,6 +287,16 @@ def means(outcomes: pd.DataFrame, of: str = "throughput") -> pd.DataFrame:
     return table.rename_axis(columns=None)
 
 
+def spread(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Results per second over seeds: figure, x, reading (where there are several), placement,
+    seeds, mean, least and most, all modelled.
+    """
+    keys = [c for c in ("figure", "x", "reading", "placement") if c in outcomes]
+    by = outcomes.groupby(keys, sort=False)["throughput"]
+    found = by.agg(["count", "mean", "min", "max"]).reset_index()
+    return found.rename(columns={"count": "seeds", "min": "least", "max": "most"})
+
+
 def main() -> None:
     """One run under each placement that is named, and how long it takes here."""
     parser = ArgumentParser(
