@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from braid.papers.theta.groups import Group
+from braid.studies import theta
 from braid.studies import theta_claims as told
 from braid.studies import theta_dynamics as dynamics
 from braid.studies import theta_figures as figures
@@ -89,6 +90,23 @@ def tabled() -> list[Claim]:
     f = told.Figures(figures.table_2(0.02, 1, ("Z0", "Z4"), 6), none, none, none, none, none)
     made = (told.resilient_check, told.hash_check, told.square_check, told.overflow_check)
     return [claim(f) for claim in made]
+
+
+def rivals() -> list[Claim]:
+    """Table 2, Fig. 5a and 5b as runs count them: few suppliers, whose lines are skewed."""
+    theta_model._counted.cache_clear()
+    lines = np.rint(1e5 * zipf(200, 1.5)).astype(np.int64)
+    of = Input("EQ5", 200, int(lines.sum()), int(lines.sum()), (np.ones(200, np.int64), lines))
+    ends = {theta.rival(n, 1): progress(n, of, 1.0, 16, 12).iloc[-1] for n in theta.RIVALS}
+    rows = {k: (e["results_modelled"], e["stored_mean"], e["stored_max"]) for k, e in ends.items()}
+    columns = ["results", theta.MEAN, theta.MOST]
+    contest = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    return theta.compared(contest, [1.0], 12)
+
+
+def as_hash(operator: Any) -> Any:
+    """Dynamic that hashes."""
+    return lambda name, *given: operator("SHJ" if name == "Dynamic" else name, *given)
 
 
 def level(on_hosts: Any) -> Any:
@@ -189,5 +207,26 @@ MUTATIONS = [
         lambda due: lambda self: False,
         tabled,
         ("StaticMid is slower than Dynamic", "on 16 machines EQ5 overflows"),
+    ),
+    Mutation(
+        "the grid never changes, beside its rivals",
+        "braid.papers.theta.mapping.Decision.due",
+        lambda due: lambda self: False,
+        rivals,
+        ("Dynamic ends within 1.25 of the oracle", "Dynamic stores less than the square grid"),
+    ),
+    Mutation(
+        "a hash that skew does not touch, beside its rivals",
+        "braid.studies.theta_inputs.Input.on_hosts",
+        level,
+        rivals,
+        ("skew hits SHJ and leaves the grid alone",),
+    ),
+    Mutation(
+        "Dynamic hashes",
+        "braid.studies.theta_model.operator",
+        as_hash,
+        rivals,
+        ("Dynamic stores no less than the oracle's grid",),
     ),
 ]
