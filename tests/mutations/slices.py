@@ -56,6 +56,12 @@ def trees() -> list[Claim]:
     return [*(claim(ratios) for claim in of), paper.tree_parts_claim()]
 
 
+def whole() -> list[Claim]:
+    """Section 5.1."""
+    chained._counted.cache_clear()
+    return [paper.one_state_claim()]
+
+
 def merged() -> list[Claim]:
     """Fig. 8.3(b) and (c): which slices are merged, by the costs of section 7.2 alone."""
     return [chain_claims.chain_claim(said) for said in chain_claims._SAID]
@@ -102,7 +108,19 @@ def unselective(ratios: Any) -> Any:
     return fault
 
 
+def overlapping(cut: Any) -> Any:
+    """Mem-Opt's chain whose slices hold what younger ones hold, in Eq. 5.1."""
+    return lambda q, *chain: replace(cut(q, *chain), memory=1.5 * cut(q, *chain).memory)
+
+
 MUTATIONS = [
+    Mutation(
+        "slices that overlap",
+        "braid.papers.slices.cost.state_slice",
+        overlapping,
+        whole,
+        ("without selections the chain holds the state",),
+    ),
     Mutation(
         "selections are not pushed into the chain",
         "braid.papers.slices.chain._Planner._cut",

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from braid.papers.theta.groups import Group
-from braid.studies import theta
+from braid.studies import theta, theta_model
 from braid.studies import theta_claims as told
 from braid.studies import theta_dynamics as dynamics
 from braid.studies import theta_figures as figures
-from braid.studies import theta_model
 from braid.studies.claim import Claim
 from braid.studies.theta_inputs import Input
 from braid.studies.theta_model import JOINER, OPERATORS, Joiner, progress
