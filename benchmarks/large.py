@@ -22,7 +22,7 @@ def main() -> None:
         memory=9,
     )
     limits = dict(zip(STORES, (args.inmemory, args.rocksdb), strict=True))
-    compare(args, limits, f"{args.memory}g")
+    compare(args, limits, f"{args.memory}g", warm=0)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@ micro-batch, and their ratio.
 
 All read the same files, write every result to Parquet and keep their state durable; the results
 must be equal. Spark runs with two shuffle partitions (the best for two cores) and each of its state
-stores; RocksDB with changelog checkpoints, its faster mode. All run in turns: first on a tenth of
-the rows, so that everything is compiled, then on all.
+stores; RocksDB with changelog checkpoints, its faster mode. All run in turns, round by round: on a
+tenth of the rows, on all (RocksDB on two batches of them), so that everything is compiled, and on
+all again, which is the round that counts.
 """
 
 from __future__ import annotations
@@ -106,15 +107,18 @@ def shortened(folder: Path, name: str, batches: int) -> Path:
     return short
 
 
-def compare(args: Namespace, limits: dict[str, int], memory: str) -> None:
-    """Measure all engines, and leave the table and the ratios."""
+def compare(args: Namespace, limits: dict[str, int], memory: str, warm: int = 1) -> None:
+    """Measure all engines after ``warm`` more rounds, and leave the table and the ratios."""
     spark = session("benchmark", spark_driver_memory=memory)
+    few = limits | {"Spark, RocksDB": 2}
+    small = Namespace(**vars(args) | {"rows": args.rows // 10})
+    rounds = [(small, limits), *[(args, few)] * warm, (args, limits)]
     with scratch() as folder:
-        small = Namespace(**vars(args) | {"rows": args.rows // 10})
-        for part, size in (("warm", small), ("all", args)):
-            (folder / part).mkdir()
-            both(spark, folder / part, size)
-            found = all_engines(spark, folder / part, size, limits)
+        for number, (size, limited) in enumerate(rounds):
+            part = folder / f"round {number}"
+            part.mkdir()
+            both(spark, part, size)
+            found = all_engines(spark, part, size, limited)
     ours = found["Braid"][0]
     rows, measures = [], []
     for name, (times, results) in found.items():
