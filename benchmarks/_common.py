@@ -54,7 +54,8 @@ def arguments(
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--quick", action="store_true", help="small, to see that it runs")
     for name, value in defaults.items():
-        parser.add_argument(f"--{name}", type=int, help=f"default {value}")
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, dest=name, type=int, help=f"default {value}")
     found = parser.parse_args()
     for name, value in (defaults | (dict(quick or {}) if found.quick else {})).items():
         if getattr(found, name) is None:

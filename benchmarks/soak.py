@@ -1,11 +1,16 @@
-"""A long run of small batches, in this process: does anything grow?
+"""A long run of small batches, in this process, and a shorter one on Spark's tasks: does anything
+grow?
 
-The engine joins two streams in windows, a batch a second of event time, as ``executor="process"``
-does on a run of tables; tuples are made, not read. At ten moments the run is given up and resumed,
-and the seconds of that are taken, with what the process and the folder hold, and told as it goes
-on. At the end the number of results is held against DuckDB's, and so are the rows of the result
-files. What a batch takes is also told in seconds of processors, which other work on the machine
-changes less.
+In process, the engine joins two streams in windows, a batch a second of event time, as
+``executor="process"`` does on a run of tables; tuples are made, not read. At ten moments the run is
+given up and resumed, and the seconds of that are taken, with what the process and the folder hold,
+and told as it goes on. At the end the number of results is held against DuckDB's, and so are the
+rows of the result files. What a batch takes is also told in seconds of processors, which other work
+on the machine changes less.
+
+On Spark (``executor="spark"``), Spark makes the tuples, and the run is stopped and resumed as
+often, by the front door; what the JVM and the largest of its workers hold is told too. There "ms a
+batch" is the engine's part, and a stretch begins with the batches after a resume.
 """
 
 from __future__ import annotations
@@ -14,10 +19,11 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
+import _soak_spark
 import duckdb
 import numpy as np
 import pandas as pd
@@ -109,7 +115,7 @@ def holds(folder: Path) -> dict[str, float]:
 
 def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[str, float]]:
     """A row for each stretch of the run."""
-    engine, start = opened(folder, window), time.perf_counter()
+    engine = opened(folder, window)
     for stretch in range(MOMENTS):
         seconds, commits, worked = [], [], []
         for number in range(batches * stretch // MOMENTS, batches * (stretch + 1) // MOMENTS):
@@ -124,7 +130,7 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
         began, busy = time.perf_counter(), time.process_time()
         engine = opened(folder, window)
         resume, working = time.perf_counter() - began, time.process_time() - busy
-        row = {
+        yield {
             "batches": engine.state.batch + 1,
             "ms a batch": 1000 * median(seconds),
             "CPU ms a batch": 1000 * median(worked),
@@ -134,34 +140,70 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
             "CPU ms to resume": 1000 * working,
             **held,
         }
-        spent = time.perf_counter() - start
-        left = spent / (stretch + 1) * (MOMENTS - stretch - 1)
-        told = ", ".join(f"{name} {value:,.4g}" for name, value in row.items())
-        print(f"{told}; {spent:.0f} s so far, {left:.0f} s left", file=sys.stderr, flush=True)
-        yield row
-    told = engine.store.history()
+    happened = engine.store.history()
     engine.store.release()
-    found = sum(e.results for e in told if isinstance(e, BatchCommitted))
+    found = sum(e.results for e in happened if isinstance(e, BatchCommitted))
     wanted = due(batches, rows, window)
     assert found == wanted, "the results are those of DuckDB"
     files = Store(folder).result_files()
     assert sum(pq.read_metadata(file).num_rows for file in files) == wanted, "and are all there"
 
 
-def main() -> None:
-    quick = {"batches": 400}
-    args = arguments(__doc__ or "", quick, batches=20_000, rows=20, window=30)
-    with scratch() as folder:
-        rows = list(soak(folder / "run", args.batches, args.rows, args.window))
-    table, (_, first, *_, last) = pd.DataFrame(rows).round(2), rows
-    times = dict.fromkeys(("ms a batch", "CPU ms a batch", "ms a commit"), 1.3)
-    asked = {**times, "RSS MB": 1.3, "open files": 1.2}
-    measures = [
-        Measure(f"{what}, last tenth / second tenth", last[what] / first[what], most, 1.1, True)
-        for what, most in asked.items()
+def told(what: str, rows: Iterable[dict[str, float]]) -> list[dict[str, float]]:
+    """The rows, each told as it comes, with the seconds so far and those that are left."""
+    found, start = list[dict[str, float]](), time.perf_counter()
+    for row in rows:
+        found.append(row)
+        spent = time.perf_counter() - start
+        left = spent / len(found) * (MOMENTS - len(found))
+        line = ", ".join(f"{name} {value:,.4g}" for name, value in row.items())
+        took = f"{spent:.0f} s so far, {left:.0f} s left"
+        print(f"{what}: {line}; {took}", file=sys.stderr, flush=True)
+    return found
+
+
+def measures(
+    what: str, rows: Sequence[dict[str, float]], asked: Mapping[str, float]
+) -> list[Measure]:
+    """How much more the last stretch takes or holds than the second."""
+    _, first, *_, last = rows
+    return [
+        Measure(
+            f"{what}: {name}, last tenth / second tenth", last[name] / first[name], most, 1.1, True
+        )
+        for name, most in asked.items()
     ]
-    resumed = Measure("ms to resume, at the end", last["ms to resume"], 2000, 500, True)
-    leave(args, {f"{args.batches:,} batches": table}, [*measures, resumed])
+
+
+IN_PROCESS = dict.fromkeys(("ms a batch", "CPU ms a batch", "ms a commit", "RSS MB"), 1.3)
+ON_SPARK = dict.fromkeys(("ms a batch", "ms a commit", "RSS MB", "JVM heap MB"), 1.3)
+WORKERS = dict.fromkeys(("JVM open files", "most of a worker"), 1.2) | {"largest worker MB": 1.3}
+FILES = {"open files": 1.2}
+RESUMED = "ms to resume"
+
+
+def main() -> None:
+    quick = {"batches": 400, "spark_batches": 30}
+    args = arguments(__doc__ or "", quick, batches=20_000, spark_batches=2_000, rows=20, window=30)
+    tables, found = {}, list[Measure]()
+    with scratch() as folder:
+        if args.batches:
+            rows = told("in process", soak(folder / "run", args.batches, args.rows, args.window))
+            tables[f"{args.batches:,} batches in process"] = rows
+            found += measures("in process", rows, IN_PROCESS | FILES)
+            found.append(Measure("ms to resume, at the end", rows[-1][RESUMED], 2000, 500, True))
+        if args.spark_batches:
+            on = _soak_spark.soak(
+                folder / "spark", args.spark_batches, args.rows, args.window, MOMENTS
+            )
+            rows = told("on Spark", on)
+            tables[f"{args.spark_batches:,} batches on Spark"] = rows
+            found += measures("on Spark", rows, ON_SPARK | FILES | WORKERS)
+            early, late = (median(r[RESUMED] for r in some) for some in (rows[1:4], rows[-3:]))
+            what = f"on Spark: {RESUMED}, last three / second to fourth"
+            found.append(Measure(what, late / early, 1.3, 1.1, True))
+    shown = {title: pd.DataFrame(rows).round(2) for title, rows in tables.items()}
+    leave(args, shown, found)
 
 
 if __name__ == "__main__":

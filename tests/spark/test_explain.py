@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from braid import Auto, Centralized, SharedJoin, StaticGrid, StreamJoin
+from braid import Centralized, HashPartition, SharedJoin, StaticGrid, StreamJoin
 from braid.explain import Explanation
 from pyspark.sql import SparkSession
 
@@ -54,7 +54,7 @@ def test_what_one_host_holds_is_held_once(streams):
 
 def test_a_placement_that_is_left_out_is_chosen(streams):
     join = StreamJoin(streams, "a.k = b.k", partitions=3)
-    assert join.placement == Auto(3)
+    assert join.placement == HashPartition(3)
     said = rows(join.explain(), "placement")
     assert said[1][0] == "auto" and said[1][1].startswith("HashPartition for 2 streams, 3 hosts")
 

@@ -10,7 +10,13 @@ import pytest
 from braid import AdaptiveGrid
 from braid.core import events
 from braid.core.decisions import Deciding, decisions, sentence
-from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, RunStarted
+from braid.core.events import (
+    BatchCommitted,
+    BatchHarvested,
+    BatchPlanned,
+    EventsDropped,
+    RunStarted,
+)
 from braid.model.simulate import simulate
 from braid.papers.diffusion.events import JoinOrder, PathChosen, SegmentLengthTuned
 from braid.papers.psp.events import TailMoved
@@ -23,6 +29,7 @@ from unit.test_events import ALL
 
 BOOKKEEPING = {
     RunStarted,
+    EventsDropped,
     BatchPlanned,
     BatchHarvested,
     MigrationAdvanced,

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from braid.core.events import RunEnded
 from braid.core.state import State
+from braid.engine.lock import Lock
 from braid.engine.log import Superseded
 from braid.engine.store import Store
 from braid.join import StreamJoin
@@ -135,7 +136,7 @@ def test_of_two_drivers_one_goes_on(
     assert differ(ids(second.results()), WANTED) == ""
     before = {f: f.read_bytes() for f in tmp_path.rglob("*") if f.is_file() and f.name != ".lock"}
     if not seen:
-        monkeypatch.setattr(Store, "_held", lambda store: None)
+        monkeypatch.setattr(Lock, "check", lambda lock: None)
     run.unpause()
     sentence = "has been removed or replaced" if seen else f"since .* has taken over .* {tmp_path}"
     with pytest.raises(RuntimeError, match=f"{sentence}.*stops$") as said:
@@ -151,7 +152,7 @@ def test_of_two_drivers_one_goes_on(
 
 def test_two_drivers_by_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes over from the other, again and again: each commit is of the last that did."""
-    monkeypatch.setattr(Store, "_held", lambda store: None)
+    monkeypatch.setattr(Lock, "check", lambda lock: None)
     Store(tmp_path).create({})
     drivers, batch = [Store(tmp_path) for _ in range(2)], 0
     for turn in range(6):

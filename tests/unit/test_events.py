@@ -92,6 +92,7 @@ ALL: list[Any] = [
     slices.ChainFilled(3, 0, ((4, 5), ())),
     events.PlacementChosen("AdaptiveGrid", "it costs least", {"AdaptiveGrid": 1.0}),
     events.PlacementChanged(3, "HashPartition", "AdaptiveGrid", 0.5, 0.25, 0.7, 90),
+    events.EventsDropped(41, 160, 3, 190_000, 17, 4, 1200, (NEW, OLD)),
     reuse.HubStarted(
         ("a", "b"), "ts", "relaxed", Network((Node("S"),)).to_dict(), {"a": "S", "b": "S"}, 60
     ),

@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted, to_dict
+from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 from braid.core.state import State
-from braid.engine import durable
+from braid.engine import durable, files
 from braid.engine import store as module
 from braid.engine.check import check, repair
 from braid.engine.durable import Damaged
+from braid.engine.head import lines_of
 from braid.engine.inspect import inspect, load
 from braid.engine.store import Store
 from braid.engine.told import Told
@@ -184,6 +185,18 @@ def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
     assert opening[905] < 1.2 * opening[305], opening
 
 
+def test_few_block_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many a process reads; one that was closed is opened again."""
+    monkeypatch.setattr(files, "_MOST_OPEN", 3)
+    written = files.BlockFiles(tmp_path, "000000-0-0000cafe", False)
+    for stream in range(9):
+        written.write(stream, pa.record_batch({"x": [stream]}))
+    seals, readers = written.close(), files._Readers()
+    for name, seal in [*seals.items(), *seals.items()]:
+        reader, _ = readers.get(str(tmp_path / name), seal)
+        assert f"-{reader.get_batch(0)['x'][0]}.arrow" in name and len(readers._open) <= 3
+
+
 @given(st.lists(st.integers(0, 40), max_size=12), st.integers(1, 30), st.data())
 def test_events_are_read_from_memory_and_file(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int, data: st.DataObject
@@ -207,8 +220,7 @@ def test_events_are_read_from_memory_and_file(
         again = Told(told.path, most)
         again.look(archive, and_cut=True)
         assert again.since(0) == all_of_them[:half]
-        again.again([to_dict(e) for e in all_of_them[half : half + 2]])
-        again.fill()
+        again.again([line[:-1] for line in lines_of(all_of_them[half : half + 2])])
         assert again.recent() == all_of_them[: half + 2][-most:]
         again.look(archive, and_cut=True)
         again.append(all_of_them[half:])

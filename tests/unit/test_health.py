@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from braid.engine import store as module
+from braid.engine import lock as module
 from braid.health import health
 from braid.hub.hub import QueryHub
 from braid.join import StreamJoin

@@ -17,9 +17,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from braid.core.events import EventsDropped
 from braid.core.state import Seal, State
 from braid.engine import check as checking
-from braid.engine import durable, merging, output
+from braid.engine import durable, merging, sink_log
 from braid.engine import store as module
 from braid.engine.check import check, repair
 from braid.engine.durable import Damaged
@@ -226,9 +227,64 @@ def test_damage_in_merged_results_is_found(run: Path, gone: str) -> None:
     file.write_bytes(body)
     assert str(file) in check(run)[0][0] and "is damaged" in check(run)[0][0]
     file.unlink()
-    sentence = f"{file} is missing" if gone == "merged" else "files of the batches 3 to 5"
+    if gone == "results":
+        (run / "merged" / merged(run)[1]).unlink()
+    sentence = f"{file} is missing" if gone == "merged" else f"{merged(run)[0][:3]}.* is missing"
     with pytest.raises(Damaged, match=sentence):
         StreamJoin.resume(run, STREAMS)
+
+
+@pytest.mark.parametrize("lost", [slice(1), slice(1, 2), slice(-1, None), slice(None)], ids=str)
+def test_a_file_that_is_lost_has_its_rows_in_merged(
+    run: Path, lost: slice, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run goes on, a repair brings the file back, and Spark's log has its size."""
+    files = of_batches(run, 3, 6)
+    rows = [ids(pq.read_table(file)) for file in files]
+    gone = [Path(file) for file in files[lost]]
+    for file in gone:
+        file.unlink()
+    caplog.set_level("WARNING", "braid")
+    again = StreamJoin.resume(run, STREAMS)
+    assert differ(ids(again.results()), WANTED) == "" and again.awaitTermination()
+    told = f"results lacks {len(gone)} files of the batches 3 to 5, as {gone[0].name}; merged/ has"
+    assert [told in message for message in caplog.messages] == [True]
+    assert log_of(run) == sorted(f.name for f in [*run.glob("results/*.parquet"), *gone])
+    with pytest.raises(Damaged, match=f"{gone[0].name} is missing; merged/ has its rows, and `br"):
+        again.results_since(int(gone[0].name[:6]))
+    assert check(run)[0] == [f"{file} is missing" for file in gone]
+    (made,) = repair(run)
+    assert made.startswith(f"results/{gone[0].name}") and "from merged/000003-000005.parq" in made
+    assert check(run)[0] == []
+    for batch in range(3, 6):
+        ours = [k for k, file in enumerate(files) if int(Path(file).name[:6]) == batch]
+        wanted = sum((rows[k] for k in ours), Ids())
+        found = Store(run).result_files(batch, batch + 1, merged=False)
+        assert found == [files[k] for k in ours] and read(found) == wanted
+    sizes = {f.name: f.stat().st_size for f in run.glob("results/*.parquet")}
+    for log in run.glob("results/_spark_metadata/[0-9]*"):
+        for line in map(json.loads, sink_log._read(log)):
+            assert line["size"] == sizes[Path(line["path"]).name]
+    caplog.clear()
+    last = StreamJoin.resume(run, STREAMS)
+    assert last.awaitTermination() and not caplog.messages
+    assert differ(ids(last.results()), WANTED) == ""
+
+
+def test_a_file_that_is_linked_comes_back(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "_LARGE", 100)
+    store = Store(run)
+    rolled = sorted(run.glob("commits/rolled-*"))
+    rolled[-1].write_bytes(b"")
+    store.clean()
+    store.begin()
+    store._roll(store.log.unrolled()[-3].entry)
+    file = Path(of_batches(run, 6, 9)[1])
+    body = file.read_bytes()
+    file.unlink()
+    assert differ(ids(StreamJoin.resume(run, STREAMS).results()), WANTED) == ""
+    assert repair(run) == [f"results/{file.name}, from merged/, where it is too"]
+    assert file.read_bytes() == body and check(run)[0] == []
 
 
 def written_otherwise(file: Path, found: Any) -> bool:
@@ -378,7 +434,7 @@ def log_of(run: Path) -> list[str]:
     """What Spark's log names, as Spark reads it."""
     logs = {int(f.name.partition(".")[0]): f for f in run.glob("results/_spark_metadata/[0-9]*")}
     last = max((n for n, f in logs.items() if f.suffix), default=0)
-    lines = [line for n in sorted(logs) if n >= last for line in output._read(logs[n])]
+    lines = [line for n in sorted(logs) if n >= last for line in sink_log._read(logs[n])]
     return sorted(Path(json.loads(line)["path"]).name for line in lines)
 
 
@@ -398,7 +454,8 @@ def kept_from(run: Path, first: int) -> None:
 
 def in_batches(found: pa.Table, run: JoinRun) -> int:
     counts = run.metrics(by="batch").set_index("batch")["results"]
-    assert int(counts.sum()) == WANTED.total(), "counts stay"
+    gone = sum(e.results for e in run.events() if isinstance(e, EventsDropped))
+    assert int(counts.sum()) + gone == WANTED.total(), "counts stay, if only as a sum"
     return int(counts[counts.index >= run.results_from].sum()) - found.num_rows
 
 

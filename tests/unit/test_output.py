@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.engine import output
+from braid.engine import sink_log
 from braid.engine.log import Merged
 from braid.engine.output import Output
 
@@ -78,14 +78,14 @@ def test_each_committed_file_is_seen_once_and_others_are_not(tmp_path: Path) -> 
 
 def test_the_log_stays_in_proportion(tmp_path: Path) -> None:
     """What is written of it in all, and what there is of it, as it grows from 100 batches to 450."""
-    out, written_bytes, real = made(tmp_path / "run"), [0], output._put
+    out, written_bytes, real = made(tmp_path / "run"), [0], sink_log._put
 
     def put(file: Path, lines: list[str]) -> None:
         real(file, lines)
         written_bytes[0] += file.stat().st_size
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(output, "_put", put)
+        patch.setattr(sink_log, "_put", put)
         for batch in range(450):
             out.publish(batch, written(out, batch))
             if batch in (98, 99, 100, 188, 189, 198, 199, 200, 298, 299, 300, 449):
@@ -182,7 +182,7 @@ def cut_off(patch: pytest.MonkeyPatch, steps: int) -> None:
 
         return change
 
-    patch.setattr(output.os, "replace", counted(output.os.replace))
+    patch.setattr(sink_log.os, "replace", counted(sink_log.os.replace))
     patch.setattr(Path, "unlink", counted(Path.unlink))
 
 
@@ -248,7 +248,7 @@ def test_a_run_that_was_moved_is_named_anew(tmp_path: Path) -> None:
 def test_a_large_log_file_is_counted_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, body: bytes
 ) -> None:
-    monkeypatch.setattr(output, "_CHUNK", chunk)
+    monkeypatch.setattr(sink_log, "_CHUNK", chunk)
     (tmp_path / "9.compact").write_bytes(body)
-    found = output._counted(tmp_path / "9.compact", 5)
+    found = sink_log._counted(tmp_path / "9.compact", 5)
     assert found == (body.count(b"\n"), body[:5], body[-1:])

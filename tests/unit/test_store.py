@@ -235,6 +235,17 @@ def test_strays_of_killed_tasks_are_cleaned_and_nothing_else(store: Store) -> No
     assert "thesis.tex" in names(store.commits)
 
 
+def test_results_of_a_task_that_came_second_go_with_a_commit(store: Store) -> None:
+    """As speculation leaves them; they do not wait for the next start."""
+    commit(store, 0, [B[0]], [R[0]])
+    strays = [f"{batch:06d}-0-0000dead.parquet" for batch in range(3)]
+    for name in (*strays, "thesis.parquet"):
+        (store.output.new / name).touch()
+    commit(store, 1, [], [])
+    assert names(store.output.new) == [strays[2], "thesis.parquet"]
+    assert results(store) == [R[0]]
+
+
 def test_a_commit_is_whole_or_absent(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     first = commit(store, 0, [B[0]], [R[0]])
 

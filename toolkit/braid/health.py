@@ -5,6 +5,7 @@ All comes from the run's folder, so any process may ask, whoever runs it.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -169,7 +170,7 @@ def _told(file: Path) -> tuple[Any, BatchCommitted | HubCommitted | None, RunEnd
     """The start, the last commit, and the end if nothing came after it."""
     with open(file, "rb") as lines:
         first = events.from_dict(msgspec.json.decode(lines.readline()))
-        size, tail = file.stat().st_size, _TAIL
+        size, tail = os.fstat(lines.fileno()).st_size, _TAIL
         while True:
             lines.seek(max(0, size - tail))
             *whole, _ = lines.read(tail).split(b"\n")

@@ -245,8 +245,8 @@ class StreamJoin:
 
         ``keep`` is how long results are kept, as "30 days", or up to what size in all, as "10 GB";
         None: for ever. Those of 500 batches go at once, the oldest first, but none that
-        ``foreachBatch`` has not had. Results go, with the files that others read; state, counts and
-        events stay.
+        ``foreachBatch`` has not had. Results go, with the files that others read, and then the
+        events of their batches; state and totals stay.
 
         Raises ValueError when the folder holds a run of another query, and Damaged, a ValueError,
         when one of its files is missing or not what was written.

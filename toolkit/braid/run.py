@@ -248,7 +248,8 @@ class JoinRun:
         """What the full join would have, by batch and in all, in a run that sheds load:
         ``fraction`` r of the pairs, results ``found``, ``estimated`` results with the 95 %
         ``error`` to either side (NaN: unknown), the share of pairs ``considered``, pairs
-        ``left_out``, and the utility of what was found and of what is estimated.
+        ``left_out``, and the utility of what was found and of what is estimated. In all are the
+        batches whose events are kept.
 
         Raises ValueError for a run that sheds no load.
         """
@@ -472,7 +473,9 @@ class JoinRun:
 
     def events(self, since: int = 0) -> list[Any]:
         """What happened, typed and in order, from event number ``since`` on. The last thousand
-        are in memory, all are in the run's folder.
+        are in memory, all that are kept in the run's folder. Those that are not, see ``keep``, have
+        one ``EventsDropped`` in their place, which stands for as many numbers as it says
+        (``core.events.numbers``).
         """
         return self.store.told.since(since)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from braid.core.events import BatchCommitted, Event, Moment, RunEnded, RunStarted
+from braid.core.events import BatchCommitted, Event, EventsDropped, Moment, RunEnded, RunStarted
 
 
 class Decision(NamedTuple):
@@ -24,6 +24,7 @@ class Deciding:
         self._before: BatchCommitted | None = None
         self._beside: list[Event] = []
         self._told: dict[str, str] = {}
+        self._since = 0
 
     def take(self, event: Event) -> list[Decision]:
         """What was decided in a batch, once it is committed; nothing before. What a kind says
@@ -31,6 +32,8 @@ class Deciding:
         """
         if isinstance(event, RunStarted):
             self.streams = event.streams
+        if isinstance(event, EventsDropped):
+            self._since = event.batch + 1
         self._beside.append(event)
         if not isinstance(event, (BatchCommitted, RunEnded)):
             return []
@@ -38,7 +41,10 @@ class Deciding:
         self._before = event if isinstance(event, BatchCommitted) else self._before
         self._beside = []
         batch = self._before.batch if self._before else 0
-        return [d for e in moment.beside if (d := self._decision(e, moment, batch)) is not None]
+        new = [
+            e for e in moment.beside if getattr(e, "batch", batch) >= self._since or not self._since
+        ]
+        return [d for e in new if (d := self._decision(e, moment, batch)) is not None]
 
     def _decision(self, event: Event, moment: Moment, batch: int) -> Decision | None:
         text, kind = event.decided(moment), type(event).__name__

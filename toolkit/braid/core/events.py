@@ -38,6 +38,9 @@ class Event:
     __slots__ = ()
     level: ClassVar[int] = DEBUG
     """At which ``core.log`` logs it."""
+    lasting: ClassVar[tuple[str, ...] | None] = None
+    """When earlier events are no longer kept, the last one stays of those that have the same values
+    in these fields; None: none of this kind stays."""
 
     def __init_subclass__(cls) -> None:
         known = _kinds.setdefault(cls.__name__, cls)
@@ -119,6 +122,7 @@ class PlacementChanged(Event):
     """
 
     level = INFO
+    lasting = ()
 
     batch: int
     before: str
@@ -134,6 +138,30 @@ class PlacementChanged(Event):
             f"where {self.even:.0%} is even; {self.work:.2f} of the modelled work is left, with "
             f"{self.moved:,} tuples moved; older blocks are met where they are"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class EventsDropped(Event):
+    """In place of the events of the batches up to ``batch``, which are no longer kept: it stands
+    for as many numbers as they were ``events``, but for those that ``stay``, which come next.
+
+    ``bytes`` had the run's events up to there, and ``before`` is their crc32; ``head`` is that of
+    the lines around this one. The batches had ``results``, and left these ``blocks``.
+    """
+
+    batch: int
+    events: int
+    stay: int
+    bytes: int
+    before: int
+    head: int
+    results: int
+    blocks: tuple[Block, ...]
+
+
+def numbers(happened: Iterable[Event]) -> int:
+    """How many numbers some events have: one each, but those that stand for others."""
+    return sum(e.events if isinstance(e, EventsDropped) else 1 for e in happened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +322,7 @@ class QueryAdded(Event):
     """
 
     level = INFO
+    lasting = ("name", "batch")
 
     batch: int
     name: str
@@ -317,6 +346,7 @@ class QueryRemoved(Event):
     """A shared run no longer serves a query, from the next batch on."""
 
     level = INFO
+    lasting = ("name", "batch")
 
     batch: int
     name: str

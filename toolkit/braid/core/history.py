@@ -17,9 +17,13 @@ class LiveBlocks(dict[int, Block]):
 
     def commit(self, event: BatchCommitted) -> None:
         """Forget the blocks that are gone, know those that are new or have changed."""
-        for id in event.dropped:
+        self.change(event.blocks, event.dropped)
+
+    def change(self, blocks: Iterable[Block], dropped: Iterable[int] = ()) -> None:
+        """Forget some blocks by id, and know others."""
+        for id in dropped:
             self.pop(id, None)
-        self.update((b.id, b) for b in event.blocks)
+        self.update((b.id, b) for b in blocks)
 
 
 def usage(e: BatchCommitted) -> tuple[Usage, ...]:

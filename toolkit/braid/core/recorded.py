@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from braid.core.events import BatchCommitted, BatchPlanned, RunStarted
+from braid.core.events import BatchCommitted, BatchPlanned, EventsDropped, RunStarted
 from braid.core.placement import Placement
 from braid.core.plan import Block, Keying, Route
 
@@ -44,6 +44,8 @@ class Recorded:
     sources: dict[int, tuple[int, ...]] = field(default_factory=dict)
     meetings: list[Meeting] = field(default_factory=list)
     deferred: dict[tuple[int, int], int] = field(default_factory=dict)
+    dropped: EventsDropped | None = None
+    """What stands for events that are no longer kept."""
 
     @classmethod
     def of(cls, happened: Iterable[Any]) -> Recorded:
@@ -58,6 +60,10 @@ class Recorded:
                 run._plan(event)
             elif isinstance(event, BatchCommitted):
                 run._commit(event)
+            elif isinstance(event, EventsDropped):
+                run.dropped = event
+                run.born |= {b.id: b.batch for b in event.blocks}
+                run.blocks |= {b.id: b for b in event.blocks}
         return run
 
     def _plan(self, event: BatchPlanned) -> None:
@@ -95,6 +101,16 @@ class Recorded:
             return "tuple"
 
     @property
+    def since(self) -> int:
+        """The first batch whose events are kept."""
+        return 0 if self.dropped is None else self.dropped.batch + 1
+
+    @property
+    def kept(self) -> str:
+        """That events are kept from a batch on, if they are not kept of all; else nothing."""
+        return f"events are kept from batch {self.since} on" if self.since else ""
+
+    @property
     def last(self) -> int:
         """The last committed batch, -1 before the first."""
         return max(self.committed, default=-1)
@@ -114,6 +130,7 @@ class Recorded:
             raise ValueError(
                 f"there is no block {id}; this run has had {len(self.blocks):,} blocks, "
                 f"{min(self.blocks, default=0)} to {max(self.blocks, default=0)}"
+                + (self.kept and f"; {self.kept}")
             )
         return self.blocks[id]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -22,19 +23,21 @@ class Tail:
         self.file = path / "events.jsonl" if path.is_dir() else path
         if not self.file.is_file():
             raise ValueError(f"{path} is neither a run folder nor a recording (.jsonl)")
-        self._offset, self._begun = 0, b""
+        self._offset, self._begun, self._inode = 0, b"", -1
 
     def age(self) -> float:
         """Seconds since the file was written last."""
         return max(0.0, time.time() - self.file.stat().st_mtime)
 
     def read(self) -> list[Any]:
-        """The events since the last call. A line that is not whole yet waits; a run that has been
-        resumed writes its file anew, so all of its events come again, from its RunStarted on.
+        """The events since the last call. A line that is not whole yet waits. A run that has been
+        resumed writes its file anew, and so does one that keeps the first events no longer: then
+        all come again, from its RunStarted on.
         """
-        if self.file.stat().st_size < self._offset + len(self._begun):
-            self._offset, self._begun = 0, b""
         with open(self.file, "rb") as file:
+            now = os.fstat(file.fileno())
+            if now.st_ino != self._inode or now.st_size < self._offset + len(self._begun):
+                self._offset, self._begun, self._inode = 0, b"", now.st_ino
             file.seek(self._offset + len(self._begun))
             text = self._begun + file.read()
         *whole, self._begun = text.split(b"\n")

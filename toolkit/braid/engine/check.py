@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -123,14 +124,13 @@ def _query(store: Store) -> dict[str, Any]:
 def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
     """One after the other: the log, results, states and their blocks, input, checkpoint."""
     yield from _tried_all(store.log.refresh)
-    if store.log.rolled is not None:
-        yield from _tried_all(partial(store.told.check, store.log.rolled.archive))
+    yield from _tried_all(store.check_told)
     for named in store.named():
         yield from _tried_all(partial(store.check_result, named, deep=True))
-    merged = _tried(partial(store.result_files, end=store.log.first, merged=False))
-    for file in [] if isinstance(merged, ValueError) else merged:
-        yield from _tried_all(partial(pages, Path(file)))
-    yield from [str(merged)] if isinstance(merged, ValueError) else []
+    listed = _tried(store.merged_files)
+    for name in [] if isinstance(listed, ValueError) else chain.from_iterable(listed):
+        yield from _tried_all(partial(pages, store.results / name))
+    yield from [str(listed)] if isinstance(listed, ValueError) else []
     for kept in store.log.commits[-1:]:
         state = _tried(partial(store.state_of, kept))
         if not isinstance(state, State):

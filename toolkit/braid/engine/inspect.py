@@ -62,6 +62,7 @@ def summary(run: Recorded) -> str:
     else:
         lines.append("no batch has been committed")
     ends = [e for e in run.happened if isinstance(e, RunEnded)]
+    lines += [run.kept] if run.kept else []
     lines.append(f"{ends[-1].reason} {ends[-1].error}".rstrip() if ends else "not ended")
     return "\n".join(lines)
 
@@ -69,10 +70,11 @@ def summary(run: Recorded) -> str:
 def _progress(run: Recorded) -> list[str]:
     last, live = run.committed[run.last], run.live()
     came = " and ".join(f"{n:,} of {a}" for a, n in zip(run.streams, last.total, strict=True))
+    earlier = 0 if run.dropped is None else run.dropped.results
     stored = [h.stored for h in last.hosts]
     lines = [
         f"batches 0 to {run.last} committed: {came} in, "
-        f"{sum(b.results for b in run.committed.values()):,} results",
+        f"{earlier + sum(b.results for b in run.committed.values()):,} results",
         f"held: {len(live):,} blocks, {sum(last.live):,} tuples; {sum(stored):,} with replicas, "
         f"{max(stored, default=0):,} on the fullest of {len(stored)} hosts",
     ]
@@ -83,6 +85,8 @@ def _progress(run: Recorded) -> list[str]:
 
 def plan(run: Recorded, batch: int) -> str:
     """The plan of a batch, and what came of it. Raises ValueError for a batch that was not."""
+    if 0 <= batch < run.since:
+        raise ValueError(f"of batch {batch} no events are kept: {run.kept}")
     if batch not in run.planned:
         raise ValueError(f"there is no batch {batch}; this run has batches 0 to {run.last}")
     planned = run.planned[batch]
@@ -126,6 +130,7 @@ def story(run: Recorded, id: int) -> str:
     block = run.block(id)
     size = f", {block.rows:,} tuples" if block.rows else ""
     lines = [f"block {id} of {words.of(block, run.streams)}{size}"]
+    lines += [f"  {run.kept}; it was there then"] if run.born[id] < run.since else []
     for batch in sorted(run.planned):
         lines += [
             f"  batch {batch}: {line}"

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,6 +31,11 @@ _OURS = re.compile(
 def ours(name: str) -> bool:
     """Whether a file is named as Braid names block files, result files and states."""
     return _OURS.fullmatch(name) is not None
+
+
+def number(name: str) -> int:
+    """The batch of a result file."""
+    return int(name.partition("-")[0])
 
 
 def in_order(name: str) -> tuple[int, int, str]:
@@ -83,7 +88,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     batch: int
     state: Named | None = None
     results: tuple[Named, ...] = ()
-    events: list[dict[str, Any]] = []
+    events: list[msgspec.Raw] = []
     driver: Driver | None = None
 
 
@@ -319,18 +324,17 @@ class Log:
         force: bool,
         state: Named | None = None,
         results: tuple[Named, ...] = (),
-        events: list[dict[str, Any]] | None = None,
+        events: Sequence[bytes] = (),
         driver: Driver | None = None,
     ) -> None:
         """Put the next entry into place: a commit, or a driver's beginning. Raises Superseded when
-        another driver has put one there.
+        another driver has put one there. ``events`` are JSON.
         """
         if not self._next:
             self.refresh()
         batch = self.batches - (state is None)
-        found = Manifest(
-            VERSION, self._next, self._before, batch, state, results, events or [], driver
-        )
+        lines = [*map(msgspec.Raw, events)]
+        found = Manifest(VERSION, self._next, self._before, batch, state, results, lines, driver)
         body = durable.sealed(found)
         try:
             self._place(found.entry, body, force)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,6 +36,8 @@ def pages(file: Path) -> pa.Table:
     """
     try:
         return pq.ParquetFile(file, page_checksum_verification=True).read()
+    except FileNotFoundError:
+        raise Damaged(f"{file} is missing") from None
     except (OSError, pa.ArrowException) as error:
         raise Damaged(f"{file} is damaged: {error}") from None
 
@@ -57,6 +59,10 @@ class Merging:
         """Where a file of many batches is; a run that was killed may have left it unmoved."""
         file = self.merged / name
         return file if file.exists() or not (self.new / name).exists() else self.new / name
+
+    def linked(self, name: str) -> Path | None:
+        """Where a file of results/ is too, if it was worth no merging."""
+        return file if (file := self.merged / name).exists() else None
 
     def merge(self, batches: Sequence[Kept], force: bool, now: int) -> Merged:
         """Write the results of batches that follow each other into parts, which exist once a
@@ -103,6 +109,15 @@ class Merging:
         if force:
             durable.sync(self.merged)
         return named
+
+    def bring(self, rows: Mapping[str, pa.Table], force: bool) -> None:
+        """Write files in results/ anew."""
+        for name, table in rows.items():
+            _written(self.new / name, [table])
+            durable.seal(self.new / name, force)
+            os.replace(self.new / name, self.results / name)
+        if force:
+            durable.sync(self.results)
 
     def show(self, merged: Iterable[Merged]) -> None:
         """Let others see what a roll-up names; again, after a crash."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.core.events import BatchCommitted
+from braid.engine import durable
 from braid.engine.durable import Damaged
 from braid.engine.log import Merged, Named
 from braid.engine.merging import of_many, pages
@@ -30,9 +36,78 @@ def remakable(store: Store) -> list[Remakable]:
     """The damaged files of a run that can be made anew."""
     try:
         found = [_merged(store, part, files) for part, files in _lost(store)]
+        found += _results(store)
     except ValueError:  # the log, or results/: there is nothing that they could be made of
         found = []
     return [*found, *_delivered(store)]
+
+
+def _results(store: Store) -> Iterator[Remakable]:
+    """Files in results/ that are damaged or gone, while the merged one with their rows is whole."""
+    store.log.refresh()
+    counts: dict[int, int] = {}
+    for group in store.log.merged:
+        for part in group.parts:
+            if _is_damaged(partial(store.check_result, part, deep=True)):
+                continue
+            if not of_many(part.name):
+                if _is_damaged(partial(durable.check, store.results / part.name, part.seal)):
+                    yield _linked(store, part)
+                continue
+            files = _batches(store, group, part)
+            gone = {
+                n
+                for names in files
+                for n in names
+                if _is_damaged(partial(pages, store.results / n))
+            }
+            if gone:
+                counts = counts or {
+                    e.batch: e.results for e in store.history() if isinstance(e, BatchCommitted)
+                }
+                yield from _apart(store, part, files, gone, counts)
+
+
+def _linked(store: Store, part: Named) -> Remakable:
+    def make() -> None:
+        (store.results / part.name).unlink(missing_ok=True)
+        os.link(store.merging.merged / part.name, store.results / part.name)
+
+    return Remakable(f"results/{part.name}", "from merged/, where it is too", make)
+
+
+def _apart(
+    store: Store,
+    part: Named,
+    files: list[list[str]],
+    gone: set[str],
+    counts: Mapping[int, int],
+) -> Iterator[Remakable]:
+    """The files that are gone, of the rows of a part: those that stand where theirs did. Where
+    several that follow each other in a batch are, the first has the rows of all.
+    """
+    whole, at, rows = pq.read_table(store.merging.path(part.name)), 0, dict[str, pa.Table]()
+    first = int(part.name.partition("-")[0])
+    for batch, names in enumerate(files, first):
+        sizes = [0 if n in gone else pq.read_metadata(store.results / n).num_rows for n in names]
+        lost = [k for k, name in enumerate(names) if name in gone]
+        left = counts.get(batch, sum(sizes)) - sum(sizes)
+        if lost and (lost != [*range(lost[0], lost[-1] + 1)] or left < 0):
+            return
+        if lost:
+            begin = at + sum(sizes[: lost[0]])
+            rows |= {names[k]: whole.slice(begin, 0) for k in lost}
+            rows[names[lost[0]]] = whole.slice(begin, left)
+        at += sum(sizes) + left
+    if at != len(whole):
+        return
+
+    def make() -> None:
+        store.merging.bring(rows, store.force)
+        store.output.resize(rows.keys())
+
+    told = f"results/{min(gone)}" + (f" and {len(gone) - 1} more" if len(gone) > 1 else "")
+    yield Remakable(told, f"from merged/{part.name}", make)
 
 
 def _lost(store: Store) -> Iterator[tuple[Named, list[list[str]]]]:
@@ -50,7 +125,7 @@ def _lost(store: Store) -> Iterator[tuple[Named, list[list[str]]]]:
 def _batches(store: Store, group: Merged, part: Named) -> list[list[str]]:
     """The files of the batches of a part, as its name has the first and the last."""
     first, last = (int(number) for number in Path(part.name).stem.split("-"))
-    return store.merged_files()[max(first, group.first) : min(last + 1, group.end)]
+    return store.listed()[max(first, group.first) : min(last + 1, group.end)]
 
 
 def _merged(store: Store, part: Named, files: list[list[str]]) -> Remakable:

@@ -30,21 +30,17 @@ of the process, but not a power cut.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import threading
 import time
 import uuid
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from braid.core import events
 from braid.core.log import LOGGER
 from braid.core.report import Outcome
 from braid.core.state import VERSION, Seal, State, decode, encode
@@ -53,19 +49,18 @@ from braid.engine.checkpoint import Checkpoint
 from braid.engine.copied import Copied
 from braid.engine.delivered import Delivered
 from braid.engine.durable import Damaged, Durability
+from braid.engine.head import event_of, lines_of
 from braid.engine.keeping import Keep, dropped
-from braid.engine.log import OLD, Driver, Kept, Log, Manifest, Merged, Named, ours
-from braid.engine.merging import Merging, of_many
-from braid.engine.output import Output
+from braid.engine.lock import Lock
+from braid.engine.log import OLD, Driver, Kept, Manifest, Merged, Named, ours
+from braid.engine.readable import Readable
 from braid.engine.told import Told
 
 _EVERY = 500
 """So many commits are rolled up at once, and their results merged."""
-_ASKING = 0.05
-"""Seconds, in which whoever has just asked whether a run is held has done so."""
 
 
-class Store:
+class Store(Readable):
     """The folder of one run. One process at a time may hold it (``acquire``). A run that lives in
     an object store has a Mirror instead (mirror.py).
 
@@ -78,23 +73,20 @@ class Store:
     """Whether Spark's checkpoint is kept in the bucket, with each state."""
 
     def __init__(self, path: str | Path, durability: Durability = "power") -> None:
-        self.path = local(path)
+        super().__init__(local(path))
         self.force = checked(durability) == "power"
-        self.blocks, self.results = self.path / "blocks", self.path / "results"
-        self.commits, self.input = self.path / "commits", self.path / "input"
-        self.where = str(self.path)
-        self.log, self.copied = Log(self.commits, self.path), Copied(self.input)
-        self.output, self.merging = Output(self.path), Merging(self.path)
+        self.blocks, self.input = self.path / "blocks", self.path / "input"
+        self.where, self.copied = str(self.path), Copied(self.input)
         self.checkpoint = Checkpoint(self.path / "checkpoint")
-        self._lock: Any = None
-        self._reading = threading.Lock()
+        self._lock = Lock(self.path / ".lock")
         self._live: dict[str, frozenset[str]] = {}
         self.told = Told(self.path / "events.jsonl")
         self.delivered = Delivered(self.path / "delivered.json", self.force)
-        self._opening = -1
+        self.begun = False
+        """Whether what has happened so far has been told."""
         self.keep: Keep | None = None
         self._ends: dict[int, tuple[int, int]] = {}
-        self._seen: tuple[tuple[int, int] | None, list[list[str]]] = None, []
+        self._visible: int | None = None
 
     @property
     def query_file(self) -> Path:
@@ -140,37 +132,25 @@ class Store:
         """
         try:
             self._folder()
-            lock = open(self.path / ".lock", "w")  # noqa: SIM115 (held until release)
+            mine = self._lock.take()
         except OSError as error:
             raise ValueError(
                 f"the run's folder {self.path} cannot be made or written to: {error.strerror}; "
                 "give another"
             ) from error
-        mine = _locked(lock, fcntl.LOCK_EX)
         if not mine:
-            time.sleep(_ASKING)
-            mine = _locked(lock, fcntl.LOCK_EX)
-        if not mine:
-            lock.close()
             raise RuntimeError(
                 f"{self.path} is in use by a run that has not ended; stop that run first"
             )
-        self._lock = lock
 
     def held(self) -> bool:
         """Whether some process holds the run."""
-        file = self.path / ".lock"
-        if not file.exists():
-            return False
-        with open(file) as lock:
-            return not _locked(lock, fcntl.LOCK_SH)
+        return self._lock.held()
 
     def release(self) -> None:
         """Let other processes have the run, and its block files go."""
         files.close_all(self.blocks)
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self._lock.release()
 
     def take_over(self) -> None:
         """Write into the log that this process goes on with the run from here: a driver that had it
@@ -178,20 +158,9 @@ class Store:
         """
         self.log.append(self.force, driver=Driver.here())
 
-    def _held(self) -> None:
-        """Raise RuntimeError if the lock that this process holds is no longer that of the run."""
-        if self._lock is None:
-            return
-        file = self.path / ".lock"
-        if not file.exists() or not os.path.samestat(os.fstat(self._lock.fileno()), file.stat()):
-            raise RuntimeError(
-                f"{file} has been removed or replaced, so that another driver may have the run; "
-                "this one stops"
-            )
-
     def committed(self) -> list[int]:
         """The numbers of the batches that are committed, rising."""
-        with self._reading:
+        with self.reading:
             self.log.refresh()
             return [*range(self.log.batches)]
 
@@ -248,10 +217,10 @@ class Store:
 
         Raises RuntimeError when another driver may have the run, and Superseded when one has.
         """
-        lines = [events.to_dict(e) for e in happened]
+        lines = [line[:-1] for line in lines_of(happened)]
         named = tuple(Named(*each) for each in results.items())
-        with self._reading:
-            self._held()
+        with self.reading:
+            self._lock.check()
             if self.force:
                 for folder in (self.blocks, self.results, self.output.new, self.commits):
                     durable.sync(folder)
@@ -260,7 +229,10 @@ class Store:
             self.output.publish(batch, [*results])
 
     def tidy(self, state: State, snapshot: Named) -> None:
-        """After a commit: drop states but the last two, and block files that neither names."""
+        """After a commit: drop states but the last two, block files that neither names, and result
+        files that nothing names, of an attempt at a task that came second (speculation).
+        """
+        self.output.sweep(state.batch)
         self._live[snapshot.name] = frozenset(state.files)
         for old in [*self._live][:-OLD]:
             (self.commits / old).unlink(missing_ok=True)
@@ -279,7 +251,8 @@ class Store:
         later = [[f.name for f in kept.results] for kept in self.log.commits]
         self.log.forgo(self.force)
         self.merging.recover(self.log.merged)
-        self.output.recover(self.log.merged, later, self.merged_files)
+        self.output.recover(self.log.merged, later, self.merged_files, self._visible)
+        self._visible = None
         self._live = self._lives()
         live = {*self._live}.union(*self._live.values())
         for folder in (self.blocks, self.commits):
@@ -302,21 +275,6 @@ class Store:
                 LOGGER.warning("%s; the run cannot go back to batch %d", damaged, kept.batch)
         return dict(reversed(found.items()))
 
-    def merged_files(self) -> list[list[str]]:
-        """By batch, the files in results/ of those that are merged too. Raises Damaged where some
-        are missing.
-        """
-        found = self.output.listed(self.log.first)
-        found[: self.log.since] = [[] for _ in range(self.log.since)]
-        for merged in self.log.merged:
-            there = sum(map(len, found[merged.first : merged.end]))
-            if there != merged.files:
-                raise Damaged(
-                    f"{self.results} is damaged: it has {there} files of the batches "
-                    f"{merged.first} to {merged.end - 1}, {merged.files} were written"
-                )
-        return found
-
     def verify(self) -> None:
         """Raise Damaged unless all that the log names is there with its length. What is in the
         files is checked as they are opened.
@@ -325,112 +283,51 @@ class Store:
         for named in self.named():
             self.check_result(named)
         later = sum(len(kept.results) for kept in self.log.commits)
-        if not self.output.has(sum(m.files for m in self.log.merged) + later):
+        self._visible = self.output.seen()
+        if self._visible != sum(m.files for m in self.log.merged) + later:
             self.merged_files()
         if (state := self.state()) is not None:
             for name, seal in state.files.items():
                 durable.check(self.blocks / name, seal, deep=False)
-
-    def named(self) -> list[Named]:
-        """The result files that the log names: those of merged batches in few parts."""
-        parts = [part for merged in self.log.merged for part in merged.parts]
-        return parts + [named for kept in self.log.commits for named in kept.results]
-
-    def check_result(self, named: Named, deep: bool = False) -> str:
-        """Where a result file is. Raises Damaged unless it has its length, and its checksum if
-        ``deep``.
-        """
-        many = of_many(named.name)
-        file = self.merging.path(named.name) if many else Path(self.output.path(named.name))
-        durable.check(file, named.seal, deep)
-        return str(file)
-
-    def result_files(
-        self,
-        first: int | None = None,
-        end: int | None = None,
-        deep: bool = False,
-        merged: bool = True,
-    ) -> list[str]:
-        """The result files of the batches from ``first`` (None: the first that is kept) up to, not
-        with, ``end``, in order; of many batches in one file where all of them are asked for, unless
-        ``merged`` is False. Raises Damaged where one has not its length, or its checksum if
-        ``deep``; ValueError where some of the batches are no longer kept.
-        """
-        with self._reading:
-            self.log.refresh()
-            end = self.log.batches if end is None else end
-            since = self.log.since
-            if first is not None and max(first, 0) < min(since, end):
-                raise ValueError(
-                    f"the results of batch {first} are no longer kept; those from batch {since} on "
-                    "are"
-                )
-            wanted = range(since if first is None else max(first, 0), end)
-            found = self._of_merged(wanted, deep, merged)
-            late = [kept for kept in self.log.commits if kept.batch in wanted]
-            return found + [self.check_result(f, deep) for kept in late for f in kept.results]
-
-    def lent(self, batch: int, deep: bool) -> list[str]:
-        """The result files of a batch, as ``result_files``; they need not be there any more when
-        those of another batch have been asked for.
-        """
-        return self.result_files(batch, batch + 1, deep, merged=False)
-
-    def stay(self) -> None:
-        """Leave the result files where they are until this process ends: they are still read."""
-
-    def _of_merged(self, wanted: range, deep: bool, merged: bool) -> list[str]:
-        """The files of those of the wanted batches that are merged."""
-        found = list[str]()
-        for group in self.log.merged:
-            within = range(max(group.first, wanted.start), min(group.end, wanted.stop))
-            if merged and within == range(group.first, group.end):
-                found += [self.check_result(part, deep) for part in group.parts]
-            elif within:
-                listed = self._listed()
-                found += [str(self.results / name) for b in within for name in listed[b]]
-        return found
-
-    def _listed(self) -> list[list[str]]:
-        """``merged_files``, asked once for each roll-up."""
-        known = self.log.since, self.log.first
-        if self._seen[0] != known:
-            self._seen = known, self.merged_files()
-        return self._seen[1]
 
     def history(self) -> list[Any]:
         """The events of all committed batches, in order."""
         self.log.refresh()
         found, rolled = [], self.log.rolled
         if rolled is not None:
-            told = Told(self.told.path)
+            told = Told(self.told.path, opening=rolled.opening)
             told.look(rolled.archive)
             found += told.since(rolled.opening)
         return [*found, *(e for kept in self.log.unrolled() for e in self._events(kept))]
 
     def _events(self, kept: Kept) -> list[Any]:
-        return [events.from_dict(line) for line in self.log.read(kept.entry).events]
+        return [event_of(line) for line in self.log.read(kept.entry).events]
 
     def begin(self, opening: Sequence[Any] = ()) -> None:
         """Tell what has happened so far, after some ``opening`` events: in events.jsonl."""
         self.log.refresh()
         if (rolled := self.log.rolled) is not None:
+            self.told.opening = rolled.opening
             self.told.look(rolled.archive, and_cut=True)
-            self._opening = rolled.opening
         else:
             self.told.path.write_bytes(b"")
             self.told.append(opening)
-            self._opening = len(opening)
+            self.told.opening = len(opening)
         for kept in self.log.unrolled():
             self.told.again(self.log.read(kept.entry).events)
             self._ends[kept.entry] = self.told.count, self.told.size
-        self.told.fill()
+        self._drop_events()
+        self.begun = True
 
-    @property
-    def begun(self) -> bool:
-        """Whether what has happened so far has been told."""
-        return self._opening >= 0
+    def _drop_events(self) -> None:
+        """Keep events no longer than results."""
+        if (since := self.log.since) and self.told.drop(since, self.force):
+            LOGGER.info("events are kept from batch %d on", since)
+
+    def check_told(self) -> None:
+        """Raise Damaged unless events are what was written, as far as they are rolled up."""
+        if (rolled := self.log.rolled) is not None:
+            Told(self.told.path, opening=rolled.opening).check(rolled.archive)
 
     def tell(self, happened: Sequence[Any]) -> None:
         """Tell the events of the last commit; now and then, roll up those before it."""
@@ -445,16 +342,17 @@ class Store:
         merged = self._merge()
         if self.force:
             durable.sync(self.told.path)
-        with self._reading:
+        with self.reading:
             archive, since = self.told.archive(before, *self._ends[entry]), self.log.since
             whole = [*self.log.merged, *merged]
-            self.log.roll(archive, self._opening, whole[self._old(whole) :], self.force)
+            self.log.roll(archive, self.told.opening, whole[self._old(whole) :], self.force)
             self.merging.show(merged)
             if self.log.since > since:
                 self.log.forgo(self.force)
                 self.output.drop(since, self.log.since)
                 self.merging.recover(self.log.merged)
                 LOGGER.info("results are kept from batch %d on", self.log.since)
+        self._drop_events()
         self._ends = {n: end for n, end in self._ends.items() if n > entry}
 
     def _old(self, merged: Sequence[Merged]) -> int:
@@ -488,15 +386,6 @@ class Store:
 def _now() -> int:
     """Microseconds since 1970."""
     return time.time_ns() // 1000
-
-
-def _locked(file: IO[str], how: int) -> bool:
-    """Lock an open file, unless another process's lock is in the way."""
-    try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 _TEMPORARY = re.compile(r"\.\d{6,}\.json\.[0-9a-f]{8}")

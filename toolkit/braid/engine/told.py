@@ -1,20 +1,29 @@
-"""What a run has told: all events in a file, the last ones in memory."""
+"""What a run has told: all events that are kept in a file, the last ones in memory.
+
+Numbers of events, and places in the file, are those that they would have if all were kept. Where
+the first ones are not, a line stands in their place (``EventsDropped``), after those that open the
+run, and then come the ones of them that last (head.py).
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import zlib
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from braid.core import events
+from braid.engine import durable, head
 from braid.engine.durable import Damaged
+from braid.engine.head import Head, event_of, lines_of
 
 _STRIDE = 256
 """Every so many events, where the next begins in the file is kept."""
@@ -33,15 +42,16 @@ class Archive(NamedTuple):
 
 
 class Told:
-    """The events of a run, in ``path``; of the last, ``most`` are in memory. May be asked from any
-    thread.
+    """The events of a run, in ``path``, of which ``opening`` come before those of the first batch;
+    of the last, ``most`` are in memory. May be asked from any thread.
     """
 
-    def __init__(self, path: Path, most: int = 1024) -> None:
-        self.path = path
+    def __init__(self, path: Path, most: int = 1024, opening: int = 0) -> None:
+        self.path, self.opening = path, opening
         self._last: deque[Any] = deque(maxlen=most)
         self._count = self._size = 0
         self._starts: list[int] = []
+        self._filled = True
         self._changing = threading.RLock()
 
     @property
@@ -51,43 +61,54 @@ class Told:
 
     @property
     def size(self) -> int:
-        """How many bytes the file has."""
+        """How many bytes they have."""
         return self._size
 
     def look(self, archive: Archive, and_cut: bool = False) -> None:
         """Take these events of the file for all; ``and_cut``: remove the others. Raises Damaged
         when it does not have them.
         """
-        if not self.path.exists() or self.path.stat().st_size < archive.bytes:
+        try:
+            with self._opened() as (file, first):
+                size = os.fstat(file.fileno()).st_size + first.gone
+                whole = first.end <= archive.bytes <= size
+        except FileNotFoundError:
+            whole = False
+        if not whole:
             raise Damaged(f"{self.path} is missing or damaged: it had {archive.bytes} bytes")
         if and_cut:
-            os.truncate(self.path, archive.bytes)
+            os.truncate(self.path, archive.bytes - first.gone)
         self._count, self._size, self._starts = archive.events, archive.bytes, [*archive.starts]
         self._last.clear()
+        self._filled = False
 
-    def fill(self) -> None:
-        """Have as many of the last in memory as there may be."""
-        with self._changing:
-            kept = self._count - len(self._last)
-            first = max(0, kept - (self._last.maxlen or 0) + len(self._last))
-            self._last.extendleft([*self._read(first, kept)][::-1] if first < kept else ())
+    def _fill(self) -> None:
+        """Have as many of the last in memory as there may be, if that has not been."""
+        if not self._filled:
+            self._filled = True
+            there, most = len(self._last), self._last.maxlen or 0
+            more = self.since(max(0, self._count - most))[: -there or None]
+            self._last.extendleft(more[::-1])
 
     def append(self, happened: Sequence[Any]) -> None:
         """Tell more: first here, as the file may be out of reach."""
-        self._append(happened, [events.to_dict(e) for e in happened])
-
-    def again(self, told: Sequence[dict[str, Any]]) -> None:
-        """Tell more, as it has been written down elsewhere."""
-        self._append([events.from_dict(each) for each in told], told)
-
-    def _append(self, happened: Sequence[Any], told: Sequence[dict[str, Any]]) -> None:
-        lines = [msgspec.json.encode(each) + b"\n" for each in told]
+        lines = lines_of(happened)
         with self._changing:
             self._last.extend(happened)
-            for line in lines:
-                self._note(len(line))
-            with open(self.path, "ab") as file:
-                file.write(b"".join(lines))
+            self._write(lines)
+
+    def again(self, told: Sequence[bytes | msgspec.Raw]) -> None:
+        """Tell more, as it has been written down elsewhere; it is decoded when it is asked for."""
+        with self._changing:
+            self._last.clear()
+            self._filled = False
+            self._write([bytes(each) + b"\n" for each in told])
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        for line in lines:
+            self._note(len(line))
+        with open(self.path, "ab") as file:
+            file.write(b"".join(lines))
 
     def _note(self, size: int) -> None:
         if self._count % _STRIDE == 0:
@@ -95,48 +116,110 @@ class Told:
         self._count, self._size = self._count + 1, self._size + size
 
     def since(self, first: int) -> list[Any]:
-        """The events from number ``first`` on."""
+        """The events from number ``first`` on: of those that are no longer kept, what stands in
+        their place.
+        """
         with self._changing:
             kept = self._count - len(self._last)
             first = max(0, first if first >= 0 else self._count + first)
-            older = list(self._read(first, kept)) if first < kept else []
+            older = self._older(first, kept) if first < kept else []
             return older + list(islice(self._last, max(0, first - kept), None))
+
+    def _older(self, first: int, end: int) -> list[Any]:
+        """The events between two numbers, of the file."""
+        with self._opened() as (file, begin):
+            at, start = self._before(begin, max(first, begin.first))
+            lines = islice(begin.lines_from(file, start, self._size), max(0, end - at))
+            later = map(event_of, islice(lines, max(0, first - at), None))
+            return [*begin.between(first, end), *later]
+
+    def _before(self, begin: Head, number: int) -> tuple[int, int]:
+        """The number of an event up to this one, and where in the file it is."""
+        stride = number // _STRIDE
+        if stride * _STRIDE <= begin.first:
+            return begin.first, begin.end
+        return stride * _STRIDE, self._starts[stride]
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[IO[bytes], Head]]:
+        """The file, and what it begins with: it may be another one the next time."""
+        with open(self.path, "rb") as file:
+            yield file, head.of(file, self.opening)
 
     def recent(self) -> list[Any]:
         """Those in memory."""
         with self._changing:
+            self._fill()
             return list(self._last)
 
     def of(self, *kinds: type) -> list[Any]:
         """The events of some kinds, in order; no other is decoded."""
         marks = tuple(f'"kind":"{kind.__name__}"'.encode() for kind in kinds)
         with self._changing:
-            kept = self._count - len(self._last)
-            lines = islice(self._lines(0, self._size), kept) if kept else ()
-            older = [_event(line) for line in lines if any(m in line[:64] for m in marks)]
+            if kept := self._count - len(self._last):
+                with self._opened() as (file, begin):
+                    lines = begin.lines_from(file, begin.end, self._size)
+                    both = [*begin.lines, *islice(lines, max(0, kept - begin.first))]
+                    both = both if begin.first <= kept else both[:kept]
+                    older = [event_of(line) for line in both if any(m in line[:64] for m in marks)]
+            else:
+                older = []
             return older + [e for e in self._last if isinstance(e, kinds)]
-
-    def _read(self, first: int, end: int) -> Iterator[Any]:
-        start = self._starts[first // _STRIDE]
-        lines = self._lines(start, self._size)
-        return map(_event, islice(lines, first % _STRIDE, first % _STRIDE + end - first))
-
-    def _lines(self, start: int, end: int) -> Iterator[bytes]:
-        """The lines between two places of the file."""
-        with open(self.path, "rb") as file:
-            file.seek(start)
-            while start < end and (line := file.readline()):
-                start += len(line)
-                yield line
 
     def archive(self, before: Archive | None, count: int, size: int) -> Archive:
         """The first ``count`` events, which have ``size`` bytes; ``before`` has some of them."""
         crc, at = (before.crc, before.bytes) if before else (0, 0)
-        with open(self.path, "rb") as file:
-            file.seek(at)
+        with self._opened() as (file, begin):
+            if begin.dropped is not None and at < begin.end:
+                crc, at = begin.dropped.before, begin.end
+            file.seek(at - begin.gone)
             while at < size and (some := file.read(min(_CHUNK, size - at))):
                 crc, at = zlib.crc32(some, crc), at + len(some)
         return Archive(count, size, crc, self._starts[: -(-count // _STRIDE)])
+
+    def drop(self, first: int, force: bool) -> bool:
+        """Keep the events of batches before ``first`` no longer, once they are a third of what the
+        file has: what is kept is written anew, so that readers see the one file or the other,
+        whole. Returns whether it was done.
+        """
+        with self._changing:
+            with self._opened() as (file, begin):
+                cut = self._end_of(file, begin, first - 1)
+                if cut is None or 3 * (cut[1] - begin.end) < self._size - begin.end:
+                    return False
+                new = begin.without(file, first - 1, *cut)
+                temporary = self.path.with_name(f".{self.path.name}.tmp")
+                with open(temporary, "wb") as made:
+                    made.writelines(new.lines)
+                    file.seek(cut[1] - begin.gone)
+                    shutil.copyfileobj(file, made, _CHUNK)
+                    made.flush()
+                    if force:
+                        os.fsync(made.fileno())
+            os.replace(temporary, self.path)
+            if force:
+                durable.sync(self.path.parent)
+            while self._last and self._count - len(self._last) < new.first:
+                self._last.popleft()
+            return True
+
+    def _end_of(self, file: IO[bytes], begin: Head, batch: int) -> tuple[int, int] | None:
+        """How many events there are up to the end of a batch, and where that is in the file; None:
+        it is not there.
+        """
+
+        def is_later(stride: int) -> bool:
+            line = next(begin.lines_from(file, self._starts[stride], self._size))
+            return head.batch_of(line) > batch
+
+        strides = range(-(-begin.first // _STRIDE), len(self._starts))
+        later = strides.start + bisect_left(strides, True, key=is_later)
+        count, size = self._before(begin, max(0, later - 1) * _STRIDE)
+        for line in begin.lines_from(file, size, self._size):
+            count, size = count + 1, size + len(line)
+            if head.commits(line) and (found := head.batch_of(line)) >= batch:
+                return (count, size) if found == batch else None
+        return None
 
     def check(self, archive: Archive) -> None:
         """Raise Damaged unless the file begins with these events."""
@@ -146,7 +229,3 @@ class Told:
                 f"{self.path} is damaged: its first {archive.bytes} bytes do not have the checksum "
                 "of what was written"
             )
-
-
-def _event(line: bytes) -> Any:
-    return events.from_dict(msgspec.json.decode(line))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from braid.core.events import BatchCommitted, RunStarted
+from braid.core.events import BatchCommitted, EventsDropped, RunStarted
 from braid.core.history import LiveBlocks
 from braid.core.placement import Placement, offered
 from braid.core.plan import Block
@@ -55,7 +55,8 @@ def names(start: RunStarted) -> tuple[str, ...]:
 def what_if(
     events: Iterable[Any], name: str, hosts: int, since: int = -1, ahead: int = 20
 ) -> Ghost:
-    """Another placement takes over after batch ``since`` (from 0; -1: from the beginning).
+    """Another placement takes over after batch ``since`` (from 0; -1: from the beginning), or after
+    the first whose events are kept.
 
     What is held then comes to it at once, later batches as they came, then ``ahead`` more that are
     like the last ones. Nothing is measured: this is a model of loads. Raises ValueError for a
@@ -69,7 +70,10 @@ def what_if(
         raise ValueError("nothing has been joined yet, so nothing can be compared")
     if not -1 <= since <= commits[-1].batch:
         raise ValueError(f"there is no batch {since + 1}; this run has had {commits[-1].batch + 1}")
-    given = facts(start, commits, since)
+    before = next((e for e in happened if isinstance(e, EventsDropped)), None)
+    if before is not None and since <= before.batch:  # nobody knows what came until then
+        since = commits[0].batch
+    given = facts(start, commits, since, () if before is None else before.blocks)
     placement = made(start, name, hosts)
     counts = [*([given.held] if any(given.held) else []), *given.came]
     counts += [_mean(given.came or (given.held,))] * ahead
@@ -107,11 +111,16 @@ def made(start: RunStarted, name: str, hosts: int) -> Placement:
     return placement
 
 
-def facts(start: RunStarted, commits: Sequence[BatchCommitted], since: int) -> Given:
-    """What a run had after a batch, and was given later."""
+def facts(
+    start: RunStarted, commits: Sequence[BatchCommitted], since: int, left: Iterable[Block] = ()
+) -> Given:
+    """What a run had after a batch, and was given later; ``left`` are the blocks that it had before
+    these commits.
+    """
     blocks, held, ends = LiveBlocks(), (0,) * len(start.streams), [0.0]
     sizes = [1] * len(start.streams)
     later = []
+    blocks.change(left)
     for event in commits:
         blocks.commit(event)
         for b in event.blocks:

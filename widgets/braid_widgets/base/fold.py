@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from braid.core.events import BatchCommitted, BatchPlanned, Copy, RunEnded, RunStarted
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    Copy,
+    EventsDropped,
+    RunEnded,
+    RunStarted,
+)
 from braid.core.history import LiveBlocks
 from braid.core.plan import Block
 from braid.papers.theta.events import (
@@ -38,6 +45,7 @@ class Scene:
     (block, block) that came due and are not joined yet. ``last`` is the last committed batch,
     ``planned`` a plan that is not committed yet. ``changes`` counts the batches without a plan or
     tuples: those in which queries or slices changed. ``pace`` is how fast batches come.
+    ``since`` is the first batch whose events are kept.
     """
 
     start: RunStarted | None = None
@@ -55,6 +63,7 @@ class Scene:
     planned: BatchPlanned | None = None
     changes: int = 0
     pace: Pace | None = None
+    since: int = 0
 
     @property
     def modelled(self) -> bool:
@@ -75,6 +84,14 @@ class Scene:
         self.start, self.end = event, None
         for axis in (0, 1):
             self.joined.cut(axis, (0, event.keys))
+
+    def _dropped(self, event: EventsDropped) -> None:
+        self.since = event.batch + 1
+        self.blocks.clear()
+        self.blocks.change(event.blocks)
+        self.totals = replace(self.totals, results=event.results)
+        for axis in (0, 1):
+            self.joined.cut(axis, {key for b in event.blocks if b.stream == axis for key in b.keys})
 
     def _plan(self, event: BatchPlanned) -> None:
         self.planned, self.copies, self.moving = event, [], {}
@@ -208,6 +225,7 @@ class Scene:
 
 _HANDLERS: dict[type, Callable[[Scene, Any], None]] = {
     RunStarted: Scene._start,
+    EventsDropped: Scene._dropped,
     BatchPlanned: Scene._plan,
     MappingChanged: Scene._mapping,
     MigrationStarted: Scene._migration,

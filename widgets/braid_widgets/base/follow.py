@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from braid.core.events import numbers
 from IPython import get_ipython
 
 from braid_widgets.base.fold import Scene, fold
@@ -63,7 +64,7 @@ def follow(run: Awaited, say: Callable[[str], Any] = console, interval: float = 
     while not ended:
         ended = run.awaitTermination(interval)
         new = run.events(since=seen)
-        seen += len(new)
+        seen += numbers(new)
         now = line(fold(new, scene))
         if now != told or _TELLER.get() is not None:
             try:

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, Protocol, runtime_checkable
 
 from braid.core.causes import cause
+from braid.core.events import numbers
 
 from braid_widgets.base.fold import Scene, fold
 from braid_widgets.base.pace import Pace
@@ -49,7 +50,7 @@ class Pump:
         """Take what is new; returns whether there may be more to come."""
         active = self.run.isActive
         new = self.run.events(since=self.cursor)
-        self.cursor += len(new)
+        self.cursor += numbers(new)
         paused, self.paused = self.paused, paused_now(self.run)
         if new or paused != self.paused:
             fold(new, self.scene)

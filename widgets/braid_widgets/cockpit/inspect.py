@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from braid.core import words
-from braid.core.events import BatchCommitted, BatchPlanned, RunStarted
+from braid.core.events import BatchCommitted, BatchPlanned, EventsDropped, RunStarted
 from braid.core.history import LiveBlocks
 from braid.core.recorded import meetings_of
 
@@ -20,9 +20,13 @@ def host(events: Iterable[Any], number: int, batch: int) -> str:
     """
     blocks, met = LiveBlocks(), dict[int, list[int]]()
     streams: words.Names = ()
+    since = 0
     for event in events:
         if isinstance(event, RunStarted):
             streams = event.streams
+        elif isinstance(event, EventsDropped):
+            blocks.change(event.blocks)
+            since = event.batch + 1
         elif isinstance(event, BatchPlanned) and event.batch == batch - 1:
             for m in (m for route in event.routes for m in meetings_of(event.batch, route)):
                 if m.host == number:
@@ -31,6 +35,8 @@ def host(events: Iterable[Any], number: int, batch: int) -> str:
             blocks.commit(event)
             if event.batch == batch - 1:
                 return _told(number, batch, blocks, streams, met)
+    if 0 < batch <= since:
+        raise ValueError(f"events are kept from batch {since + 1} on, not of batch {batch}")
     raise ValueError(f"there is no batch {batch}")
 
 

@@ -245,7 +245,8 @@ def note(scene: Scene) -> str:
     failed = f": {scene.end.error}" if scene.end and scene.end.error else ""
     ended = f" · {FINISHING}" if finishing(scene) else ended
     some = counted(hosts, "host")
-    return f"{start.placement}, {some} · windows: {windows} · {origin}{ended}{failed}"
+    kept = f" · events are kept from batch {scene.since + 1:,} on" if scene.since else ""
+    return f"{start.placement}, {some} · windows: {windows} · {origin}{kept}{ended}{failed}"
 
 
 def state_of(scene: Scene, live: bool) -> str:

@@ -13,7 +13,7 @@ import anywidget
 import plotly.graph_objects as go
 import traitlets
 from braid.core.causes import cause
-from braid.core.events import BatchCommitted, RunStarted, read
+from braid.core.events import BatchCommitted, RunStarted, numbers, read
 from IPython.display import HTML, display
 
 from braid_widgets.base import colours
@@ -354,7 +354,7 @@ class Showing:
     def show(self, scene: Scene) -> None:
         """Take what happened since, and send it."""
         events = self.run.events(self.taken)
-        self.taken += len(events)
+        self.taken += numbers(events)
         since = self.frames[-1]["batch"] if self.frames else 0
         self.track.frames = []
         self.track.take(events)

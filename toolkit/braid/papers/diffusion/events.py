@@ -55,6 +55,7 @@ class MasterSwitched(Event):
     """
 
     level = INFO
+    lasting = ()
 
     batch: int
     old: int
@@ -81,6 +82,7 @@ class SegmentLengthTuned(Event):
     """
 
     level = INFO
+    lasting = ()
 
     batch: int
     old: int

@@ -19,6 +19,8 @@ class SlicesSet(Event):
     that a slice takes when slices are cut by counts.
     """
 
+    lasting = ("stream",)
+
     batch: int
     stream: int
     nodes: tuple[int, ...]
@@ -39,6 +41,8 @@ class HeadMoved(Event):
     12.5.
     """
 
+    lasting = ("stream",)
+
     batch: int
     stream: int
     old: int
@@ -52,6 +56,8 @@ class HeadMoved(Event):
 @dataclass(frozen=True, slots=True)
 class TailMoved(Event):
     """The oldest tuples of a stream are now those of host ``new``; None when there are none."""
+
+    lasting = ("stream",)
 
     batch: int
     stream: int
@@ -89,6 +95,7 @@ class RingResized(Event):
     """
 
     level = INFO
+    lasting = ()
 
     batch: int
     old: int

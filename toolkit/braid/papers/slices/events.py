@@ -27,6 +27,7 @@ class ChainSet(Event):
     """
 
     level = INFO
+    lasting = ("stream",)
 
     batch: int
     stream: int

@@ -27,6 +27,7 @@ class MappingChanged(Event):
     """
 
     level = INFO
+    lasting = ("group",)
 
     batch: int
     group: int
@@ -55,6 +56,7 @@ class MigrationStarted(Event):
     """
 
     level = INFO
+    lasting = ("group",)
 
     batch: int
     group: int
@@ -102,6 +104,7 @@ class MigrationEnded(Event):
     """All blocks of a group are where its mapping has them."""
 
     level = INFO
+    lasting = ("group",)
 
     batch: int
     group: int

@@ -1,0 +1,163 @@
+"""The part of the soak that runs on Spark: two streams that Spark makes, a batch after the other,
+and tasks of Spark that join them (``executor="spark"``).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import duckdb
+import psutil
+from braid import HashPartition
+from braid.core.events import BatchCommitted
+from braid.engine.store import Store
+from braid.join import JoinRun, StreamJoin
+from braid.spark_session import session
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+LOOK = 0.05
+"""Seconds between two looks at how far the run is."""
+KEY = "v // {recur} * 1000 + (v * {prime} + v // 7 * 31) % {range}"
+"""Keys that recur for twenty batches and then never again, as an expression over ``v``."""
+TIME = "v // {rows} * 1000 + (v * 263) % 1000"
+"""Milliseconds."""
+
+
+def formulas(rows: int) -> dict[str, dict[str, str]]:
+    """By stream, the columns of a tuple over its number ``v``, in DuckDB's SQL."""
+    numbers = {"a": 7919, "b": 104_729}
+    values = {"rows": rows, "recur": 20 * rows, "range": 5 * rows}
+    return {
+        stream: {"k": KEY.format(prime=prime, **values), "ms": TIME.format(rows=rows)}
+        for stream, prime in numbers.items()
+    }
+
+
+def streams(spark: SparkSession, rows: int) -> dict[str, DataFrame]:
+    """The two streams: so many tuples a batch, a second of event time each."""
+    source = spark.readStream.format("rate-micro-batch").options(
+        rowsPerBatch=str(rows), numPartitions="1", advanceMillisPerBatch="1000"
+    )
+    found = {}
+    for stream, columns in formulas(rows).items():
+        k, ms = (F.expr(columns[name].replace("//", "div")) for name in ("k", "ms"))
+        frame = source.load().withColumn("v", F.col("value"))
+        found[stream] = frame.select("v", k.alias("k"), F.timestamp_millis(ms).alias("ts"))
+    return found
+
+
+def due(batches: int, rows: int, window: int) -> int:
+    """The number of results, by DuckDB."""
+    made = [
+        f"(SELECT {c['k']} AS k, {c['ms']} AS ms FROM range({batches * rows}) t(v)) {s}"
+        for s, c in formulas(rows).items()
+    ]
+    near = f"abs(a.ms - b.ms) < {1000 * window}"
+    query = f"SELECT count(*) FROM {made[0]} JOIN {made[1]} USING (k) WHERE {near}"
+    with duckdb.connect() as db:
+        found = db.execute(query).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def files(process: psutil.Process) -> int:
+    """Open files of a process, but sockets: for every query that it ever started, with or without
+    Braid, py4j keeps one.
+    """
+    found = 0
+    for entry in Path(f"/proc/{process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found += not os.readlink(entry).startswith("socket:")
+    return found
+
+
+def holds(spark: SparkSession, folder: Path) -> dict[str, float]:
+    """What the driver, its JVM and the workers hold, and the folder."""
+    gc.collect()
+    java: Any = spark._jvm
+    java.java.lang.System.gc()
+    runtime = java.java.lang.Runtime.getRuntime()
+    me = psutil.Process()
+    below = [p for p in me.children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
+    jvm = [p for p in below if "java" in p.name()]
+    workers = [p for p in below if "python" in p.name()]
+    gone = sum(
+        str(folder) in line and "(deleted)" in line
+        for p in workers
+        for line in Path(f"/proc/{p.pid}/maps").read_text().splitlines()
+    )
+    return {
+        "RSS MB": me.memory_info().rss / 1e6,
+        "JVM heap MB": (runtime.totalMemory() - runtime.freeMemory()) / 1e6,
+        "JVM RSS MB": sum(p.memory_info().rss for p in jvm) / 1e6,
+        "largest worker MB": max((p.memory_info().rss for p in workers), default=0) / 1e6,
+        "open files": files(me),
+        "JVM open files": sum(map(files, jvm)),
+        "most of a worker": max(map(files, workers), default=0),
+        "sockets": me.num_fds() - files(me),
+        "mapped, gone": gone,
+        "files of all results": len(Store(folder).result_files()),
+        "checkpoint": sum(len(names) for _, _, names in os.walk(folder / "checkpoint")),
+    }
+
+
+def until(run: JoinRun, batches: int) -> None:
+    """Wait until so many batches are committed. Raises what made the run fail."""
+    while run.status["batch"] < batches:
+        if run.awaitTermination(LOOK):
+            raise RuntimeError("the run has ended before its time")
+
+
+def soak(
+    folder: Path, batches: int, rows: int, window: int, moments: int
+) -> Iterator[dict[str, float]]:
+    """A row for each stretch of the run, after each of which it is stopped and resumed."""
+    spark = session("soak")
+    join = StreamJoin(
+        streams(spark, rows),
+        "a.k = b.k",
+        HashPartition(4),
+        f"{window} seconds",
+        "ts",
+        executor="spark",
+        partitions=1,
+    )
+    run = join.start(folder)
+    for stretch in range(1, moments + 1):
+        before = len(run.metrics(by="batch"))
+        until(run, batches * stretch // moments)
+        held = holds(spark, folder)
+        run.stop()
+        told = [e for e in run.events() if isinstance(e, BatchCommitted)][before:]
+        began = time.perf_counter()
+        run = join.start(folder)
+        resume = time.perf_counter() - began
+        until(run, told[-1].batch + 2)
+        first = time.perf_counter() - began
+        yield {
+            "batches": told[-1].batch + 1,
+            "ms a batch": 1000 * median(e.seconds["total"] for e in told),
+            "slowest, ms": 1000 * max(e.seconds["total"] for e in told),
+            "ms a commit": 1000 * median(e.last_commit for e in told),
+            "ms to resume": 1000 * resume,
+            "ms to its first batch": 1000 * first,
+            **held,
+        }
+    run.stop()
+    check(Store(folder), rows, window)
+    spark.stop()
+
+
+def check(store: Store, rows: int, window: int) -> None:
+    """The results are those of DuckDB, for as many batches as have been committed."""
+    done = [e for e in store.history() if isinstance(e, BatchCommitted)]
+    found, wanted = sum(e.results for e in done), due(len(done), rows, window)
+    assert found == wanted, f"the results are those of DuckDB: {found}, {wanted}"

@@ -1,0 +1,269 @@
+"""With keep=, events go with the results of their batches, and what stands in their place tells
+readers from which batch on there are any.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from braid.core.decisions import decisions
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    EventsDropped,
+    QueryAdded,
+    RunEnded,
+    RunStarted,
+    numbers,
+)
+from braid.core.history import LiveBlocks
+from braid.core.plan import Block
+from braid.core.tail import Tail
+from braid.engine import store as module
+from braid.engine.check import check
+from braid.engine.durable import Damaged
+from braid.engine.head import lines_of
+from braid.engine.inspect import inspect, load
+from braid.engine.store import Store
+from braid.engine.told import Told
+from braid.health import health
+from braid.join import StreamJoin
+from braid.papers.theta.events import MappingChanged
+from braid_widgets.base.fold import fold
+from braid_widgets.cockpit.inspect import host
+from braid_widgets.cockpit.view import recorded
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import tables
+from scatter import Scatter
+from unit.test_merging import Killed, before, killed_at
+
+ON = "a.k = b.k"
+STREAMS = tables("ab", 60, seed=97, batches=12)
+HOW: dict[str, Any] = {"keep": "1 B", "durability": "process"}
+START = RunStarted(("a", "b"), ON, {}, "Scatter", {}, 2, 8, None)
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three batches are merged at once."""
+    monkeypatch.setattr(module, "_EVERY", 3)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The same run of twelve batches twice: one keeps all, one as little as can be."""
+    folder = tmp_path_factory.mktemp("kept")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_EVERY", 3)
+        for name, how in (("all", {"durability": "process"}), ("some", HOW)):
+            run = StreamJoin(STREAMS, ON, Scatter()).start(folder / name, batches="batch", **how)
+            assert run.awaitTermination()
+    return folder / "all", folder / "some"
+
+
+def told(folder: Path) -> list[Any]:
+    return Tail(folder).read()
+
+
+def committed(happened: list[Any]) -> list[int]:
+    return [e.batch for e in happened if isinstance(e, BatchCommitted)]
+
+
+def test_events_go_with_the_results_of_their_batches(pair: tuple[Path, Path]) -> None:
+    whole, some = map(told, pair)
+    start, dropped, *rest = some
+    assert isinstance(start, RunStarted) and isinstance(dropped, EventsDropped)
+    assert isinstance(rest[-1], RunEnded) and committed(rest) == [*range(dropped.batch + 1, 12)]
+    assert 0 < dropped.batch < Store(pair[1]).log.since or dropped.batch == 5
+    assert numbers(some) == len(whole), "numbers stay"
+    assert [type(e) for e in rest] == [type(e) for e in whole[-len(rest) :]]
+    gone = whole[1 : 1 + dropped.events]
+    assert dropped.results == sum(e.results for e in gone if isinstance(e, BatchCommitted))
+    blocks = LiveBlocks()
+    for event in gone:
+        if isinstance(event, BatchCommitted):
+            blocks.commit(event)
+    assert {b.id: replace(b, bytes=0) for b in dropped.blocks} == {
+        id: replace(b, bytes=0) for id, b in blocks.items()
+    }
+    sizes = [(folder / "events.jsonl").stat().st_size for folder in pair]
+    assert sizes[1] < 0.75 * sizes[0]
+    assert check(pair[1])[0] == []
+
+
+def test_a_run_that_goes_on_tells_what_is_kept(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """By the numbers that events have always had, to whoever has followed it and to others."""
+    whole = told(pair[0])
+    run = StreamJoin.resume(Path(shutil.copytree(pair[1], tmp_path / "run")), STREAMS)
+    assert run.awaitTermination()
+    start, dropped, *rest = run.events()
+    assert numbers(run.events()) == len(whole)
+    first = len(whole) - len(rest)
+    for since in range(len(whole) + 1):
+        asked = run.events(since)
+        assert numbers(asked) == len(whole) - since
+        if since >= first:
+            assert asked == rest[since - first :]
+        elif since:
+            assert asked[0] == replace(dropped, events=first - since) and asked[1:] == rest
+    assert run.metrics(by="batch")["batch"].tolist() == committed(rest)
+    assert fold(run.events()).totals.results == fold(whole).totals.results
+
+
+def test_readers_say_from_which_batch_on_there_are_events(pair: tuple[Path, Path]) -> None:
+    since = told(pair[1])[1].batch + 1
+    says = f"events are kept from batch {since} on"
+    assert says in inspect(pair[1]) and says not in inspect(pair[0])
+    assert inspect(pair[1]).splitlines()[2] == inspect(pair[0]).splitlines()[2], "all results"
+    assert inspect(pair[1], batch=since) == inspect(pair[0], batch=since)
+    with pytest.raises(ValueError, match=f"of batch 2 no events are kept: {says}"):
+        inspect(pair[1], batch=2)
+    old = min(b.id for b in load(pair[1]).dropped.blocks)  # type: ignore[union-attr]
+    assert f"  {says}; it was there then" in inspect(pair[1], block=old)
+    shown = recorded(told(pair[1]))
+    assert f"events are kept from batch {since + 1} on" in shown["note"]
+    last, same = shown["frames"][-1], recorded(told(pair[0]))["frames"][-1]
+    assert (last["title"], last["map"]) == (same["title"], same["map"])
+    assert len(shown["frames"]) == 12 - since
+    assert host(told(pair[1]), 0, 12) == host(told(pair[0]), 0, 12)
+    with pytest.raises(ValueError, match=f"events are kept from batch {since + 1} on, not of ba"):
+        host(told(pair[1]), 0, 1)
+    assert health(pair[1]).batches == 12 and health(pair[1]).state == "completed"
+
+
+def test_what_was_decided_before_is_not_told_again() -> None:
+    changed = MappingChanged(3, 0, (1, 2), (2, 1), (), (1, 2))
+    gone = EventsDropped(8, 40, 1, 0, 0, 0, 0, ())
+    kept = [BatchPlanned(9), commit(9)]
+    assert len(decisions([START, changed, *kept])) == 1
+    assert decisions([START, gone, changed, *kept]) == []
+
+
+def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
+    """Whoever reads sees the file as it was or as it will be, and the run goes on from either."""
+    streams = before(tmp_path / "before", 10, **HOW)
+    done, step, seen = list[str](), 0, set[int]()
+    while "link" not in done[:step]:
+        folder = Path(shutil.copytree(tmp_path / "before", tmp_path / str(step)))
+        with killed_at(step) as done, pytest.raises(Killed):
+            StreamJoin.resume(folder, streams, **HOW).awaitTermination()
+        batches = committed(told(folder))
+        assert batches == [*range(batches[0], batches[-1] + 1)] and batches[-1] in (9, 10)
+        seen.add(batches[0])
+        assert committed(Store(folder).history()) == batches
+        again = StreamJoin.resume(folder, streams, durability="process")
+        assert again.awaitTermination() and check(folder)[0] == []
+        kept = committed(again.events())
+        assert kept == committed(told(folder)) == [*range(kept[0], 12)]
+        assert batches[0] <= kept[0] <= again.results_from, "none that is needed goes"
+        step += 1
+    assert seen == {3, 6}
+
+
+def test_the_roll_up_before_stands_in(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(pair[1], tmp_path / "run"))
+    sorted(folder.glob("commits/rolled-*"))[-1].write_bytes(b"")
+    assert Store(folder).history() == Store(pair[1]).history()
+    run = StreamJoin.resume(folder, STREAMS, **HOW)
+    assert run.awaitTermination() and run.events()[1:-1] == told(pair[1])[1:-1]
+
+
+@pytest.mark.parametrize("line", [0, 1])
+def test_damage_of_what_stands_there_is_found(
+    pair: tuple[Path, Path], tmp_path: Path, line: int
+) -> None:
+    folder = Path(shutil.copytree(pair[1], tmp_path / "run"))
+    lines = (folder / "events.jsonl").read_bytes().splitlines(True)
+    lines[line] = lines[line].replace(b'"batch":', b'"butch":').replace(b"Scatter", b"Skatter")
+    (folder / "events.jsonl").write_bytes(b"".join(lines))
+    assert "events.jsonl is damaged: " in check(folder)[0][0]
+    with pytest.raises(Damaged, match="events.jsonl is damaged: "):
+        StreamJoin.resume(folder, STREAMS)
+
+
+def test_a_tail_begins_anew_where_the_file_is_another(pair: tuple[Path, Path]) -> None:
+    folder = pair[0].parent / "both"
+    folder.mkdir()
+    shutil.copy(pair[0] / "events.jsonl", folder)
+    tail = Tail(folder)
+    assert committed(tail.read()) == [*range(12)]
+    body = (pair[1] / "events.jsonl").read_bytes() + lines_of(
+        [BatchPlanned(n) for n in range(900)]
+    )[0] * 900
+    (folder / "new").write_bytes(body)
+    os.replace(folder / "new", folder / "events.jsonl")
+    again = tail.read()
+    assert isinstance(again[0], RunStarted) and isinstance(again[1], EventsDropped)
+
+
+def commit(
+    batch: int, blocks: tuple[Block, ...] = (), gone: tuple[int, ...] = ()
+) -> BatchCommitted:
+    return BatchCommitted(batch, (1,), (1,), (1,), batch, {"total": 1.0}, blocks, gone, ())
+
+
+def batches(count: int, each: int) -> Iterator[list[Any]]:
+    """By batch, its events: every batch has a block more, and every third loses one; a query comes
+    now and then.
+    """
+    for n in range(count):
+        more = [QueryAdded(n, f"q{n}", n, {}, {}, {})] if n % 4 == 1 else []
+        block = Block(n, 0, (0, 8), n, (0,), 1)
+        yield [
+            *more,
+            *[BatchPlanned(n)] * each,
+            commit(n, (block,), (n - 2,) if n % 3 == 2 else ()),
+        ]
+
+
+@given(st.integers(0, 3), st.integers(1, 60), st.integers(1, 40), st.integers(1, 700), st.data())
+def test_numbers_stay_whatever_is_dropped(
+    tmp_path_factory: pytest.TempPathFactory,
+    opening: int,
+    count: int,
+    each: int,
+    most: int,
+    data: st.DataObject,
+) -> None:
+    first = [START, *(QueryAdded(-1, f"p{n}", n, {}, {}, {}) for n in range(opening))]
+    some, everything = Told(tmp_path_factory.mktemp("told") / "events.jsonl", most), [*first]
+    some.append(first)
+    some.opening = len(first)
+    ends, kept, last = list[tuple[int, int]](), 0, None
+    for n, happened in enumerate(batches(count, each)):
+        some.append(happened)
+        everything += happened
+        ends.append((some.count, some.size))
+        if data.draw(st.integers(0, 9)) == 0:
+            before = some.archive(last, *ends[n])
+            asked = data.draw(st.integers(0, n))
+            kept = asked if some.drop(asked, False) else kept
+            again = Told(some.path, most, len(first))
+            again.look(before)
+            again.check(before)
+            assert again.since(0) == some.since(0)
+            last = before
+    assert numbers(some.since(0)) == len(everything) == some.count
+    assert some.of(QueryAdded) == [e for e in everything if isinstance(e, QueryAdded)]
+    assert [e.batch for e in some.of(BatchCommitted)] == [*range(kept, count)]
+    at = 0
+    if kept:
+        (gone,) = some.of(EventsDropped)
+        past = [e for e in everything if isinstance(e, BatchCommitted)][:kept]
+        assert gone.batch == kept - 1 and gone.results == sum(range(kept))
+        live = LiveBlocks()
+        for event in past:
+            live.commit(event)
+        assert gone.blocks == tuple(live.values())
+        at = everything.index(past[-1]) + 1
+    for since in (0, 1, at, *data.draw(st.lists(st.integers(0, some.count), max_size=5))):
+        asked_for = some.since(since)
+        assert numbers(asked_for) == some.count - since
+        assert asked_for[-(some.count - max(at, since)) :] == everything[max(at, since) :]

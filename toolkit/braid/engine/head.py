@@ -1,0 +1,158 @@
+"""What a file of events begins with: the events that open the run, and, where those of its first
+batches are no longer kept, what stands in their place.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import IO, Any
+
+import msgspec
+
+from braid.core import events
+from braid.core.events import BatchCommitted, EventsDropped
+from braid.core.history import LiveBlocks
+from braid.core.plan import Block
+from braid.engine import durable
+from braid.engine.durable import Damaged
+
+_KIND = re.compile(rb'"kind":"(\w+)"')
+
+
+class _Numbered(msgspec.Struct):
+    batch: int = -1
+
+
+class _Committed(msgspec.Struct):
+    """What of a commit is summed up."""
+
+    results: int
+    blocks: tuple[Block, ...]
+    dropped: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first ``lines``: of ``opening`` events, and then, where some are ``dropped``, one that
+    says so and those that last. What follows begins at a place that is ``end`` if all were kept,
+    with event number ``first``.
+    """
+
+    lines: list[bytes]
+    opening: int
+    dropped: EventsDropped | None
+
+    @property
+    def first(self) -> int:
+        """The number of the first event that follows."""
+        gone = 0 if self.dropped is None else self.dropped.events - 1
+        return len(self.lines) + gone
+
+    @property
+    def end(self) -> int:
+        """Where that begins, if all were kept."""
+        return sum(map(len, self.lines)) if self.dropped is None else self.dropped.bytes
+
+    @property
+    def gone(self) -> int:
+        """The bytes that the file lacks of all."""
+        return self.end - sum(map(len, self.lines))
+
+    def lines_from(self, file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
+        """The lines between two places."""
+        file.seek(start - self.gone)
+        while start < end and (line := file.readline()):
+            start += len(line)
+            yield line
+
+    def between(self, first: int, end: int) -> Iterator[Any]:
+        """The events between two numbers, as far as they are here."""
+        number = 0
+        for event in map(event_of, self.lines):
+            after = number + events.numbers([event])
+            if first < after and number < end:
+                if isinstance(event, EventsDropped):
+                    event = replace(event, events=after - max(first, number))
+                yield event
+            number = after
+
+    def without(self, file: IO[bytes], batch: int, count: int, end: int) -> Head:
+        """The head of a file without the events of the batches up to this one, which have ``count``
+        events and come to their ``end`` there.
+        """
+        old = self.dropped
+        blocks = LiveBlocks()
+        blocks.change(old.blocks if old else ())
+        crc = old.before if old else zlib.crc32(b"".join(self.lines))
+        results, lasting, kinds = old.results if old else 0, dict[Any, bytes](), _lasting()
+        _last_of(self.lines[self.opening + 1 :], kinds, lasting)
+        for line in self.lines_from(file, self.end, end):
+            crc = zlib.crc32(line, crc)
+            if commits(line):
+                did = msgspec.json.decode(line, type=_Committed)
+                blocks.change(did.blocks, did.dropped)
+                results += did.results
+            else:
+                _last_of([line], kinds, lasting)
+        opening, stay = self.lines[: self.opening], [*lasting.values()]
+        gone = count - len(opening) - len(stay)
+        check, left = zlib.crc32(b"".join(opening + stay)), tuple(blocks.values())
+        dropped = EventsDropped(batch, gone, len(stay), end, crc, check, results, left)
+        line = durable.sealed(events.to_dict(dropped)) + b"\n"
+        return Head([*opening, line, *stay], len(opening), dropped)
+
+
+def of(file: IO[bytes], opening: int) -> Head:
+    """What a file begins with, after ``opening`` events. Raises Damaged where it is not whole."""
+    lines = [line for line in (file.readline() for _ in range(opening + 1)) if line]
+    if len(lines) <= opening or _kind(lines[opening]) != EventsDropped.__name__:
+        return Head(lines[:opening], opening, None)
+    if not durable.whole(lines[opening].rstrip(b"\n")):
+        raise Damaged(f"{file.name} is damaged: what stands for events that are gone is not whole")
+    dropped: EventsDropped = event_of(lines[opening])
+    stay = [file.readline() for _ in range(dropped.stay)]
+    if zlib.crc32(b"".join([*lines[:opening], *stay])) != dropped.head:
+        raise Damaged(f"{file.name} is damaged: its first lines do not have their checksum")
+    return Head([*lines, *stay], opening, dropped)
+
+
+def _last_of(lines: Iterable[bytes], kinds: Mapping[str, Any], lasting: dict[Any, bytes]) -> None:
+    """Have the last lines of events that last, in order."""
+    for line in lines:
+        if (name := _kind(line)) in kinds:
+            event = event_of(line)
+            key = name, *(getattr(event, field) for field in kinds[name].lasting)
+            lasting.pop(key, None)
+            lasting[key] = line
+
+
+def _lasting() -> dict[str, Any]:
+    return {name: kind for name, kind in events.kinds().items() if kind.lasting is not None}
+
+
+def _kind(line: bytes) -> str:
+    found = _KIND.search(line[:64])
+    return found[1].decode() if found else ""
+
+
+def commits(line: bytes) -> bool:
+    """Whether a line is the last of a batch."""
+    return _kind(line) == BatchCommitted.__name__
+
+
+def batch_of(line: bytes) -> int:
+    """The batch of the event in a line; -1: it has none."""
+    return msgspec.json.decode(line, type=_Numbered).batch
+
+
+def event_of(line: bytes | msgspec.Raw) -> Any:
+    """The event in a line."""
+    return events.from_dict(msgspec.json.decode(line))
+
+
+def lines_of(happened: Iterable[Any]) -> list[bytes]:
+    """Events, a line each."""
+    return [msgspec.json.encode(events.to_dict(e)) + b"\n" for e in happened]

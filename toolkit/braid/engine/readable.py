@@ -1,0 +1,149 @@
+"""What of a run's results is read: those of many batches in few files, those of others as they were
+written, and where a file is lost what stands in for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from braid.core.log import LOGGER
+from braid.engine import durable
+from braid.engine.durable import Damaged
+from braid.engine.log import Log, Merged, Named, in_order, number
+from braid.engine.merging import Merging, of_many
+from braid.engine.output import Output
+
+
+class Readable:
+    """The results of the run in the folder ``path``, as its log names them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.results, self.commits = path, path / "results", path / "commits"
+        self.log: Log = Log(self.commits, path)
+        self.output: Output = Output(path)
+        self.merging = Merging(path)
+        self.reading = threading.Lock()
+        self.lost = set[str]()
+        """Files that results/ lacks, whose rows merged/ has."""
+        self._seen: tuple[tuple[int, int] | None, list[list[str]]] = None, []
+
+    def named(self) -> list[Named]:
+        """The result files that the log names: those of merged batches in few parts."""
+        parts = [part for merged in self.log.merged for part in merged.parts]
+        return parts + [named for kept in self.log.commits for named in kept.results]
+
+    def check_result(self, named: Named, deep: bool = False) -> str:
+        """Where a result file is. Raises Damaged unless it has its length, and its checksum if
+        ``deep``.
+        """
+        many = of_many(named.name)
+        file = self.merging.path(named.name) if many else Path(self.output.path(named.name))
+        if not many and not file.exists():
+            file = self.merging.linked(named.name) or file
+        durable.check(file, named.seal, deep)
+        return str(file)
+
+    def result_files(
+        self,
+        first: int | None = None,
+        end: int | None = None,
+        deep: bool = False,
+        merged: bool = True,
+    ) -> list[str]:
+        """The result files of the batches from ``first`` (None: the first that is kept) up to, not
+        with, ``end``, in order; of many batches in one file where all of them are asked for, unless
+        ``merged`` is False. Raises Damaged where one has not its length, or its checksum if
+        ``deep``; ValueError where some of the batches are no longer kept.
+        """
+        with self.reading:
+            self.log.refresh()
+            end = self.log.batches if end is None else end
+            since = self.log.since
+            if first is not None and max(first, 0) < min(since, end):
+                raise ValueError(
+                    f"the results of batch {first} are no longer kept; those from batch {since} on "
+                    "are"
+                )
+            wanted = range(since if first is None else max(first, 0), end)
+            found = self._of_merged(wanted, deep, merged)
+            late = [kept for kept in self.log.commits if kept.batch in wanted]
+            return found + [self.check_result(f, deep) for kept in late for f in kept.results]
+
+    def lent(self, batch: int, deep: bool) -> list[str]:
+        """The result files of a batch, as ``result_files``; they need not be there any more when
+        those of another batch have been asked for.
+        """
+        return self.result_files(batch, batch + 1, deep, merged=False)
+
+    def stay(self) -> None:
+        """Leave the result files where they are until this process ends: they are still read."""
+
+    def _of_merged(self, wanted: range, deep: bool, merged: bool) -> list[str]:
+        """The files of those of the wanted batches that are merged."""
+        found = list[str]()
+        for group in self.log.merged:
+            within = range(max(group.first, wanted.start), min(group.end, wanted.stop))
+            if merged and within == range(group.first, group.end):
+                found += [self.check_result(part, deep) for part in group.parts]
+            elif within:
+                listed = self.listed()
+                found += [self._of_others(name) for b in within for name in listed[b]]
+        return found
+
+    def _of_others(self, name: str) -> str:
+        """Where a file of a batch that is merged is. Raises Damaged where it is not there."""
+        file = self.results / name
+        if name in self.lost and not file.exists():
+            raise Damaged(
+                f"{file} is missing; merged/ has its rows, and `braid repair {self.path}` brings "
+                "it back"
+            )
+        return str(file)
+
+    def listed(self) -> list[list[str]]:
+        """``merged_files``, asked once for each roll-up."""
+        known = self.log.since, self.log.first
+        if self._seen[0] != known:
+            self._seen = known, self.merged_files()
+        return self._seen[1]
+
+    def merged_files(self) -> list[list[str]]:
+        """By batch, the files in results/ of those that are merged too; those that are ``lost``
+        among them. Raises Damaged where some are missing, and their rows too.
+        """
+        found = self.output.listed(self.log.first)
+        found[: self.log.since] = [[] for _ in range(self.log.since)]
+        for merged in self.log.merged:
+            there = sum(map(len, found[merged.first : merged.end]))
+            if there != merged.files:
+                self._stand_in(merged, found)
+        return found
+
+    def _stand_in(self, merged: Merged, found: list[list[str]]) -> None:
+        """Have merged/ stand in for files of a group that are lost; Spark's log names them."""
+        there = {name for names in found[merged.first : merged.end] for name in names}
+        batches = range(merged.first, merged.end)
+        logged = [n for n in self.output.logged(merged.end) if number(n) in batches]
+        lost = {*logged} - there
+        if len(there) + len(lost) != merged.files or any(map(self._is_gone, merged.parts)):
+            raise Damaged(
+                f"{self.results} is damaged: it has {len(there)} files of the batches "
+                f"{merged.first} to {merged.end - 1}, {merged.files} were written"
+            )
+        for name in lost:
+            found[number(name)] = sorted([*found[number(name)], name], key=in_order)
+        if lost - self.lost:
+            LOGGER.warning(
+                "%s lacks %d files of the batches %d to %d, as %s; merged/ has their rows, and "
+                "`braid repair %s` brings them back",
+                *(self.results, len(lost), merged.first, merged.end - 1, min(lost), self.path),
+            )
+        self.lost |= lost
+
+    def _is_gone(self, part: Named) -> bool:
+        try:
+            self.check_result(part)
+        except Damaged:
+            return True
+        return False

@@ -1,0 +1,278 @@
+"""Spark's own log of a file sink, in ``results/_spark_metadata``: the files that it names are what
+``spark.readStream`` and ``spark.read`` take on the folder, each once.
+
+The log has Spark's format (CompactibleFileStreamLog): a file a batch with the version and a line of
+JSON for each file, and now and then, as ``N.compact``, the lines of all batches up to then: every
+tenth batch up to 200, every hundredth up to 2,000, and so on, so that what is written stays in
+proportion. Spark tells how often by the last two, so the one with which it grows rarer is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from braid.engine.durable import Damaged
+from braid.engine.log import Merged, number, ours
+
+_INTERVAL = 10
+"""Spark's default of ``spark.sql.streaming.fileSink.log.compactInterval``."""
+_VERSION = "v1"
+_CHUNK = 1 << 20
+"""Bytes that are read at once."""
+
+
+class SinkLog:
+    """The log of the files in ``results``."""
+
+    def __init__(self, results: Path) -> None:
+        self.results, self.log = results, results / "_spark_metadata"
+        self._begin = f'{{"path":"{results.absolute().as_uri()}'
+        self._time: int | None = None
+
+    def note(self, batch: int, names: Sequence[str]) -> None:
+        """Log the files of a batch."""
+        lines = self._lines(names, self._last_time(batch))
+        self._time = _time_of(lines) or self._time
+        if _compact(batch):
+            lines = [*self._logged(batch), *lines]
+        _put(self._file(batch), lines)
+        if _compact(batch):
+            self.clean(_kept(batch))
+
+    def forget(self, since: int, first: int) -> None:
+        """Name no longer the batches from ``since`` up to, not with, ``first``."""
+        for batch in range(since, first):
+            if (file := self.log / str(batch)).exists():
+                _put(file, [])
+        for file in self.log.glob("[0-9]*.compact"):
+            _put(file, [line for line in _read(file) if _batch_of(line) >= first])
+
+    def clean(self, known: set[str]) -> None:
+        """Remove files of the log that are not known."""
+        for file in self.log.iterdir():
+            if file.name not in known and _logs(file.name) and file.is_file():
+                file.unlink()
+
+    def is_whole(self, merged: Sequence[Merged], later: Sequence[Sequence[str]]) -> bool:
+        """Whether it names these files, of batches that are merged as far as numbers tell."""
+        first = merged[-1].end if merged else 0
+        last = first + len(later) - 1
+        sizes = {e.name: e.stat().st_size for e in os.scandir(self.log) if _logs(e.name)}
+        needed = _needed(last)
+        if not needed <= sizes.keys() <= _kept(last):
+            return False
+        if any(sizes[name] < len(_VERSION) for name in needed):  # as a power cut leaves them
+            return False
+        plain = [b for b in range(max(first, _last_compact(last) + 1), last + 1)]
+        return all(self._says(b, later[b - first]) for b in plain) and self._sums(merged, later)
+
+    def renew(self, files: Sequence[Sequence[str]]) -> None:
+        """Name these files by batch, where that is not so."""
+        last = len(files) - 1
+        needed = _needed(last)
+        numbers = [int(name.partition(".")[0]) for name in needed]
+        if not all(self._says(b, self._names(files, b)) for b in numbers):
+            self._rebuild(files, needed)
+        self.clean(_kept(last))
+
+    def _sums(self, merged: Sequence[Merged], later: Sequence[Sequence[str]]) -> bool:
+        """Whether the last file with all lines has as many as there are files of its batches."""
+        first = merged[-1].end if merged else 0
+        end = _last_compact(first + len(later) - 1) + 1
+        some = sum(map(len, later[: max(0, end - first)]))
+        least = some + sum(m.files for m in merged if m.end <= end)
+        most = some + sum(m.files for m in merged if m.first < end)
+        begin = f"{_VERSION}\n{self._begin}".encode()
+        lines, begun, last = _counted(self._file(end - 1), len(begin)) if end else (0, b"", b"")
+        return least <= lines <= most and (not lines or (begun == begin and last == b"}"))
+
+    def _names(self, files: Sequence[Sequence[str]], batch: int) -> list[str]:
+        """What the log is to have of a batch."""
+        first = 0 if _compact(batch) else batch
+        return [name for each in files[first : batch + 1] for name in each]
+
+    def _says(self, batch: int, names: Sequence[str]) -> bool:
+        """Whether the log names these files with a batch, in any order."""
+        lines = sorted(_read(self._file(batch))) if self._file(batch).exists() else None
+        return (
+            lines is not None
+            and len(lines) == len(names)
+            and all(map(str.startswith, lines, map(self._of, sorted(names))))
+        )
+
+    def _of(self, name: str) -> str:
+        """How the line of a file begins."""
+        return f'{self._begin}/{name}"'
+
+    def _rebuild(self, files: Sequence[Sequence[str]], needed: set[str]) -> None:
+        whole: list[str] = []
+        known = self._known()
+        for batch, names in enumerate(files):
+            mine = self._lines(names, _time_of(whole), known)
+            whole += mine
+            if self._file(batch).name in needed:
+                _put(self._file(batch), whole if _compact(batch) else mine)
+
+    def _file(self, batch: int) -> Path:
+        return self.log / (f"{batch}.compact" if _compact(batch) else f"{batch}")
+
+    def _lines(
+        self, names: Sequence[str], after: int, known: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """A line for each file, of one that is lost as it was ``known``. Their times grow from
+        batch to batch, since Spark reads files in the order of their times.
+        """
+        stats = [(self.results / name, *self._stat(name, known or {})) for name in names]
+        time = max([after + 1, *(changed for _, _, changed in stats)])
+        return [
+            json.dumps(
+                {
+                    "path": file.as_uri(),
+                    "size": size,
+                    "isDir": False,
+                    "modificationTime": time,
+                    "blockReplication": 1,
+                    "blockSize": 1 << 25,
+                    "action": "add",
+                },
+                separators=(",", ":"),
+            )
+            for file, size, _ in stats
+        ]
+
+    def _stat(self, name: str, known: Mapping[str, str]) -> tuple[int, int]:
+        """The bytes of a file, and when it was changed, in milliseconds. Raises Damaged."""
+        try:
+            stat = (self.results / name).stat()
+        except FileNotFoundError:
+            if name not in known:
+                raise Damaged(f"{self.results / name} is missing") from None
+            line = json.loads(known[name])
+            return line["size"], line["modificationTime"]
+        return stat.st_size, stat.st_mtime_ns // 10**6
+
+    def logged(self, end: int) -> list[str]:
+        """The files of the batches up to, not with, ``end`` that it names."""
+        return [name for name in self._known() if number(name) < end]
+
+    def _known(self) -> dict[str, str]:
+        """Its lines by file; what is damaged names none."""
+        after = max((_number(file) for file in self.log.glob("[0-9]*")), default=-1) + 1
+        found = {}
+        for line in self._logged(after):
+            with suppress(ValueError, KeyError):
+                found[_name(line)] = line
+        return {name: line for name, line in found.items() if ours(name)}
+
+    def resize(self, names: Collection[str]) -> None:
+        """Have Spark's log name files with the sizes that they have now."""
+        for file in self.log.glob("[0-9]*"):
+            lines = _read(file)
+            if any(_name(line) in names for line in lines):
+                _put(
+                    file, [self._resized(line) if _name(line) in names else line for line in lines]
+                )
+
+    def _resized(self, line: str) -> str:
+        size = (self.results / _name(line)).stat().st_size
+        return json.dumps({**json.loads(line), "size": size}, separators=(",", ":"))
+
+    def _logged(self, batch: int) -> list[str]:
+        """The lines of all batches before this one."""
+        first = max(0, _last_compact(batch - 1))
+        return [line for b in range(first, batch) for line in _read(self._file(b))]
+
+    def _last_time(self, batch: int) -> int:
+        """The time of the last file before this batch."""
+        b = batch - 1
+        while self._time is None and b >= 0:
+            if lines := _read(self._file(b)):
+                self._time = _time_of(lines)
+            b = -1 if _compact(b) else b - 1
+        return self._time or 0
+
+
+def _interval(batch: int) -> int:
+    """How often all lines are written at once, by then."""
+    every = _INTERVAL
+    while batch + 1 >= 2 * _INTERVAL * every:
+        every *= 10
+    return every
+
+
+def _compact(batch: int) -> bool:
+    return (batch + 1) % _interval(batch) == 0
+
+
+def _last_compact(batch: int) -> int:
+    """The last batch up to this one with which all lines were written; -1: none."""
+    every = _interval(batch)
+    return (batch + 1) // every * every - 1
+
+
+def _kept(batch: int) -> set[str]:
+    """What the log has after a batch: all since the last but one that was compact, and the one
+    that will be the last but one when they grow rarer.
+    """
+    every, last = _interval(batch), _last_compact(batch)
+    compact = {last, last - every, 10 * every - 1}
+    plain = {b for b in range(max(0, last - every), batch + 1) if not _compact(b)}
+    return {f"{b}.compact" for b in compact if 0 <= b <= batch} | {str(b) for b in plain}
+
+
+def _needed(batch: int) -> set[str]:
+    """What of that whoever reads the log after a batch needs."""
+    return _kept(batch) - {str(b) for b in range(_last_compact(batch))}
+
+
+def _logs(name: str) -> bool:
+    """Whether a file of the log, or what was to become one, is named so."""
+    return re.fullmatch(r"\d+(\.compact)?|\.\d+(\.compact)?\.tmp", name) is not None
+
+
+def _number(file: Path) -> int:
+    """The batch of a file of the log."""
+    return int(file.name.partition(".")[0])
+
+
+def _name(line: str) -> str:
+    """The file in a line of the log."""
+    return str(json.loads(line)["path"]).rpartition("/")[2]
+
+
+def _batch_of(line: str) -> int:
+    """The batch of the file in a line of the log."""
+    return number(_name(line))
+
+
+def _time_of(lines: Sequence[str]) -> int:
+    return int(json.loads(lines[-1])["modificationTime"]) if lines else 0
+
+
+def _read(file: Path) -> list[str]:
+    return file.read_text().splitlines()[1:] if file.exists() else []
+
+
+def _counted(file: Path, begin: int) -> tuple[int, bytes, bytes]:
+    """How many line ends a file has, its first ``begin`` bytes, and its last one."""
+    lines, last = 0, b""
+    with open(file, "rb") as opened:
+        begun = opened.read(begin)
+        opened.seek(0)
+        while chunk := opened.read(_CHUNK):
+            lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+    return lines, begun, last
+
+
+def _put(file: Path, lines: Iterable[str]) -> None:
+    """Write a log file so that it is there whole or not at all. It can be made again, so it is not
+    forced to disk.
+    """
+    temporary = file.with_name(f".{file.name}.tmp")
+    temporary.write_text("\n".join([_VERSION, *lines]))
+    os.replace(temporary, file)
