@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from braid import Centralized, HashPartition, SharedJoin, StaticGrid, StreamJoin
+from braid import Centralized, SharedJoin, StaticGrid, StreamJoin
 from braid.explain import Explanation
 from pyspark.sql import SparkSession
 
@@ -54,9 +54,9 @@ def test_what_one_host_holds_is_held_once(streams):
 
 def test_a_placement_that_is_left_out_is_chosen(streams):
     join = StreamJoin(streams, "a.k = b.k", partitions=3)
-    assert join.placement == HashPartition(3)
+    assert join.placement == Centralized()
     said = rows(join.explain(), "placement")
-    assert said[1][0] == "auto" and said[1][1].startswith("HashPartition for 2 streams, 3 hosts")
+    assert said[1][0] == "auto" and said[1][1].startswith("Centralized for 2 streams, 3 hosts")
 
 
 def test_a_shared_join_lists_its_queries(streams):

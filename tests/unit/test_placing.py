@@ -10,6 +10,7 @@ from braid.core.events import PlacementChosen
 from braid.core.words import counted
 from braid.join import StreamJoin
 from braid.model.placing import BATCHES, Known, candidates, choose
+from braid.tables import TableSetup
 from oracle import differ, expected, ids, tables
 
 NONE = (None, None)
@@ -18,8 +19,11 @@ NONE = (None, None)
 @pytest.mark.parametrize(
     ("known", "best"),
     [
-        (Known((1, 1), NONE, 4, True, True), {"HashPartition"}),
-        (Known((1, 1, 1), (None,) * 3, 4, True, True), {"HashPartition"}),
+        (Known((1, 1), NONE, 4, True, True), {"Centralized"}),
+        (Known((1, 1, 1), (None,) * 3, 4, True, True), {"Centralized"}),
+        (Known((1, 1), NONE, 4, True, False), {"HashPartition"}),
+        (Known((1, 1), NONE, 4, True, True, apart=True), {"HashPartition"}),
+        (Known((1, 1, 1), (None,) * 3, 4, True, True, apart=True), {"HashPartition"}),
         (Known((1, 1), NONE, 1, True, True), {"HashPartition"}),
         (Known((1, 1), NONE, 1, False, True), {"AdaptiveGrid", "Centralized"}),
         (Known((1, 30), NONE, 4, False, True, apart=True), {"AdaptiveGrid", "StaticGrid"}),
@@ -37,7 +41,9 @@ def test_what_is_known_decides(known: Known, best: set[str]) -> None:
 
 
 def test_a_frequent_value_weighs_on_one_host() -> None:
-    even, uneven = (choose(Known((1, 1), NONE, 8, True, False, share=s)) for s in (0.0, 0.6))
+    even, uneven = (
+        choose(Known((1, 1), NONE, 8, True, False, share=s, apart=True)) for s in (0.0, 0.6)
+    )
     assert isinstance(even.placement, HashPartition)
     assert not isinstance(uneven.placement, HashPartition) and "60.0%" in uneven.why
 
@@ -58,8 +64,10 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
 ) -> None:
     streams, on = tables("ab", 150, seed=91, batches=4), "a.k = b.k AND a.n < b.n"
     monkeypatch.setattr("braid.tables.cores", lambda: 3)
+    monkeypatch.setattr(TableSetup, "apart", staticmethod(lambda streams: True))
+    monkeypatch.setattr(TableSetup, "frequent", staticmethod(lambda streams, predicate: 0.0))
     join = StreamJoin(streams, on, check=True)
-    assert join.placement == Auto(3)
+    assert join.placement == Auto(3, apart=True)
     why = [row[2] for row in join.explain().rows if row[:2] == ("placement", "auto")]
     assert len(why) == 1 and why[0].startswith("HashPartition for 2 streams, 3 hosts")
     run = join.start(tmp_path, batches="batch")

@@ -18,13 +18,16 @@ BATCHES = 8
 """Simulated, of each candidate."""
 ROWS = 10_000
 """Tuples of the largest stream in a batch, about what a micro-batch has."""
-RECEIVED, PROBED, COMPARED, FOUND, BLOCK = 1.0, 0.5, 0.02, 0.1, 800.0
+RECEIVED, PROBED, COMPARED, FOUND, BLOCK = 1.0, 0.5, 0.02, 0.1, 2000.0
 """Microseconds that a host takes to take in a tuple, to look for its partners in a host's blocks,
-to check a pair that no index has found, to write a result, and to make a block.
+to check a pair that no index has found, to write a result, and to make a block: 2 to 3 ms were
+measured for each more in a batch of 4,000 tuples (benchmarks/auto.py).
 """
-SHARED = {False: 0.75, True: 0.02}
+SHARED = {False: 0.9, True: 0.02}
 """What part of the other hosts' work the busiest host waits for: threads of a machine share memory
-and locks, those of several machines only the driver. Judged, not measured.
+and locks, those of several machines only the driver. The first is by joins of 4,000 to 16,000
+tuples a batch on two cores, in which a hash on two hosts took 1.03 to 1.3 times one host's time
+(benchmarks/auto.py); the second is judged.
 """
 ORDER = ("HashPartition", "AdaptiveGrid", "StaticGrid", "Centralized")
 """What is chosen among equals, the first; others come last, by name."""
