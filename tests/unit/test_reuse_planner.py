@@ -25,7 +25,7 @@ from braid.papers.reuse.deployment import (
 )
 from braid.papers.reuse.hierarchy import Hierarchical, hierarchy, plan_count
 from braid.papers.reuse.network import Network
-from braid.papers.reuse.planner import REUSES, PlanError, Planner, Service
+from braid.papers.reuse.planner import REUSES, PlanError, Planner, Reuse, Service
 from braid.papers.reuse.rates import Rates
 from braid.papers.reuse.rivals import (
     all_to_sink,
@@ -163,6 +163,21 @@ def test_what_queries_leave_behind_is_nothing(seed: int) -> None:
     for query in here:
         service.withdraw(query.name)
     assert service.deployment.operators == {} and service.cost == 0
+
+
+@pytest.mark.parametrize("reuse", REUSES)
+def test_a_plan_costs_the_same_whether_it_tells_the_others_or_not(reuse: Reuse) -> None:
+    rng, model, deployment = setting(5, 8)
+    service = Service(Planner(model, reuse), deployment)
+    for i in range(40):
+        new, plan = asked(rng, f"q{i}", model.network), service.planner.plan
+        quick = plan(service.deployment, new, tell=False)
+        told = plan(service.deployment, new)
+        assert quick.cost == told.cost and not quick.considered
+        before = model.total(service.deployment)
+        service.deployment = submitted(service.deployment, new, quick.tree)
+        if reuse != "always":
+            assert model.total(service.deployment) - before == pytest.approx(quick.cost)
 
 
 def test_q1_is_deployed_as_the_paper_has_it_and_q2_by_where_it_is_asked() -> None:

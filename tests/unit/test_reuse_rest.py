@@ -6,16 +6,16 @@ import math
 from dataclasses import replace
 
 import pytest
-from braid.papers.reuse.changes import changes, worth
+from braid.papers.reuse.changes import changes, kept, planned, worth
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import Asked, Deployment, New, Source, moved, submitted
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Planner, Service
 from braid.papers.reuse.rates import Rates, StreamRate
-from braid.papers.reuse.rest import again, items, rested, settled
+from braid.papers.reuse.rest import Looks, again, items, rested, settled
 from braid.studies.reuse import resting, scene
-from reuse_cases import MINUTE, consistent, joined, setting
+from reuse_cases import MINUTE, consistent, definition_of, joined, setting
 from reuse_cases import asked as any_query
 
 pytestmark = pytest.mark.unit
@@ -133,6 +133,51 @@ def test_at_rest_every_query_is_served_and_less_is_sent() -> None:
         )
     assert whole.model.total(after) < 0.97 * whole.model.total(before)
     assert rested(planner, after) is after
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_not_looked_at_again_would_not_have_changed(seed: int) -> None:
+    rng, model, deployment = setting(seed, 8)
+    service = Service(Planner(model), deployment)
+    for i in range(30):
+        service.submit(any_query(rng, f"q{i}", model.network))
+    after = rested(service.planner, service.deployment, lasts=math.inf)
+    consistent(after)
+    for item in items(model, after):
+        assert again(service.planner, after, item, lasts=math.inf) is after
+
+
+def test_only_what_a_change_is_near_to_is_looked_at_again() -> None:
+    rng, model, deployment = setting(0, 6)
+    service, looks = Service(Planner(model), deployment), Looks()
+    for i, streams in enumerate(("abc", "ab", "de")):
+        definition = definition_of(rng, tuple(streams), len(streams))
+        service.submit(Asked(f"q{i}", definition, model.network.nodes[0].name))
+    before = service.deployment
+    for item in looks.due(model, before):
+        looks.at(item)
+    looks.note(before, before)
+    assert looks.due(model, before) == []
+    near = before.queries["q1"].operator
+    elsewhere = next(n.name for n in model.network.nodes if n.name != before.operators[near].node)
+    looks.note(before, moved(before, near, elsewhere))
+    assert "q1" in looks.due(model, before) and "q2" not in looks.due(model, before)
+    assert near in looks.due(model, before)
+    assert before.queries["q2"].operator not in looks.due(model, before)
+
+
+def test_what_comes_out_as_it_was_is_the_same_object() -> None:
+    rng, model, deployment = setting(2, 6)
+    service = Service(Planner(model), deployment)
+    for i in range(12):
+        service.submit(any_query(rng, f"q{i}", model.network))
+    before = service.deployment
+    for name in before.queries:
+        after = kept(before, planned(service.planner, before, [name]))
+        consistent(after)
+        for id in before.operators.keys() & after.operators.keys():
+            if before.operators[id] == after.operators[id]:
+                assert after.operators[id] is before.operators[id]
 
 
 def test_the_study_has_each_way_of_reuse_before_and_at_rest() -> None:

@@ -72,12 +72,9 @@ def planned(
     plan.
     """
     asked = [deployment.queries[name] for name in names]
-    rest = deployment
+    service = Service(planner, withdrawn(deployment, *(q.name for q in asked)))
     for query in asked:
-        rest = withdrawn(rest, query.name)
-    service = Service(planner, rest)
-    for query in asked:
-        service.submit(replace(query, operator=-1, bit=0), now)
+        service.submit(replace(query, operator=-1, bit=0), now, tell=False)
     order = {name: service.deployment.queries[name] for name in deployment.queries}
     return replace(service.deployment, queries=order)
 
@@ -125,20 +122,30 @@ def kept(old: Deployment, new: Deployment) -> Deployment:
     """The new deployment with the names of operators that were there: at the same node, of the same
     inputs and demands.
     """
+    alike: dict[tuple[str, tuple[Input, ...]], list[Operator]] = {}
+    for o in old.operators.values():
+        alike.setdefault((o.node, o.inputs), []).append(o)
     renamed: dict[int, tuple[Operator, dict[int, int]]] = {}
-    operators: dict[int, Operator] = {}
+    operators = {id: o for id, o in new.operators.items() if old.operators.get(id) is o}
     for operator in new.upstream():
-        mine = _renamed(operator, renamed)
-        there = next((o for o in old.operators.values() if _same(o, mine)), None)
-        bits = {d.bit: d.bit for d in mine.demands}
-        if there is not None and there.id not in operators:
-            bits = {d.bit: _bit(there, d) for d in mine.demands}
-            demands = tuple(replace(d, bit=bits[d.bit]) for d in mine.demands)
-            mine = replace(there, demands=demands, until=operator.until)
+        if operator.id in operators and renamed.keys().isdisjoint(operator.inputs):
+            continue
+        mine, bits = _renamed(operator, renamed), {d.bit: d.bit for d in operator.demands}
+        for there in alike.get((mine.node, mine.inputs), ()):
+            gone = there.id not in new.operators and mine.id not in old.operators
+            free = there.id == mine.id or (gone and there.id not in operators)
+            if free and _same(there, mine):
+                bits = {d.bit: _bit(there, d) for d in mine.demands}
+                demands = tuple(replace(d, bit=bits[d.bit]) for d in mine.demands)
+                mine = replace(there, demands=demands, until=operator.until)
+                mine = there if mine == there else mine
+                break
         renamed[operator.id] = mine, bits
         operators[mine.id] = mine
     queries = {
         name: replace(q, operator=renamed[q.operator][0].id, bit=renamed[q.operator][1][q.bit])
+        if q.operator in renamed
+        else q
         for name, q in new.queries.items()
     }
     return replace(new, operators=operators, queries=queries)
@@ -147,13 +154,13 @@ def kept(old: Deployment, new: Deployment) -> Deployment:
 def _renamed(operator: Operator, renamed: dict[int, tuple[Operator, dict[int, int]]]) -> Operator:
     """The operator with the new names of what it reads."""
     inputs: tuple[Input, ...] = tuple(
-        renamed[i][0].id if isinstance(i, int) else i for i in operator.inputs
+        renamed[i][0].id if i in renamed and isinstance(i, int) else i for i in operator.inputs
     )
     demands = tuple(
         replace(
             d,
             uses=tuple(
-                renamed[i][1][u] if isinstance(i, int) and u is not None else None
+                renamed[i][1][u] if i in renamed and isinstance(i, int) and u is not None else u
                 for i, u in zip(operator.inputs, d.uses, strict=True)
             ),
         )

@@ -8,14 +8,16 @@ Source: Seshadri 2008, section 2.2: network usage, C(G, Σ(t)), its sum over tim
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import or_
 
 from braid.papers.reuse.definition import Definition, columns_of, ored
-from braid.papers.reuse.deployment import Deployment, Operator, cascaded
+from braid.papers.reuse.deployment import Deployment, Operator
 from braid.papers.reuse.network import Network
-from braid.papers.reuse.rates import Rates
-from braid.papers.reuse.relaxation import Lifetime, union
+from braid.papers.reuse.rates import Rates, Remembered
+from braid.papers.reuse.relaxation import Lifetime
 from braid.papers.reuse.selections import implies
 
 KAPPA = 1e-3
@@ -35,7 +37,7 @@ class CostModel:
     kappa: float = KAPPA
 
     def __post_init__(self) -> None:
-        self._kept: dict[int, Kept] = {}
+        self._kept = Remembered[tuple[int, tuple[str, ...]], Kept]()
 
     def latency(self, source: str, target: str) -> float:
         """Seconds of the shortest path."""
@@ -93,41 +95,54 @@ class CostModel:
         wanted: Definition,
         masks: Sequence[int],
         besides: float = 0.0,
+        limit: float = math.inf,
     ) -> float:
         """The same, and ``besides``, of an operator that must be relaxed; ``masks`` are those of
-        what is wanted.
+        what is wanted. Not all of it if a part is as much as the ``limit`` already.
         """
         known = self._known(deployment, operator)
-        more = besides + known.relaxed(wanted, masks) - known.cost
-        for read in operator.inputs:
+        columns = known.columns(wanted)
+        more = besides + known.relaxed(wanted, masks, columns) - known.cost
+        for read, inflow in zip(operator.inputs, known.inputs, strict=True):
+            if more >= limit:
+                break
             if isinstance(read, int):
+                part = replace(wanted.part(inflow.streams), columns=inflow.carried(columns))
                 upstream = deployment.operators[read]
-                relaxed = union((operator.definition, wanted))
-                part = cascaded(relaxed, wanted, upstream)
-                more += self.relaxing(deployment, upstream, part)
+                if upstream.serving(part) is None:
+                    own = [masks[i] for i in inflow.places]
+                    more = self.relaxed(deployment, upstream, part, own, more, limit)
         return more
 
     def relaxed_at_least(
         self, deployment: Deployment, operator: Operator, masks: Sequence[int]
     ) -> float:
         """Less than ``relaxed``, and sooner said."""
-        return self._known(deployment, operator).at_least(masks)
+        known = self._known(deployment, operator)
+        least = known.at_least(masks)
+        for read, inflow in zip(operator.inputs, known.inputs, strict=True):
+            if isinstance(read, int):
+                own = [masks[i] for i in inflow.places]
+                least += self.relaxed_at_least(deployment, deployment.operators[read], own)
+        return least
 
     def _known(self, deployment: Deployment, operator: Operator) -> Kept:
-        """The cost of an operator, kept until the operator or where it reads from is another."""
-        sources = [
+        """The cost of an operator that reads from these nodes; it is kept with the operator, so
+        that no other comes to be known by the same ``id``.
+        """
+        sources = tuple(
             deployment.operators[i].node if isinstance(i, int) else deployment.source(i)
             for i in operator.inputs
-        ]
-        found = self._kept.get(operator.id)
-        if found is None or found.operator is not operator or found.sources != sources:
+        )
+        key = id(operator), sources
+        found = self._kept.get(key)
+        if found is None:
             inputs = [
                 deployment.operators[i].definition.streams if isinstance(i, int) else (i,)
                 for i in operator.inputs
             ]
             far = [self.latency(source, operator.node) for source in sources]
-            found = Kept(operator, self.rates, sources, inputs, far, self.kappa)
-            self._kept[operator.id] = found
+            found = self._kept[key] = Kept(operator, self.rates, inputs, far, self.kappa)
         return found
 
     def prolonging(
@@ -158,17 +173,17 @@ class Kept:
         self,
         operator: Operator,
         rates: Rates,
-        sources: list[str],
         inputs: Sequence[tuple[str, ...]],
         far: Sequence[float],
         kappa: float,
     ) -> None:
-        self.operator, self.rates, self.sources, self.kappa = operator, rates, sources, kappa
+        self.operator, self.rates, self.kappa = operator, rates, kappa
         definition = operator.definition
         self.masks = rates.masks(definition)
         self.each = list(map(rates.each, definition.streams))
         self.inputs = [
             _Inflow(
+                streams,
                 [definition.place(s) for s in streams],
                 definition.crossing(frozenset(streams)),
                 rates.joint(streams, definition.part(streams).joins),
@@ -196,12 +211,14 @@ class Kept:
             more += rate * max((mask | wanted_masks[place]).bit_count() - before, 0.0)
         return more
 
-    def relaxed(self, wanted: Definition, wanted_masks: Sequence[int]) -> float:
-        """What the operator would cost relaxed for what is wanted."""
+    def columns(self, wanted: Definition) -> list[frozenset[str]]:
+        """The columns, by stream, that the operator would have relaxed for what is wanted: those of
+        its ``union`` with that.
+        """
         own = self.operator.definition
         more = wanted.joins - own.joins
         extra = columns_of(j for j in more if not j.implied) if more else {}
-        masks, columns = [], []
+        columns = []
         for i, stream in enumerate(own.streams):
             p, q = own.where[i], wanted.where[i]
             all_of = own.columns[i] | wanted.columns[i]
@@ -213,7 +230,14 @@ class Kept:
                 if not implies(q, p):
                     all_of |= p.columns
             columns.append(all_of)
-            masks.append(self.masks[i] | wanted_masks[i])
+        return columns
+
+    def relaxed(
+        self, wanted: Definition, wanted_masks: Sequence[int], columns: Sequence[frozenset[str]]
+    ) -> float:
+        """What the operator would cost relaxed for what is wanted, with its ``columns`` then."""
+        own = self.operator.definition
+        masks = list(map(or_, self.masks, wanted_masks))
         windows = tuple(map(max, own.windows, wanted.windows))
         slides = ored(own.slides | wanted.slides) if own.slides and wanted.slides else frozenset()
         return self._cost(masks, windows, columns, slides)
@@ -251,10 +275,20 @@ class _Inflow:
     many of their combinations, from how far.
     """
 
+    streams: tuple[str, ...]
     places: list[int]
     crossing: Mapping[str, frozenset[str]]
     joint: float
     seconds: float
+
+    def carried(self, columns: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
+        """The columns that it must bring for an operator whose results have these: what is
+        ``cascaded``.
+        """
+        return tuple(
+            columns[i] | self.crossing.get(s, _NONE)
+            for s, i in zip(self.streams, self.places, strict=True)
+        )
 
 
 def over_time(costs: Iterable[tuple[float, float]], end: float) -> float:

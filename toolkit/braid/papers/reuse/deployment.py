@@ -280,16 +280,17 @@ def cascaded(relaxed: Definition, wanted: Definition, upstream: Operator) -> Def
     return replace(wanted.part(streams), columns=relaxed.part(streams).columns)
 
 
-def withdrawn(deployment: Deployment, name: str) -> Deployment:
-    """The deployment without a query: demands that nobody asks for go, and operators without
+def withdrawn(deployment: Deployment, *names: str) -> Deployment:
+    """The deployment without these queries: demands that nobody asks for go, and operators without
     demands. Nothing is built anew, so the columns stay.
 
     Raises KeyError for a query that is not there.
     """
-    asked = deployment.queries[name]
     operators = dict(deployment.operators)
-    _release(operators, asked.operator, asked.bit)
-    queries = {n: q for n, q in deployment.queries.items() if n != name}
+    for name in names:
+        asked = deployment.queries[name]
+        _release(operators, asked.operator, asked.bit)
+    queries = {n: q for n, q in deployment.queries.items() if n not in names}
     return replace(deployment, operators=_lived(operators, queries), queries=queries)
 
 

@@ -89,13 +89,13 @@ class PlanError(ValueError):
 @dataclass(frozen=True)
 class Candidate:
     """An operator that can be had for a part: where it is, what it costs more at ``least``, and
-    what exactly, which takes longer to say.
+    what exactly, which takes longer to say; from a limit on, no less than that will do.
     """
 
     operator: int
     node: int
     least: float
-    price: Callable[[], float]
+    price: Callable[[float], float]
 
 
 Candidates = Callable[[Definition], Iterator[Candidate]]
@@ -110,7 +110,8 @@ class Plans:
     dynamic program.
 
     ``allowed`` are the nodes where operators may be put, by node. With ``forced`` nothing new is
-    made where something can be reused. With a ``sink`` only costs there are asked for of the whole.
+    made where something can be reused. With a ``sink`` only costs there are asked for of the whole;
+    with ``tell`` all that could be reused for the whole is there with its cost.
     """
 
     def __init__(
@@ -122,11 +123,12 @@ class Plans:
         candidates: Candidates | None = None,
         forced: bool = False,
         sink: int | None = None,
+        tell: bool = False,
     ) -> None:
         self.model, self.wanted, self.leaves = model, wanted, leaves
         self.far = model.network.latency / 1e3
         self.barred = np.where(allowed, 0.0, np.inf)
-        self.candidates, self.forced, self.sink = candidates, forced, sink
+        self.candidates, self.forced, self.sink, self.tell = candidates, forced, sink, tell
         self.whole = (1 << len(leaves)) - 1
         self.parts: dict[int, Definition] = {}
         self.made: dict[int, Floats] = {}
@@ -200,24 +202,43 @@ class Plans:
 
     def _reusing(self, mask: int, part: Definition, made: Floats) -> Iterator[tuple[Floats, Way]]:
         """The cheapest operator at each node. One that costs as much as to have the part brought
-        there from elsewhere is not looked at any further, but for all of the query.
+        there from elsewhere is not looked at any further, unless all is to be told; nor, for all of
+        the query, one that costs as much with the way to the sink.
         """
         assert self.candidates is not None
         found = sorted(self.candidates(part), key=lambda c: c.least)
         if not found:
             return
         rate = self.tuples[mask] * self.model.rates.width(part)
-        bound = (made + self.far * rate).min(axis=1)
-        best: dict[int, tuple[float, int]] = {}
+        every = mask == self.whole and (self.tell or self.forced or self.sink is None)
+        bound, best = self._bound(mask, made, rate), dict[int, tuple[float, int]]()
         for c in found:
-            if c.least < bound[c.node] or mask == self.whole:
-                cost = c.price()
+            limit = math.inf if every else float(bound[c.node])
+            if c.least < limit and (cost := c.price(limit)) < limit:
                 best[c.node] = min(best.get(c.node, (math.inf, -1)), (cost, c.operator))
-                bound = np.minimum(bound, self.far[c.node] * rate + cost)
+                bound = bound if every else np.minimum(bound, cost + self._way(mask, c.node, rate))
         if best:
             costs = np.full(len(self.far), np.inf)
             costs[list(best)] = [cost for cost, _ in best.values()]
             yield costs, {node: operator for node, (_, operator) in best.items()}
+
+    def _bound(self, mask: int, made: Floats, rate: float) -> Floats:
+        """By node, what a part may cost there at most to be of use, if it can be had at these costs
+        already: of all of the query at the sink, of others anywhere.
+        """
+        if mask != self.whole or self.sink is None:
+            return (made + self.far * rate).min(axis=1)
+        away = self.far[:, self.sink] * rate
+        return np.where(np.isfinite(away), (made + away).min(), -np.inf) - away
+
+    def _way(self, mask: int, node: int, rate: float) -> Floats:
+        """By node, what a part that is at another may cost there at most to be of use, less what it
+        costs where it is.
+        """
+        if mask != self.whole or self.sink is None:
+            return self.far[node] * rate
+        away = self.far[:, self.sink] * rate
+        return np.where(np.isfinite(away), away[node], -np.inf) - away
 
     def cost(self, sink: int) -> float:
         """The least cost to have all at a node."""
@@ -283,10 +304,16 @@ class Planner:
         self.deployment = deployment
 
     def plan(
-        self, deployment: Deployment, asked: Asked, now: int = 0, regions: int = ALL
+        self,
+        deployment: Deployment,
+        asked: Asked,
+        now: int = 0,
+        regions: int = ALL,
+        tell: bool = True,
     ) -> Decision:
         """The cheapest plan for one more query. ``regions`` (bits) are where operators may be
-        reused. Raises PlanError if there is none.
+        reused. Unless it is to ``tell`` what else could be done, what costs more is not reckoned to
+        the end. Raises PlanError if there is none.
         """
         wanted = asked.definition
         if len(wanted.streams) > MOST_STREAMS:
@@ -296,15 +323,18 @@ class Planner:
             )
         self.know(deployment)
         sink = self.network.place(asked.sink)
-        plans = self._table(deployment, asked, now, regions)
+        plans = self._table(deployment, asked, now, regions, tell)
         cost = plans.cost(sink)
         if not math.isfinite(cost):
             raise PlanError(_unreachable(self.network, deployment, asked))
         tree = plans.tree(sink)
         tree = fused(tree) if self.fuse else tree
-        return Decision(tree, cost, tuple(self._considered(plans, sink)))
+        considered = tuple(self._considered(plans, sink)) if tell else ()
+        return Decision(tree, cost, considered)
 
-    def _table(self, deployment: Deployment, asked: Asked, now: int, regions: int) -> Plans:
+    def _table(
+        self, deployment: Deployment, asked: Asked, now: int, regions: int, tell: bool
+    ) -> Plans:
         wanted, network = asked.definition, self.network
         leaves = [
             Leaf(frozenset([s]), network.place(deployment.source(s)), Source(s))
@@ -324,7 +354,7 @@ class Planner:
                 if self.reuse != "always":
                     price = self.model.prolonging(deployment, operator, now, asked.until)
                 if serves or self.reuse != "relaxed":
-                    yield Candidate(operator.id, node, price, partial(float, price))
+                    yield Candidate(operator.id, node, price, partial(_same, price))
                     continue
                 least = self.model.relaxed_at_least(deployment, operator, masks)
                 more = partial(self.model.relaxed, deployment, operator, part, masks, price)
@@ -332,7 +362,8 @@ class Planner:
 
         forced = self.reuse == "always"
         sink = network.place(asked.sink)
-        return Plans(self.model, wanted, leaves, network.working, candidates, forced, sink)
+        working = network.working
+        return Plans(self.model, wanted, leaves, working, candidates, forced, sink, tell)
 
     def _may(
         self, deployment: Deployment, operator: Operator, part: Definition, serves: bool
@@ -353,6 +384,10 @@ class Planner:
             for node, operator in way.items() if isinstance(way, dict) else ():
                 said = f"operator {operator} at {self.network.nodes[node].name}"
                 yield Considered(said, float(cost[node] + carried[node]))
+
+
+def _same(price: float, limit: float) -> float:
+    return price
 
 
 def fused(tree: Tree) -> Tree:
@@ -383,9 +418,9 @@ class Service:
     def __init__(self, planner: Planner, deployment: Deployment) -> None:
         self.planner, self.deployment = planner, deployment
 
-    def submit(self, asked: Asked, now: int = 0) -> Decision:
+    def submit(self, asked: Asked, now: int = 0, tell: bool = True) -> Decision:
         """Deploy a query."""
-        decision = self.planner.plan(self.deployment, asked, now)
+        decision = self.planner.plan(self.deployment, asked, now, tell=tell)
         self.deployment = submitted(self.deployment, asked, decision.tree)
         return decision
 

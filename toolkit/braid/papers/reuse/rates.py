@@ -27,7 +27,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-class _Remembered(dict[_K, _V]):
+class Remembered(dict[_K, _V]):
     """What has been reckoned; forgotten when it is too much."""
 
     def __setitem__(self, key: _K, value: _V) -> None:
@@ -71,11 +71,12 @@ class Rates:
     most: float = 86400.0
 
     def __post_init__(self) -> None:
-        self._masks = _Remembered[tuple[str, Selection], int]()
-        self._boxes = _Remembered[tuple[str, Box], int]()
-        self._joint = _Remembered[tuple[tuple[str, ...], frozenset[Join]], float]()
-        self._widths = _Remembered[tuple[str, frozenset[str]], float]()
-        self._tuples = _Remembered[Definition, float]()
+        self._masks = Remembered[tuple[str, Selection], int]()
+        self._boxes = Remembered[tuple[str, Box], int]()
+        self._joint = Remembered[tuple[tuple[str, ...], frozenset[Join]], float]()
+        self._widths = Remembered[tuple[str, frozenset[str]], float]()
+        self._sent = Remembered[Definition, float]()
+        self._tuples = Remembered[Definition, float]()
 
     def of(self, stream: str) -> StreamRate:
         """What is known of a stream."""
@@ -194,7 +195,9 @@ class Rates:
 
     def bytes(self, definition: Definition) -> float:
         """Bytes a second."""
-        return self.tuples(definition) * self.width(definition)
+        if definition not in self._sent:
+            self._sent[definition] = self.tuples(definition) * self.width(definition)
+        return self._sent[definition]
 
 
 def _bits(passed: Iterable[bool]) -> int:

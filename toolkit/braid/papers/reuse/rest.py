@@ -24,8 +24,6 @@ Item = str | int
 """What is looked at: a query by name, or an operator by id."""
 QUERIES = 60
 """An operator that has more queries is not looked at: they would all be planned anew."""
-ROUNDS = 3
-"""How often all is looked at, at most."""
 
 
 def items(model: CostModel, deployment: Deployment) -> list[Item]:
@@ -107,14 +105,55 @@ def _spares(model: CostModel, deployment: Deployment, operator: Operator) -> flo
 def rested(
     planner: Planner, deployment: Deployment, now: int = 0, lasts: float = HORIZON
 ) -> Deployment:
-    """The deployment when all has been looked at again, until nothing changes any more."""
-    for _ in range(ROUNDS):
-        before = deployment
-        for item in items(planner.model, deployment):
-            deployment = again(planner, deployment, item, now, lasts)
-        if deployment is before:
-            break
+    """The deployment when all has been looked at again, until nothing changes any more: each change
+    saves something, so that comes to an end.
+    """
+    looks = Looks()
+    while due := looks.due(planner.model, deployment):
+        for item in due:
+            looks.at(item)
+            before, deployment = deployment, again(planner, deployment, item, now, lasts)
+            looks.note(before, deployment)
     return deployment
+
+
+class Looks:
+    """What is to be looked at again: all, and then what has had a change near it since. A change is
+    near a query if it is of an operator on streams that the query joins: a plan for it can have no
+    other; and near an operator if it is near a query that reads it.
+    """
+
+    def __init__(self) -> None:
+        self._changes = 0
+        self._seen: dict[Item, int] = {}
+        self._changed: dict[frozenset[str], int] = {}
+
+    def at(self, item: Item) -> None:
+        """It is looked at now."""
+        self._seen[item] = self._changes
+
+    def note(self, old: Deployment, new: Deployment) -> None:
+        """What is deployed is the new one now."""
+        if new is old:
+            return
+        self._changes += 1
+        before, after = old.operators, new.operators
+        for id in before.keys() | after.keys():
+            was, there = before.get(id), after.get(id)
+            if was is not there and (operator := there or was):
+                self._changed[frozenset(operator.definition.streams)] = self._changes
+
+    def due(self, model: CostModel, deployment: Deployment) -> list[Item]:
+        """What to look at, in the order of ``items``."""
+        return [i for i in items(model, deployment) if self._due(deployment, i)]
+
+    def _due(self, deployment: Deployment, item: Item) -> bool:
+        if item not in self._seen:
+            return True
+        near = [streams for streams, last in self._changed.items() if last > self._seen[item]]
+        names = [item] if isinstance(item, str) else reading(deployment, [item]) if near else []
+        joined = {deployment.queries[name].definition.streams for name in names}
+        return any(streams.issubset(all_of) for streams in near for all_of in joined)
 
 
 def replanned(planner: Planner, deployment: Deployment, now: int = 0, seed: int = 0) -> Deployment:
