@@ -133,7 +133,7 @@ def expected(
     where += [f"t.at - epoch_us({a}.ts) < {query.windows[s]}" for a, s in aliases.items()]
     where += [] if since is None else [f"t.at > {since}"]
     where += ["FALSE" if until is None else f"t.at < {until}"]
-    having = "" if query.having is None else f"HAVING {query.having}"
+    having = "" if query.having is None else _in_duckdb(query.having)
     if query.aggregates and not query.groups:
         return _at_every_tick(db, query, ticks, f"SELECT {select} FROM {source}", where, having)
     groups = (
@@ -146,6 +146,10 @@ def expected(
             f"SELECT t.at, {select} FROM {source}, {ticks} WHERE {' AND '.join(where)} {groups} {having}"
         ).fetchall()
     )
+
+
+def _in_duckdb(having: str) -> str:
+    return f"HAVING {sqlglot.transpile(having, 'spark', 'duckdb')[0]}"
 
 
 def _at_every_tick(

@@ -81,6 +81,22 @@ def test_between_and_in_are_looked_at_in_turn(short: str, long: str, how: str) -
         assert "CASE" not in COMPILER.text(plain)[0]
 
 
+def test_what_is_compared_with_nothing_is_not_computed() -> None:
+    """As in Spark: a comparison whose left side is NULL does not look at its right one."""
+    rows = [{"n": None, "k": 2_000_000_000}, {"n": 5, "k": 1}]
+    assert told("n < k + k", rows) == [None, False]
+    assert told("NOT n >= k + k", rows) == [None, False]
+    assert told("n IN (k + k, k + 4)", rows) == [None, True]
+    assert told("n BETWEEN k + k AND k + 9", rows) == [None, True]
+    for sql in ("k + k > n", "n <=> k + k"):
+        with pytest.raises(duckdb.Error, match="Overflow"):
+            told(sql, rows)
+    for plain in ("n < k", "k + k < n", "n <=> k + k"):
+        assert "CASE" not in COMPILER.text(plain)[0]
+    pair = Compiler({("a", "n"): INT, ("b", "k"): INT})
+    assert "CASE" not in pair.text("a.n < b.k + b.k")[0], "a join stays one"
+
+
 @pytest.mark.parametrize("part", ["left(t, {})", "right(t, {})", "substring(t, {}, 1)"])
 def test_a_count_of_characters_may_be_too_large(part: str) -> None:
     """It is cast to INT, in Spark too; that of a literal loses nothing."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -316,7 +317,7 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
 
 def test_what_fails_when_it_is_read_says_so_in_a_sentence(tmp_path: Path) -> None:
     hub = Driven(tmp_path / "hub", tables(6))
-    large = TICKED.replace("SELECT ", "SELECT (f.num + c.seats) * 500000000 AS large, ")
+    large = GROUPED.replace("max(c.seats)", "2000000000 * max(c.seats)")
     hub.submit(large, "large")
     hub.submit(TICKED, "ticked")
     hub.step()
@@ -324,6 +325,33 @@ def test_what_fails_when_it_is_read_says_so_in_a_sentence(tmp_path: Path) -> Non
     with pytest.raises(QueryError, match="^the answer to 'large' fails: .*verflow"):
         hub.answered("large")
     assert hub.answered("ticked") and len(hub.desk.ledger.served) == 2
+
+
+@pytest.mark.parametrize("network", [False, True])
+def test_a_query_with_a_slide_that_fails_on_a_match_ends_in_its_batch(
+    network: bool, tmp_path: Path
+) -> None:
+    data, at = tables(6), ("S1" if network else None)
+    hub = Driven(tmp_path / "hub", data, *((NETWORK, AT) if network else (None, None)))
+    large = "unix_micros(f.ts) * 50000000000"
+    asked = {
+        "selects": TICKED.replace("SELECT ", f"SELECT {large} AS large, "),
+        "groups": GROUPED.replace("max(c.seats)", f"max({large})"),
+        "has": GROUPED.replace("count(*) > 2", f"max({large}) > 2"),
+    }
+    never = asked["selects"].replace("SLIDE 20 SECONDS", "SLIDE 1000 SECONDS")
+    for name, sql in {**asked, "ticked": TICKED, "never": never}.items():
+        hub.submit(sql, name, at)
+    while hub.desk.ledger.epoch < BATCHES - 1:
+        hub.step()
+    for name, sql in asked.items():
+        query = hub.desk.last(name)
+        assert query.end == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", query.reason)
+        early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
+        assert hub.answered(name) == expected(early, sql, until=query.until), name
+        assert hub.answered(name).total() > 10
+    assert [q.name for q in hub.desk.ledger.served] == ["ticked", "never"]
+    assert hub.answered("never") == Counter(), "no match of it holds at a tick"
 
 
 def test_what_the_left_side_decides_does_not_fail_for_the_right_one(tmp_path: Path) -> None:
@@ -472,6 +500,48 @@ def test_on_a_network_a_hub_comes_to_rest_between_batches_and_answers_stay(
         hub.step()
     for name, sql in asked.items():
         assert hub.answered(name) == expected(data, sql), name
+
+
+def test_an_operator_that_was_moved_stays_until_all_is_planned_anew(tmp_path: Path) -> None:
+    data = tables(3)
+    hub = Driven(tmp_path / "hub", data, NETWORK, AT)
+    hub.submit(WIDE, "wide", "S2")
+    hub.submit(NARROW, "narrow", "S1")
+    hub.step()
+    (id, *_) = hub.desk.deployment.operators
+    moving.move(hub.desk, id, "N4")
+    hub.desk.resting.since = 1
+    hub.submit(LONG, "long", "S2")
+    hub.step()
+    hub = Driven(tmp_path / "hub", data, NETWORK, AT)
+    assert hub.desk.deployment.operators[id].stays, "whoever goes on knows it"
+    while not hub.desk.resting.over:
+        hub.desk.resting.look_again()
+    assert hub.desk.deployment.operators[id].node == "N4"
+    assert moving.replan(hub.desk).adopted
+    assert not any(o.stays for o in hub.desk.deployment.operators.values())
+    assert "N4" not in {o.node for o in hub.desk.deployment.operators.values()}
+    while hub.desk.ledger.epoch < BATCHES - 1:
+        hub.step()
+    assert hub.answered("wide") == expected(data, WIDE)
+
+
+def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = Driven(tmp_path / "hub", tables(3), NETWORK, AT)
+    hub.submit(WIDE, "wide", "S1")
+    hub.submit(LONG, "long", "S2")
+    times = iter(range(0, 1000, 2))
+    monkeypatch.setattr("braid.hub.resting.clock", SimpleNamespace(perf_counter=times.__next__))
+    resting = hub.desk.resting
+    looked = []
+    for _ in range(30):
+        before = len(resting.left)
+        resting.look_again(5.0)
+        looked.append(len(resting.left) != before)
+    first = looked.index(True)
+    assert looked[first : first + 9] == [True, False, False, False] * 2 + [True]
 
 
 def test_at_one_site_nothing_is_looked_at_again(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from braid.papers.reuse.deployment import Asked, Deployment, New, Source, moved,
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Planner, Service
 from braid.papers.reuse.rates import Rates, StreamRate
-from braid.papers.reuse.rest import Looks, again, items, rested, settled
+from braid.papers.reuse.rest import Looks, again, items, replanned, rested, settled
 from braid.studies.reuse import resting, scene
 from reuse_cases import MINUTE, consistent, definition_of, joined, setting
 from reuse_cases import asked as any_query
@@ -64,6 +64,22 @@ def test_a_query_goes_where_it_is_cheaper_now() -> None:
     after = again(Planner(model), both, "q1")
     assert after.queries["q1"].operator == 1 and 0 not in after.operators
     consistent(after)
+
+
+def test_what_somebody_has_put_somewhere_stays_until_all_is_planned_anew() -> None:
+    model, empty = line()
+    planner = Planner(model)
+    both = placed(placed(empty, query("q1", "T1", 2), "A"), query("q2", "T2"), "M")
+    put = moved(both, 0, "B", stays=True)
+    for item in (0, "q1"):
+        assert again(planner, moved(both, 0, "B"), item, lasts=math.inf).operators.keys() == {1}
+        assert again(planner, put, item, lasts=math.inf) is put
+    assert settled(model, put, 0) is put
+    rests = rested(planner, put, lasts=math.inf)
+    assert rests.operators[0].node == "B" and rests.queries["q1"].operator == 0
+    anew = replanned(planner, put)
+    assert model.total(anew) < model.total(put)
+    assert not any(o.stays or o.node == "B" for o in anew.operators.values())
 
 
 def test_nothing_changes_that_does_not_save_in_time_what_it_sends() -> None:

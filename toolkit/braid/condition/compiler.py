@@ -23,7 +23,7 @@ refused:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import sqlglot
@@ -31,7 +31,7 @@ from sqlglot import exp
 
 from braid.condition.arrays import Arrays
 from braid.condition.calls import BITS, CALLS, COMPARISONS, PARTS, WIDENS
-from braid.condition.failing import is_safe
+from braid.condition.failing import in_turn, is_safe, left_first
 from braid.condition.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -128,20 +128,24 @@ class Compiler(Arrays):
         parts = [self._as(side, BOOLEAN) for side in sides]
         both = isinstance(node, exp.And)
         if not all(map(is_safe, sides[1:])):
-            return _in_turn(parts, both), BOOLEAN
+            return in_turn(parts, both), BOOLEAN
         return f"({(' AND ' if both else ' OR ').join(parts)})", BOOLEAN
 
     def _compare(self, node: Any) -> Typed:
         (left, right), _ = self._together(node, node.this, node.expression)
-        return f"({left} {COMPARISONS[type(node)]} {right})", BOOLEAN
+        made = f"({left} {COMPARISONS[type(node)]} {right})"
+        if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)):
+            return made, BOOLEAN
+        return left_first(node, left, made, [node.expression]), BOOLEAN
 
     def _in(self, node: exp.In) -> Typed:
         if not node.expressions:
             self._refuse(node)
         (value, *options), _ = self._together(node, node.this, *node.expressions)
+        made = f"({value} IN ({', '.join(options)}))"
         if not all(map(is_safe, node.expressions[1:])):
-            return _in_turn([f"({value} = {option})" for option in options], both=False), BOOLEAN
-        return f"({value} IN ({', '.join(options)}))", BOOLEAN
+            made = in_turn([f"({value} = {option})" for option in options], both=False)
+        return left_first(node, value, made, node.expressions), BOOLEAN
 
     def _between(self, node: exp.Between) -> Typed:
         if node.args.get("symmetric"):
@@ -233,16 +237,6 @@ class Compiler(Arrays):
 
     def _concat(self, node: exp.Concat) -> Typed:
         return f"({' || '.join(self._as(n, STRING) for n in node.expressions)})", STRING
-
-
-def _in_turn(parts: Sequence[str], both: bool) -> str:
-    """What AND (``both``) or OR of the parts says; those before a part that decide keep it from
-    being computed.
-    """
-    whole = (" AND " if both else " OR ").join(parts)
-    word, end = ("NOT ", "false") if both else ("", "true")
-    decided = " ".join(f"WHEN {word}{part} THEN {end}" for part in parts[:-1])
-    return f"(CASE {decided} ELSE ({whole}) END)"
 
 
 _C = Compiler

@@ -1,6 +1,10 @@
-"""Which expressions have a value wherever what they read has one, so that they fail on no tuple."""
+"""Which expressions have a value wherever what they read has one, so that they fail on no tuple;
+and DuckDB SQL that does not compute those that may fail where Spark does not look at them.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
@@ -50,3 +54,23 @@ def _is_time(node: exp.Expr) -> bool:
     if isinstance(node, exp.Greatest):
         return all(map(_is_time, (node.this, *node.expressions)))
     return isinstance(node, exp.UnixMicros)
+
+
+def in_turn(parts: Sequence[str], both: bool) -> str:
+    """What AND (``both``) or OR of the parts says; those before a part that decide keep it from
+    being computed.
+    """
+    whole = (" AND " if both else " OR ").join(parts)
+    word, end = ("NOT ", "false") if both else ("", "true")
+    decided = " ".join(f"WHEN {word}{part} THEN {end}" for part in parts[:-1])
+    return f"(CASE {decided} ELSE ({whole}) END)"
+
+
+def left_first(node: exp.Expr, left: str, made: str, right: Iterable[exp.Expr]) -> str:
+    """What a comparison says: nothing, where its left side says nothing, which keeps the ``right``
+    from being computed. One over several streams stays as it is: that is what they are joined on.
+    """
+    several = len({column.table for column in node.find_all(exp.Column)}) > 1
+    if several or all(map(is_safe, right)):
+        return made
+    return f"(CASE WHEN {left} IS NOT NULL THEN {made} END)"

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from braid.core.spans import Span, micros, written
 from braid.hub.blueprints import selections_of
-from braid.hub.delivering import Told
+from braid.hub.delivering import Slide, Told
 from braid.hub.expressions import may_fail
 from braid.hub.flat import Texts, flat, renamed
 from braid.hub.ledger import Served
@@ -84,7 +84,9 @@ class Asking:
     def told(self, served: Served) -> Told:
         """What a query that is answered makes of its operator's results."""
         query, span = self.of(served), served.spans[-1]
-        return Told(served.name, span.operator, span.bit, span.where, self._selected(served, query))
+        slide = query.every and Slide(query.every, query.windows, served.since)
+        select = self._selected(served, query)
+        return Told(served.name, span.operator, span.bit, span.where, select, slide or None)
 
     def _selected(self, served: Served, query: StreamQuery) -> tuple[str, ...]:
         key = served.sql, repr(served.windows), repr(served.every)
@@ -94,8 +96,7 @@ class Asking:
 
     def _select(self, query: StreamQuery) -> Iterator[str]:
         """What may fail of what is selected of each match, over a plain table of results."""
-        for sql in query.select if query.every is None else ():
-            tree = sqlglot.parse_one(sql, dialect="spark").unalias()
+        for tree in _of_matches(query):
             if tree.find(exp.Star) is None:
                 text = tree.sql(dialect="spark", normalize_functions=False)
                 plain = renamed(text, lambda alias, column: flat(query.aliases[alias], column))
@@ -115,6 +116,22 @@ class Asking:
         """The SQL of all selections that these queries have."""
         known = [*(self.of(q) for q in queries), *more]
         return selections_of((q.definition, q.filters) for q in known)
+
+
+def _of_matches(query: StreamQuery) -> Iterator[exp.Expr]:
+    """What is selected of each match: all that is selected, or, of groups of matches, what their
+    aggregates are of.
+    """
+    told = [*query.select, *([query.having] if query.having else [])]
+    trees = [sqlglot.parse_one(sql, dialect="spark").unalias() for sql in told]
+    if not query.groups and not query.aggregates:
+        yield from trees
+        return
+    for tree in trees:
+        for call in tree.find_all(exp.AggFunc):
+            of = call.this
+            if isinstance(of, exp.Expr) and not isinstance(call.parent, exp.Filter):
+                yield from of.expressions if isinstance(of, exp.Distinct) else [of]
 
 
 def _written(windows: Mapping[str, Span] | Span | None) -> Any:

@@ -26,13 +26,14 @@ def batch(desk: Desk, source: Any, epoch: int) -> None:
     """Have a batch go through all operators, unless it has. A query whose expressions fail on
     it ends, and the others go on.
     """
+    began = clock.perf_counter()
     while epoch > desk.ledger.epoch:
         try:
             _batch(desk, source, epoch)
         except Fault as fault:
             _failed(desk, fault, epoch)
     _expire(desk)
-    desk.resting.look_again()
+    desk.resting.look_again(clock.perf_counter() - began)
 
 
 def _failed(desk: Desk, fault: Fault, epoch: int) -> None:
@@ -43,9 +44,7 @@ def _failed(desk: Desk, fault: Fault, epoch: int) -> None:
     else:
         names = pure.using(desk.deployment, fault.operator, fault.bit)
     reason = f"it failed in batch {epoch}: {said(fault.error)}"
-    after = desk.deployment
-    for name in names:
-        after = withdrawn(after, name)
+    after = withdrawn(desk.deployment, *names)
     ended = [QueryEnded(desk.ledger.epoch, name, reason) for name in names]
     desk.switch(after, [*ended], reasons=dict.fromkeys(names, reason))
 

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.hub.flat import columns_of, of_demand
+from braid.hub.flat import columns_of, flat, micros_of, of_demand
 from braid.hub.works import Fault, Works
+from braid.papers.reuse.definition import Column
 
 
 @dataclass(frozen=True)
 class Told:
     """What a query makes of the results of one demand of an operator: Spark SQL over the plain
-    table (flat.py) that compensates; and of what it selects without a SLIDE, all that may fail.
+    table (flat.py) that compensates; and of what it selects of each match, all that may fail. With
+    a SLIDE (``slide``) that is looked at where a match holds at a tick.
     """
 
     name: str
@@ -25,6 +28,16 @@ class Told:
     bit: int
     where: str | None
     select: tuple[str, ...]
+    slide: Slide | None = None
+
+
+@dataclass(frozen=True)
+class Slide:
+    """The ticks of a query: every so many microseconds, after ``since``; its windows by stream."""
+
+    every: int
+    windows: Mapping[str, int]
+    since: int | None
 
 
 def delivered(works: Works, queries: Iterable[Told], epoch: int) -> Iterator[tuple[str, pa.Table]]:
@@ -56,9 +69,24 @@ def _told(
         matches = rows
         if q.where is not None:
             matches = rows.filter(pc.fill_null(passes[q.name, 0], False))
-        if matches.num_rows:
-            computed(matches, {(q.name, i): sql for i, sql in enumerate(q.select)})
+        if q.select and matches.num_rows:
+            looked = matches if q.slide is None else _holding(works, columns, matches, q.slide)
+            computed(looked, {(q.name, i): sql for i, sql in enumerate(q.select)})
         yield q.name, matches
+
+
+def _holding(
+    works: Works, columns: Mapping[str, Column], matches: pa.Table, slide: Slide
+) -> pa.Table:
+    """The matches that hold at some tick: from their last member on, until a window is over."""
+    wanted = {s: micros_of(flat(s, works.reader.time)) for s in slide.windows}
+    made = works.reader.computed(matches, columns, wanted)
+    times = {s: made[s].to_numpy() for s in wanted}
+    first = -(-np.maximum.reduce([*times.values()]) // slide.every) * slide.every
+    if slide.since is not None:
+        first = np.maximum(first, (slide.since // slide.every + 1) * slide.every)
+    end = np.minimum.reduce([t + slide.windows[s] for s, t in times.items()])
+    return matches.filter(pa.array(first < end))
 
 
 _Asked = Mapping[tuple[str, int], str]
@@ -66,11 +94,11 @@ _Asked = Mapping[tuple[str, int], str]
 
 
 def _computed(
-    works: Works, columns: Mapping[str, tuple[str, str]], rows: pa.Table, wanted: _Asked
+    works: Works, columns: Mapping[str, Column], rows: pa.Table, wanted: _Asked
 ) -> dict[tuple[str, int], pa.ChunkedArray]:
     """What the SQL says of each row, all in one go. Raises Fault for a query whose SQL fails."""
     names = {key: f"__c{i}" for i, key in enumerate(wanted)}
-    if not names:
+    if not names or not rows.num_rows:
         return {}
     try:
         made = works.reader.computed(rows, columns, {names[k]: sql for k, sql in wanted.items()})

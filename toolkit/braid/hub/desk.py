@@ -214,7 +214,7 @@ class Desk:
         reasons: Mapping[str, str] | None = None,
     ) -> None:
         """Build what is new, commit, and then let go of what is old."""
-        todo = pure.changes(self.deployment, new)
+        old, todo = self.deployment, pure.changes(self.deployment, new)
         query = [] if asked is None else [asked.query]
         texts = self.asking.texts(self.ledger.queries, *query)
         try:
@@ -234,7 +234,7 @@ class Desk:
         last = [told()] if told else []
         self.commit(after, [*_built(built, after), *happened, *last, *dropped])
         self.works.adopt(built, todo.drop)
-        self.resting.note(todo, bool(served or reasons))
+        self.resting.note(old, new, bool(served or reasons))
 
     def _respan(self, ledger: Ledger, texts: Texts) -> None:
         """Note by whom queries are answered from the next batch on."""

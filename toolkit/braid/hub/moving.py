@@ -26,7 +26,9 @@ class Replan:
 
 
 def move(desk: Desk, operator: int, node: str) -> None:
-    """Have an operator go on at another node, with its state."""
+    """Have an operator go on at another node, with its state, and stay there until the node fails
+    or all is planned anew.
+    """
     there = desk.deployment.operators.get(operator)
     if there is None:
         known = ", ".join(map(str, desk.deployment.operators)) or "none"
@@ -34,7 +36,7 @@ def move(desk: Desk, operator: int, node: str) -> None:
     _working(desk, node)
     if node in desk.ledger.down:
         raise ValueError(f"{node} is down; restore it first, or choose another node")
-    after = moved(desk.deployment, operator, node)
+    after = moved(desk.deployment, operator, node, stays=True)
     if not all(_reaches(desk, flow.source, flow.target) for flow in after.flows()):
         raise ValueError(f"there is no path between {node} and what operator {operator} needs")
     desk.switch(after, desk.moves(after))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from braid.core.query import MOST
 from braid.papers.reuse.definition import Definition, holds
@@ -39,6 +40,7 @@ class Operator:
     """A deployed operator. Its definition is the union of its demands, but for columns of former
     ones: they stay until it is built anew. ``until`` is when its last query ends. Whenever it gets
     a demand it is built anew, which is the next ``version``; so a bit names a demand in a version.
+    ``stays``: somebody has put it at its node, and nothing that comes to rest moves it away.
     """
 
     id: int
@@ -48,6 +50,7 @@ class Operator:
     demands: tuple[Demand, ...]
     version: int = 0
     until: Lifetime = None
+    stays: bool = False
 
     @property
     def full(self) -> bool:
@@ -173,6 +176,10 @@ class Deployment:
 
     def upstream(self) -> list[Operator]:
         """The operators, each after those that it reads."""
+        return self._upstream
+
+    @cached_property
+    def _upstream(self) -> list[Operator]:
         return [operator for depth in self.depths() for operator in depth]
 
     def depths(self) -> Iterator[list[Operator]]:
@@ -334,7 +341,17 @@ def _lived(operators: Mapping[int, Operator], queries: Mapping[str, Asked]) -> d
     }
 
 
-def moved(deployment: Deployment, operator: int, node: str) -> Deployment:
-    """The deployment with an operator at another node. Raises KeyError if it is not there."""
-    there = replace(deployment.operators[operator], node=node)
+def moved(deployment: Deployment, operator: int, node: str, stays: bool = False) -> Deployment:
+    """The deployment with an operator at another node, where it ``stays`` or not. Raises KeyError
+    if it is not there.
+    """
+    there = replace(deployment.operators[operator], node=node, stays=stays)
     return replace(deployment, operators={**deployment.operators, operator: there})
+
+
+def freed(deployment: Deployment) -> Deployment:
+    """The deployment with no operator that stays where somebody has put it."""
+    operators = {
+        id: replace(o, stays=False) if o.stays else o for id, o in deployment.operators.items()
+    }
+    return replace(deployment, operators=operators)

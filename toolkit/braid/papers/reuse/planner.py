@@ -227,18 +227,22 @@ class Plans:
         already: of all of the query at the sink, of others anywhere.
         """
         if mask != self.whole or self.sink is None:
-            return (made + self.far * rate).min(axis=1)
-        away = self.far[:, self.sink] * rate
-        return np.where(np.isfinite(away), (made + away).min(), -np.inf) - away
+            there: Floats = (made + self.far * rate).min(axis=1)
+            return there
+        away: Floats = self.far[:, self.sink] * rate
+        bound: Floats = np.where(np.isfinite(away), (made + away).min(), -np.inf) - away
+        return bound
 
     def _way(self, mask: int, node: int, rate: float) -> Floats:
         """By node, what a part that is at another may cost there at most to be of use, less what it
         costs where it is.
         """
         if mask != self.whole or self.sink is None:
-            return self.far[node] * rate
-        away = self.far[:, self.sink] * rate
-        return np.where(np.isfinite(away), away[node], -np.inf) - away
+            there: Floats = self.far[node] * rate
+            return there
+        away: Floats = self.far[:, self.sink] * rate
+        bound: Floats = np.where(np.isfinite(away), away[node], -np.inf) - away
+        return bound
 
     def cost(self, sink: int) -> float:
         """The least cost to have all at a node."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from braid.papers.reuse.changes import HORIZON, kept, planned, reading, worth
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.deployment import Asked, Deployment, Operator, moved
+from braid.papers.reuse.deployment import Asked, Deployment, Operator, freed, moved
 from braid.papers.reuse.planner import Planner
 
 Item = str | int
@@ -40,7 +40,7 @@ def again(
 ) -> Deployment:
     """The deployment with a query planned anew; with an operator at its best place, or without it
     and its queries planned anew. As it is where that does not save more than it sends while it
-    ``lasts`` (seconds).
+    ``lasts`` (seconds), and where an operator would go that stays.
     """
     model, tried = planner.model, list[Deployment]()
     names = _concerned(model, deployment, item)
@@ -55,6 +55,8 @@ def again(
 def settled(model: CostModel, deployment: Deployment, operator: int) -> Deployment:
     """The deployment with an operator where it costs least to have all get there and from there."""
     own, network = deployment.operators[operator], model.network
+    if own.stays:
+        return deployment
     far, cost = network.latency / 1e3, np.where(network.working, 0.0, np.inf)
     for flow in deployment.inflows(own, own.definition):
         cost = cost + model.rates.bytes(flow.definition) * far[network.place(flow.source)]
@@ -68,19 +70,29 @@ def settled(model: CostModel, deployment: Deployment, operator: int) -> Deployme
 
 def _sent(model: CostModel, deployment: Deployment, operator: int) -> Iterator[tuple[float, int]]:
     """What an operator sends: bytes a second, and the node that they go to."""
-    for flow in deployment.flows():
-        if flow.what == operator:
-            yield model.rates.bytes(flow.definition), model.network.place(flow.target)
+    place = model.network.place
+    for other in deployment.operators.values():
+        if operator in other.inputs:
+            for flow in deployment.inflows(other, other.definition):
+                if flow.what == operator:
+                    yield model.rates.bytes(flow.definition), place(flow.target)
+    for asked in deployment.queries.values():
+        if asked.operator == operator:
+            yield model.rates.bytes(asked.definition), place(asked.sink)
 
 
 def _concerned(model: CostModel, deployment: Deployment, item: Item) -> list[str]:
-    """The queries to plan anew; none for an operator that no other can stand in for at a gain."""
+    """The queries to plan anew; none for an operator that no other can stand in for at a gain, and
+    none where one of them is answered by an operator that stays.
+    """
     if isinstance(item, str):
-        return [item] if item in deployment.queries else []
-    operator = deployment.operators.get(item)
-    if operator is None or _spares(model, deployment, operator) <= 0:
-        return []
-    return reading(deployment, [item])
+        names = [item] if item in deployment.queries else []
+    else:
+        operator = deployment.operators.get(item)
+        gains = operator is not None and _spares(model, deployment, operator) > 0
+        names = reading(deployment, [item]) if gains else []
+    stay = [o.id for o in deployment.operators.values() if o.stays]
+    return names if not stay or set(names).isdisjoint(reading(deployment, stay)) else []
 
 
 def _spares(model: CostModel, deployment: Deployment, operator: Operator) -> float:
@@ -158,13 +170,15 @@ class Looks:
 
 def replanned(planner: Planner, deployment: Deployment, now: int = 0, seed: int = 0) -> Deployment:
     """The cheapest of four: all queries planned anew as they came, those of most bytes first, and
-    in a random order; and what is deployed, come to rest. Operators that come out as they are stay.
+    in a random order; and what is deployed, come to rest. Operators that come out as they are stay,
+    but none is kept where somebody has put it.
     """
+    free = freed(deployment)
     tried = [
-        kept(deployment, planned(planner, deployment, order, now))
-        for order in _orders(planner.model, list(deployment.queries.values()), seed)
+        kept(free, planned(planner, free, order, now))
+        for order in _orders(planner.model, list(free.queries.values()), seed)
     ]
-    rests = rested(planner, deployment, now)
+    rests = rested(planner, free, now)
     return min([deployment, *tried, rests], key=planner.model.total)
 
 
