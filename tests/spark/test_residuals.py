@@ -9,11 +9,13 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
+from braid.condition.compiler import Compiler
 from braid.condition.names import read, resolved
 from braid.condition.pairs import Residuals
 from braid.condition.predicate import PredicateError
-from braid.condition.residual import residual_mask
+from braid.condition.residual import cursor, residual_mask
 from braid.condition.spark import SparkAnalyser
+from braid.condition.sqltypes import INT
 from oracle import tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -173,6 +175,23 @@ def test_a_division_by_what_is_0_fails_as_in_spark(
         columns = {c: zero[c[1]] for c in residual.columns}
         with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
             residual_mask(residual, "ab", columns)
+
+
+def test_what_is_compared_with_nothing_is_computed_neither_by_spark_nor_by_duckdb(
+    spark: SparkSession,
+) -> None:
+    rows = spark.range(1).selectExpr(
+        "cast(if(id < 0, 1, null) AS int) AS n", "cast(2000000000 + id AS int) AS k"
+    )
+    compiler = Compiler({("", "n"): INT, ("", "k"): INT})
+    for sql in ("n < k + k", "n = k + k", "n IN (k + k)", "n BETWEEN k + k AND 9"):
+        assert rows.selectExpr(f"({sql}) AS told").toArrow()["told"].to_pylist() == [None]
+        with cursor() as db:
+            db.register("rows", rows.toArrow())
+            assert db.sql(f"SELECT {compiler.text(sql)[0]} FROM rows").fetchall() == [(None,)]
+    for sql in ("k + k > n", "n <=> k + k"):
+        with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
+            rows.selectExpr(sql).toArrow()
 
 
 def test_a_division_by_0_is_null_where_spark_is_set_so(

@@ -33,6 +33,7 @@ from braid.hub.hub import QueryHub
 from braid.hub.instance import Instance
 from braid.hub.ledger import Ledger
 from braid.hub.resting import Resting
+from braid.hub.telling import answer
 from braid.hub.works import Works
 from braid.papers.reuse.deployment import moved
 from braid.papers.reuse.events import OperatorBuilt, QueryEnded
@@ -53,6 +54,7 @@ from hub_cases import (
     SECOND,
     THREE,
     TICKED,
+    TYPES,
     WIDE,
     Driven,
     answered,
@@ -315,6 +317,30 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
     }, "nothing is left of what was refused"
 
 
+def test_windows_without_end_and_columns_of_one_name_are_told_as_duckdb_tells_them(
+    tmp_path: Path,
+) -> None:
+    data = tables(6)
+    ever = WIDE.replace("90 SECONDS", "UNBOUNDED")
+    alike = WIDE.replace("c.id AS c", "c.id, f.carrier, 1 AS id")
+    every = WIDE.replace("f.id, c.id AS c", "*")
+    first = TICKED.replace("c.id AS c", "c.id")
+    hub = Driven(tmp_path / "hub", data)
+    for name, sql in dict(ever=ever, alike=alike, first=first, every=every).items():
+        hub.submit(sql, name)
+    for _ in range(BATCHES):
+        hub.step()
+    for name, sql in dict(ever=ever, alike=alike).items():
+        assert hub.answered(name) == expected(data, sql), name
+    until = hub.desk.progress(["flights", "checkins"])
+    assert hub.answered("first") == expected(data, first, until=until)
+    told = {n: answer(hub.desk, hub.desk.last(n), False) for n in ("alike", "first", "every")}
+    assert told["alike"].column_names == ["id", "id", "carrier", "id"]
+    assert told["first"].column_names == ["tick", "id", "id"]
+    assert told["every"].column_names == [*TYPES["flights"], *TYPES["checkins"]]
+    assert told["every"].num_rows == expected(data, WIDE).total()
+
+
 def test_what_fails_when_it_is_read_says_so_in_a_sentence(tmp_path: Path) -> None:
     hub = Driven(tmp_path / "hub", tables(6))
     large = GROUPED.replace("max(c.seats)", "2000000000 * max(c.seats)")
@@ -456,7 +482,7 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
         real(self, *arguments)
         done.add(self.made.operator)
 
-    monkeypatch.setattr(Resting, "look_again", lambda _: None)
+    monkeypatch.setattr(Resting, "look_again", lambda *_: None)
     monkeypatch.setattr(works, "cores", lambda: 2)
     monkeypatch.setattr(Instance, "run", run)
     for _ in range(BATCHES):
@@ -629,7 +655,7 @@ def test_flows_are_counted_where_they_go_and_modelled_beside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tables(9)
-    monkeypatch.setattr(Resting, "look_again", lambda _: None)
+    monkeypatch.setattr(Resting, "look_again", lambda *_: None)
     run = QueryHub(data, "ts", network=NETWORK, at=AT).start(
         tmp_path / "hub",
         "batch",

@@ -200,6 +200,26 @@ BAD = [
         "SELECT x.* FROM flights [RANGE 5 MIN] f, checkins [RANGE 1 MIN] c WHERE f.num = c.flight",
         r"x\.\* is asked for",
     ),
+    (
+        "SELECT f.num, count(*) FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, checkins [RANGE 1 MIN] c WHERE f.num = c.flight GROUP BY f.dest",
+        "f.num is told of groups of matches; it must be in GROUP BY or in an aggregate",
+    ),
+    (
+        "SELECT c.*, count(*) FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, checkins [RANGE 1 MIN] c WHERE f.num = c.flight GROUP BY c.flight",
+        r"c\.\w+ is told of groups of matches",
+    ),
+    (
+        "SELECT f.dest FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, checkins [RANGE 1 MIN] c WHERE f.num = c.flight GROUP BY f.dest HAVING f.num > 3",
+        "f.num is told of groups of matches",
+    ),
+    (
+        "SELECT f.dest FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, checkins [RANGE 1 MIN] c WHERE f.num = c.flight GROUP BY f.num + 1",
+        "GROUP BY takes columns; it has",
+    ),
+    (
+        "SELECT f.dest FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, checkins [RANGE 1 MIN] c WHERE f.num = c.flight HAVING f.num > 3",
+        "HAVING needs GROUP BY",
+    ),
 ]
 
 

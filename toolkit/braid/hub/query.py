@@ -253,6 +253,23 @@ class _Reader:
                 "an aggregate needs a SLIDE, at whose times it is told, as in [RANGE 5 MINUTES "
                 "SLIDE 1 MINUTE]"
             )
+        if groups or calls:
+            self._only_groups(told, groups)
+
+    def _only_groups(self, told: Sequence[exp.Expr], groups: Sequence[exp.Expr]) -> None:
+        """Raises QueryError for a column that is told of a group and is not the same in all of
+        it.
+        """
+        same = {(g.table, g.name) for g in groups if isinstance(g, exp.Column)}
+        for column in (c for tree in told for c in tree.find_all(exp.Column)):
+            star = isinstance(column.this, exp.Star)
+            names = self.columns[column.table] if star else [column.name]
+            other = [n for n in names if (column.table, n) not in same]
+            if other and column.find_ancestor(exp.AggFunc) is None:
+                raise QueryError(
+                    f"{column.table}.{other[0]} is told of groups of matches; it must be in GROUP "
+                    "BY or in an aggregate"
+                )
 
     def _read(self, conditions: Conditions, trees: Sequence[exp.Expr]) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}

@@ -32,11 +32,16 @@ class TableAnswer:
         self.types = {
             (a, c): kind for a, s in query.aliases.items() for c, kind in schemas[s].items()
         }
-        self.select = dict(self._select())
+        self.select = list(self._select())
         self.groups = [self._compiled(g, self.types)[0] for g in query.groups]
         self.having = None if query.having is None else self._told(query.having)
         if query.where is not None and self._compiled(query.where, self.types)[1] != BOOLEAN:
             raise QueryError(f"the condition {query.where!r} is not boolean")
+
+    @property
+    def names(self) -> list[str]:
+        """What its columns are called; several may be called the same, as in Spark."""
+        return [*([TICK] if self.query.every is not None else []), *(n for n, _ in self.select)]
 
     def _select(self) -> list[tuple[str, str]]:
         found = []
@@ -72,8 +77,8 @@ class TableAnswer:
         return told
 
     def sql(self, ticks: Ticks) -> str:
-        """DuckDB SQL of what is told."""
-        chosen = ", ".join(f'{sql} AS "{name}"' for name, sql in self.select.items())
+        """DuckDB SQL of what is told, its columns in the order of ``names``."""
+        chosen = ", ".join(f'{sql} AS "__v{i}"' for i, (_, sql) in enumerate(self.select))
         if self.query.every is None:
             return f"SELECT {chosen} FROM matches"
         held = f"WITH held AS ({self._held(ticks)}) "
@@ -92,7 +97,7 @@ class TableAnswer:
             "WHERE range NOT IN (SELECT __tick FROM held)"
         )
         nothing = f"SELECT {chosen} FROM held WHERE false{having}"
-        names = ", ".join(f'nothing."{name}"' for name in self.select)
+        names = ", ".join(f'nothing."__v{i}"' for i in range(len(self.select)))
         return f"{held}{told} UNION ALL SELECT {at}, {names} FROM ({silent}), ({nothing}) nothing"
 
     def _held(self, ticks: Ticks) -> str:

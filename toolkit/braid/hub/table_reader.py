@@ -58,7 +58,8 @@ class TableReader(Reader):
 
     def answer(self, query: StreamQuery, parts: Sequence[Part], ticks: Ticks) -> pa.Table:
         matches = named(query, [self._plain(p) for p in parts], self.schemas, self.time)
-        return self.asked(self._answer(query).sql(ticks), "matches", matches)
+        made = self._answer(query)
+        return self.asked(made.sql(ticks), "matches", matches).rename_columns(made.names)
 
     def _plain(self, part: Part) -> pa.Table:
         columns = columns_of(part.shape)
