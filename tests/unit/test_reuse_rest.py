@@ -110,6 +110,8 @@ def test_an_operator_settles_where_the_whole_costs_least(seed: int) -> None:
         after = settled(model, before, id)
         least = min(model.total(moved(before, id, node)) for node in nodes)
         assert model.total(after) == pytest.approx(min(least, model.total(before)))
+        saved = model.total(before) - model.total(after)
+        assert model.saving(before, after) == pytest.approx(saved, abs=1e-6)
         there = replace(after.operators[id], node=before.operators[id].node)
         assert {**after.operators, id: there} == before.operators
 
@@ -191,6 +193,8 @@ def test_what_comes_out_as_it_was_is_the_same_object() -> None:
     for name in before.queries:
         after = kept(before, planned(service.planner, before, [name]))
         consistent(after)
+        saved = model.total(before) - model.total(after)
+        assert model.saving(before, after) == pytest.approx(saved, abs=1e-6)
         for id in before.operators.keys() & after.operators.keys():
             if before.operators[id] == after.operators[id]:
                 assert after.operators[id] is before.operators[id]

@@ -98,6 +98,9 @@ def worth(model: CostModel, old: Deployment, new: Deployment, lasts: float = HOR
     """Whether what a deployment saves while it ``lasts`` (seconds) is more than what the change
     sends: the windows of all that is built, and of all that moves.
     """
+    saving = model.saving(old, new)
+    if saving <= 1e-9:
+        return False
     todo, sent = changes(old, new), 0.0
     for operator in todo.build:
         for size, flow in _held(model, new, operator):
@@ -105,8 +108,7 @@ def worth(model: CostModel, old: Deployment, new: Deployment, lasts: float = HOR
     for id, source, target in todo.move:
         for size, _ in _held(model, new, new.operators[id]):
             sent += size * model.latency(source, target)
-    saving = model.total(old) - model.total(new)
-    return saving > 1e-9 and saving * lasts > sent
+    return saving * lasts > sent
 
 
 def _held(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from operator import or_
 
 from braid.papers.reuse.definition import Definition, columns_of, ored
-from braid.papers.reuse.deployment import Deployment, Operator
+from braid.papers.reuse.deployment import Asked, Deployment, Operator
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.rates import Rates, Remembered
 from braid.papers.reuse.relaxation import Lifetime
@@ -69,11 +69,34 @@ class CostModel:
 
     def delivering(self, deployment: Deployment) -> float:
         """The network usage of answers, from operators to sinks."""
-        return sum(
-            self.rates.bytes(q.definition)
-            * self.latency(deployment.operators[q.operator].node, q.sink)
-            for q in deployment.queries.values()
-        )
+        return sum(self._delivered(deployment, q) for q in deployment.queries.values())
+
+    def _delivered(self, deployment: Deployment, asked: Asked) -> float:
+        seconds = self.latency(deployment.operators[asked.operator].node, asked.sink)
+        return self.rates.bytes(asked.definition) * seconds
+
+    def saving(self, old: Deployment, new: Deployment) -> float:
+        """The ``total`` of one deployment less that of another, from what is not the same in
+        both.
+        """
+        return self._besides(old, new) - self._besides(new, old)
+
+    def _besides(self, deployment: Deployment, other: Deployment) -> float:
+        """What a deployment costs of what is not the same in another: operators and queries, and
+        what reads from an operator that is at another node there.
+        """
+        there, cost = other.operators, 0.0
+        changed = {id for id, o in deployment.operators.items() if there.get(id) is not o}
+        moved = {
+            id for id in changed & there.keys() if there[id].node != deployment.operators[id].node
+        }
+        for id, operator in deployment.operators.items():
+            if id in changed or not moved.isdisjoint(operator.inputs):
+                cost += self.kept(deployment, operator)
+        for name, asked in deployment.queries.items():
+            if other.queries.get(name) is not asked or asked.operator in moved:
+                cost += self._delivered(deployment, asked)
+        return cost
 
     def kept(self, deployment: Deployment, operator: Operator) -> float:
         """What an operator costs by itself: its inputs and its work."""

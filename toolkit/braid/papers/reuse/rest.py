@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def again(
     if item in deployment.operators and isinstance(item, int):
         tried.append(settled(model, deployment, item))
     paying = (t for t in tried if worth(model, deployment, t, lasts))
-    return min(paying, key=model.total, default=deployment)
+    return max(paying, key=partial(model.saving, deployment), default=deployment)
 
 
 def settled(model: CostModel, deployment: Deployment, operator: int) -> Deployment:
