@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Mapping
@@ -218,6 +219,7 @@ class Driven:
         places = dict(at or dict.fromkeys(data, "here"))
         settings = Settings("ts", 0, reuse, history, network, places, rates)
         self.desk = Desk(folder, reader, settings)
+        self.desk.resting.share = math.inf  # the same each time
 
     def step(self) -> None:
         """Take the next batch."""

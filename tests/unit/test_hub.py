@@ -560,8 +560,8 @@ def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
     hub.submit(LONG, "long", "S2")
     times = iter(range(0, 1000, 2))
     monkeypatch.setattr("braid.hub.resting.clock", SimpleNamespace(perf_counter=times.__next__))
-    resting = hub.desk.resting
-    looked = []
+    resting, looked = hub.desk.resting, []
+    resting.share = 0.1
     for _ in range(30):
         before = len(resting.left)
         resting.look_again(5.0)

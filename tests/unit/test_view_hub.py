@@ -227,3 +227,7 @@ def test_a_day_at_the_airport_answers_every_query_as_a_hub_of_its_own(tmp_path: 
     other = airport.played(tmp_path / "separate", 40, 14, "separate")
     found = airport.counted({"relaxed": day, "separate": other}).set_index("reuse")
     assert found["bytes_counted"]["relaxed"] < found["bytes_counted"]["separate"]
+    took = airport.deployments({"relaxed": day, "separate": other})
+    assert list(took["query"]) == [*airport.ASKED] * 2
+    assert set(took["match"][took["reuse"] == "separate"]) == {"new"}
+    assert "relaxed" in set(took["match"]) and (took["batches_measured"] > 0).all()

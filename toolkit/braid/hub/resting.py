@@ -52,7 +52,10 @@ class Hub(Protocol):
 class Resting:
     """What is left to be looked at of a hub, and since when queries have neither come nor gone. In
     one round all is looked at with the same rates, by a planner that goes along with what changes.
+    ``share`` of the time of batches is what it may take.
     """
+
+    share = SHARE
 
     def __init__(self, desk: Hub) -> None:
         self.desk = desk
@@ -78,7 +81,7 @@ class Resting:
         built from the tuples that have come stays as it is.
         """
         self.since = self.since or self.desk.now()
-        self.owed = max(0.0, self.owed - SHARE * batch)
+        self.owed = max(0.0, self.owed - self.share * batch)
         if self.over or self.owed > 0:
             return
         began = clock.perf_counter()
