@@ -177,9 +177,9 @@ def in_python(path: Path, all_papers: Mapping[str, Paper]) -> Iterator[tuple[Ite
     owners = _owners(ast.parse(source))
     finder = Finder(all_papers, _hints(where, source, all_papers))
     for line, text in _texts(source):
-        owner = max((o for o in owners if o[0] <= line <= o[1]), default=(0, 0, ""))[2]
         try:
             for item in finder.items(text):
+                owner = max((o for o in owners if o[0] <= line <= o[1]), default=(0, 0, ""))[2]
                 yield item, Place(column, _place(where, owner))
         except Unknown as error:
             raise Unknown(f"{where}:{line}: {error}") from None

@@ -60,6 +60,7 @@ def clustered() -> list[Claim]:
         told.hash_check,
         told.square_check,
         told.growth_check,
+        told.linear_check,
         told.load_claim,
         told.busiest_claim,
         told.oracle_check,
@@ -227,5 +228,19 @@ MUTATIONS = [
         as_hash,
         rivals,
         ("Dynamic stores no less than the oracle's grid",),
+    ),
+    Mutation(
+        "Dynamic hashes, on the cluster",
+        "mutations.theta.progress",
+        lambda came: lambda name, *given: came("SHJ" if name == "Dynamic" else name, *given),
+        clustered,
+        ("Dynamic takes as long with skew", "Dynamic takes about as long"),
+    ),
+    Mutation(
+        "memories that are full half-way",
+        "braid.studies.theta_model.Joiner.capacity",
+        lambda capacity: property(lambda self: capacity.fget(self) / 10),
+        clustered,
+        ("input load and time are linear",),
     ),
 ]

@@ -16,7 +16,7 @@ from braid.papers.reuse.planner import PlanError, Planner, Reuse, Service
 from braid.papers.reuse.reference import Arrival, Match, alone, answers
 from braid.papers.reuse.rest import replanned
 from braid.papers.reuse.stored import from_plain, to_plain
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reuse_cases import MINUTE, STREAMS, definition_of, setting
 
@@ -58,6 +58,7 @@ def changed(rng: random.Random, service: Service) -> Deployment:
 
 
 @pytest.mark.parametrize("reuse", ["relaxed", "always", "contained"])
+@settings(max_examples=40)  # of seven queries that come, with all that they meet
 @given(seed=st.integers(0, 10**6))
 def test_every_query_is_told_what_it_is_told_alone(reuse: Reuse, seed: int) -> None:
     rng, model, _ = setting(seed, 6)

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
+from functools import reduce
+from typing import NamedTuple
 
 from braid.core.plan import Block, Derivation, Keys, Plan
 
 FANOUT = 4
 _SMALLEST = 4096
 """Tuples: all smaller blocks are of the lowest tier."""
+_Times = tuple[int, int]
+"""The earliest event time and the latest."""
 
 
 def watermarks_of(latest: Sequence[int | None], lateness: int) -> tuple[int | None, ...]:
@@ -113,38 +117,57 @@ def _due(tier: list[Block], window: int | None) -> list[list[Block]]:
     if len(tier) < FANOUT:
         return []
     due: list[list[Block]] = []
-    runs: list[list[Block]] = []
+    runs: list[_Run] = []
     for b in sorted(tier, key=lambda b: (b.batch, b.keys, b.id)):
-        run, apart = [b], []
+        run, apart = _Run([b], b.keys, b.span), []
         for other in runs:
             if _fit(other, run, window):
-                run = other + run
+                run = other.and_then(run)
             else:
                 apart.append(other)
-        if len(run) < FANOUT:
+        if len(run.blocks) < FANOUT:
             runs = [*apart, run]
         else:
             runs = apart
-            due.append(run)
+            due.append(run.blocks)
     return due
 
 
-def _fit(a: list[Block], b: list[Block], window: int | None) -> bool:
+class _Run(NamedTuple):
+    """Blocks whose keys touch, and the keys and the event time that they span."""
+
+    blocks: list[Block]
+    keys: Keys
+    span: _Times | None
+
+    def and_then(self, later: _Run) -> _Run:
+        (lo, hi), (low, high) = self.keys, later.keys
+        keys = min(lo, low), max(hi, high)
+        return _Run(self.blocks + later.blocks, keys, _both(self.span, later.span))
+
+
+def _fit(a: _Run, b: _Run, window: int | None) -> bool:
     """Whether the keys of two runs touch. In a window or slice, a run spans a quarter of it at
     most, so that it leaves in time.
     """
-    (lo, hi), (low, high), span = _keys(a), _keys(b), _span(a + b)
-    in_time = window is None or span is None or span[1] - span[0] <= window // FANOUT
-    return in_time and lo <= high and low <= hi
+    (lo, hi), (low, high) = a.keys, b.keys
+    if lo > high or low > hi:
+        return False
+    span = None if window is None else _both(a.span, b.span)
+    return window is None or span is None or span[1] - span[0] <= window // FANOUT
+
+
+def _both(a: _Times | None, b: _Times | None) -> _Times | None:
+    """The least that holds both."""
+    return (min(a[0], b[0]), max(a[1], b[1])) if a and b else a or b
 
 
 def _keys(blocks: list[Block]) -> Keys:
     return min(b.keys[0] for b in blocks), max(b.keys[1] for b in blocks)
 
 
-def _span(blocks: list[Block]) -> tuple[int, int] | None:
-    spans = [b.span for b in blocks if b.span]
-    return (min(s[0] for s in spans), max(s[1] for s in spans)) if spans else None
+def _span(blocks: list[Block]) -> _Times | None:
+    return reduce(_both, (b.span for b in blocks))
 
 
 def _merged(few: list[Block], id: int) -> Derivation:
