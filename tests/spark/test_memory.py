@@ -13,7 +13,7 @@ from braid.engine.choice import COPIES
 from braid.join import JoinRun, StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 
-ROWS, TEXT = 1_000_000, 100
+ROWS, TEXT = 600_000, 100
 TUPLE = 8 + 8 + TEXT
 """About the bytes of a tuple: it has a number, an event time and a text."""
 
