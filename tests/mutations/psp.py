@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import pandas as pd
+from braid.core.placement import Placement
 from braid.core.plan import Plan
 from braid.studies import psp, psp_comparison, psp_rivals
 from braid.studies import psp_claims as closed
@@ -23,6 +26,29 @@ def contest() -> list[Claim]:
     """Rings, ATR and CTR on 4 and 12 nodes."""
     r = contests.Rivals(psp_rivals.contest((4, 12), setting=QUICK))
     return [claim(r) for claim in contests.SIDE_BY_SIDE]
+
+
+def among(schemes: Collection[str], *made: Callable[[contests.Rivals], Claim]) -> list[Claim]:
+    """Claims that are of some of the schemes alone."""
+    offered = psp_rivals.contenders
+
+    def chosen(nodes: int, setting: psp.Setting) -> dict[str, Placement]:
+        return {name: p for name, p in offered(nodes, setting).items() if name in schemes}
+
+    with patch.object(psp_rivals, "contenders", chosen):
+        r = contests.Rivals(psp_rivals.contest((4, 12), setting=QUICK))
+    return [claim(r) for claim in made]
+
+
+def rings() -> list[Claim]:
+    """Rings alone."""
+    return among(psp_rivals.RINGS, contests.level_claim, contests.late_purge_claim)
+
+
+def copies() -> list[Claim]:
+    """CTR alone."""
+    made = (contests.ctr_state_claim, contests.ctr_response_claim, contests.ctr_copies_claim)
+    return among((psp_rivals.PAIR, psp_rivals.HALF), *made)
 
 
 def table() -> list[Claim]:
@@ -212,14 +238,14 @@ MUTATIONS = [
         "blocks are merged across the ends of a ring's slices",
         "braid.papers.psp.ring.Ring.slices",
         lambda slices: lambda self, state: (),
-        contest,
+        rings,
         (SHARED,),
     ),
     Mutation(
         "a static ring: the head never moves",
         "braid.papers.psp.ring.turned",
         lambda turned: lambda slices, state: slices,
-        contest,
+        rings,
         (SHARED,),
     ),
     Mutation(
@@ -233,7 +259,7 @@ MUTATIONS = [
         "nothing ages from node to node",
         "braid.papers.psp.ring.aged",
         lambda aged: lambda slices, state: (slices, []),
-        contest,
+        rings,
         (SHARED, "PSP-I holds more state"),
     ),
     Mutation(
@@ -265,7 +291,7 @@ MUTATIONS = [
         "CTR with a copy on every host",
         "braid.papers.diffusion.coordinated.Coordinated.__post_init__",
         lambda made: lambda self: (object.__setattr__(self, "copies", self.hosts), made(self))[1],
-        contest,
+        copies,
         (
             "State of CTR is flat in N",
             "Response time of CTR falls",
