@@ -5,7 +5,7 @@ its batches go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -20,6 +20,7 @@ from braid.core.placement import Placement
 from braid.engine.collect import Refused
 from braid.engine.executor import Executor, executor
 from braid.engine.process import ProcessExecutor
+from braid.engine.spark import SparkExecutor
 from braid.engine.store import Store
 from braid.explain import explain
 from braid.join import JoinRun, StreamJoin
@@ -40,6 +41,22 @@ class Alternating:
 
     def execute(self, frame: Any, batch: Any) -> Any:
         return next(self.ways).execute(frame, batch)
+
+
+class Packed(SparkExecutor):
+    """Packs every batch on as many partitions as ``packing`` says, by number."""
+
+    def __init__(self, packing: Callable[[int], int]) -> None:
+        super().__init__()
+        self.packing, self.done = packing, list[int]()
+
+    def execute(self, frame: Any, batch: Any) -> Any:
+        most = batch.spec.partitions
+        with pytest.MonkeyPatch.context() as patch:
+            chosen = lambda *_: min(most, self.packing(batch.number))  # noqa: E731
+            patch.setattr("braid.engine.spark.partitions", chosen)
+            self.done.append(chosen())
+            return super().execute(frame, batch)
 
 
 def ran(join: StreamJoin, folder: Path, way: Executor, patch: pytest.MonkeyPatch) -> JoinRun:
@@ -74,8 +91,9 @@ PLACEMENTS = [
 def test_the_way_of_a_batch_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, placement: Placement
 ) -> None:
-    """Blocks, results and counts of every batch are the same with either way, and when they take
-    turns. Each stream has an event time of its own name. Auto changes, whatever it costs.
+    """One task for a batch, stages of tasks, threads of this process, and turns of them: blocks,
+    results and counts of every batch are the same. Each stream has an event time of its own name.
+    Auto changes, whatever it costs.
     """
     monkeypatch.setattr("braid.model.auto.CLEARLY", 99.0)
     monkeypatch.setattr("braid.model.auto.CHANCE", 0.0)
@@ -91,15 +109,20 @@ def test_the_way_of_a_batch_changes_nothing(
         partitions=2,
         check=True,
     )
-    ways = {"spark": executor("spark"), "process": executor("process"), "both": Alternating()}
+    packings = {"stages": lambda _: 2, "one": lambda _: 1, "turns": lambda n: 1 + n % 2}
+    packed = {name: Packed(packing) for name, packing in packings.items()}
+    ways = {**packed, "process": executor("process"), "both": Alternating()}
     runs = {n: ran(join, tmp_path / n, way, monkeypatch) for n, way in ways.items()}
-    for run in runs.values():
-        assert differ(found(run), expected(streams, ON, windows)) == ""
-        assert seen(run) == seen(runs["spark"])
+    assert set(packed["one"].done) == {1} and set(packed["turns"].done) == {1, 2}
+    want = expected(streams, ON, windows)
+    for name, run in runs.items():
+        assert differ(found(run), want) == ""
+        assert seen(run) == seen(runs["stages"])
         changed = sum(isinstance(e, PlacementChanged) for e in run.events())
         assert changed == isinstance(placement, Auto)
         spent = run.metrics(by="batch")
         assert (spent[["source", "planning", "carriage", "kernels", "commit"]] > 0).all(axis=None)
+        assert name not in packed or (spent[list(PARTS)] > 0).all(axis=None)
         assert spent[list(PARTS)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
 
 
