@@ -24,12 +24,14 @@ from braid.core.events import (
 )
 from braid.core.history import LiveBlocks
 from braid.core.plan import Block
+from braid.core.state import State
 from braid.core.tail import Tail
 from braid.engine import store as module
 from braid.engine.check import check
 from braid.engine.durable import Damaged
 from braid.engine.head import lines_of
 from braid.engine.inspect import inspect, load
+from braid.engine.keeping import Keep
 from braid.engine.store import Store
 from braid.engine.told import Told
 from braid.health import health
@@ -207,6 +209,32 @@ def commit(
     batch: int, blocks: tuple[Block, ...] = (), gone: tuple[int, ...] = ()
 ) -> BatchCommitted:
     return BatchCommitted(batch, (1,), (1,), (1,), batch, {"total": 1.0}, blocks, gone, ())
+
+
+def test_the_file_stays_small_however_long_a_run_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_EVERY", 10)
+    store, sizes = Store(tmp_path / "run", "process"), list[int]()
+    store.create({})
+    store.keep = Keep(age=0)
+    store.begin([START])
+    for batch in range(300):
+        snapshot, happened = (
+            store.snapshot(State(batch)),
+            [*[BatchPlanned(batch)] * 4, commit(batch)],
+        )
+        store.commit(batch, snapshot, {}, happened)
+        store.tidy(State(batch), snapshot)
+        store.tell(happened)
+        sizes.append(store.told.path.stat().st_size)
+    assert max(sizes[150:]) < 1.1 * max(sizes[50:150]) < 0.5 * store.told.size
+    kept = committed(told(store.path))
+    assert kept == [*range(kept[0], 300)] and 0 < kept[0] <= store.log.since
+    assert numbers(store.told.since(0)) == store.told.count == 1 + 5 * 300
+    again = Store(store.path, "process")
+    again.begin()
+    assert again.told.since(0) == store.told.since(0) and check(store.path)[0] == []
 
 
 def batches(count: int, each: int) -> Iterator[list[Any]]:
