@@ -61,33 +61,35 @@ class Policy:
     seen: Mapping[int, float] = field(default_factory=dict)
 
 
+THREE = st.tuples(NUMBER, NUMBER, NUMBER)
+AGES = st.lists(st.lists(NUMBER).map(tuple)).map(tuple)
+COUNTS = st.dictionaries(NUMBER, SHARES)
+STATES = {
+    "batch": NUMBER,
+    "epoch": NUMBER,
+    "next_id": NUMBER,
+    "policy": st.builds(Policy, st.text(), AGES, COUNTS),
+    "received": THREE,
+    "received_bytes": THREE,
+    "last_received": THREE,
+    "latest": st.tuples(st.none(), TIME, TIME),
+    "pinned": st.frozensets(NUMBER),
+    "owed": st.frozensets(st.tuples(NUMBER, NUMBER)),
+    "usage": st.lists(st.builds(Usage, NUMBER, stored=NUMBER)).map(tuple),
+    "matches": st.dictionaries(st.tuples(VISITS, st.integers(0, 15)), st.tuples(SHARES, SHARES)),
+    "queries": st.lists(QUERIES).map(tuple),
+    "key_counts": st.lists(COUNTS).map(tuple),
+}
+"""What a state has besides blocks and what belongs to them."""
+
+
 @st.composite
 def states(draw: st.DrawFn) -> State:
     blocks = {b.id: b for b in draw(st.lists(BLOCKS, max_size=6))}
-    three = st.tuples(NUMBER, NUMBER, NUMBER)
-    ages = st.lists(st.lists(NUMBER).map(tuple)).map(tuple)
-    policy = st.builds(Policy, st.text(), ages, st.dictionaries(NUMBER, SHARES))
     places = {(b.id, h): draw(ADDRESSES) for b in blocks.values() for h in b.hosts}
-    matches = st.dictionaries(st.tuples(VISITS, st.integers(0, 15)), st.tuples(SHARES, SHARES))
-    return State(
-        batch=draw(NUMBER),
-        epoch=draw(NUMBER),
-        blocks=blocks,
-        places=places,
-        files={a.file: Seal(draw(NUMBER), draw(NUMBER)) for a in places.values()},
-        next_id=draw(NUMBER),
-        policy=draw(policy),
-        received=draw(three),
-        received_bytes=draw(three),
-        last_received=draw(three),
-        latest=draw(st.tuples(st.none(), TIME, TIME)),
-        pinned=draw(st.frozensets(NUMBER)),
-        owed=draw(st.frozensets(st.tuples(NUMBER, NUMBER))),
-        usage=draw(st.lists(st.builds(Usage, NUMBER, stored=NUMBER)).map(tuple)),
-        matches=draw(matches),
-        queries=draw(st.lists(QUERIES).map(tuple)),
-        key_counts=draw(st.lists(st.dictionaries(NUMBER, SHARES)).map(tuple)),
-    )
+    files = {a.file: Seal(draw(NUMBER), draw(NUMBER)) for a in places.values()}
+    rest = {name: draw(each) for name, each in STATES.items()}
+    return State(blocks=blocks, places=places, files=files, **rest)
 
 
 @given(states())
