@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict
 
 import pytest
+from braid.papers.shedding import index as inverted
 from braid.papers.shedding import reference
 from braid.papers.shedding.index import InvertedIndex
 from braid.papers.shedding.reference import SetTuple, brute_force
@@ -146,6 +147,20 @@ def test_the_example_goes_step_by_step():
     assert any("in full" in step.text for step in trace.steps)
     assert any("basic window 2" in step.text for step in trace.steps)
     assert trace.results and all(step.table[0][0] == "basic window" for step in trace.steps)
+
+
+def test_the_index_goes_step_by_step():
+    """Fig. 4: a set comes to the front and leaves at the end of its lists; one that shares m items
+    comes m times; what is older than the processed part is not merged.
+    """
+    trace = inverted.example()
+    lists = {row[0]: row[1].split() for row in trace.steps[4].table[1:]}
+    assert lists["2"] == ["b5", "b4", "b2", "b1"] and lists["4"] == ["b5", "b3", "b2"]
+    gone = [row[1].split() for row in trace.steps[5].table[1:]]
+    assert gone == [of[:-1] if of[-1] == "b1" else of for of in lists.values()]
+    merged = [b for _, _, some in trace.steps[-1].table[1:] for b in some.split()]
+    assert sorted(merged) == ["b3"] * 2 + ["b4"] + ["b5"] * 3
+    assert "stops" in trace.steps[-1].text and all(step.stored[0][1] for step in trace.steps)
 
 
 def test_bad_lengths_are_refused():

@@ -16,6 +16,7 @@ from braid import AdaptiveGrid, Centralized, HashPartition, Ring, Shed, StaticGr
 from braid.core.columns import DRAW
 from braid.core.events import BatchCommitted, BatchHarvested
 from braid.core.harvest import added, squared
+from braid.engine import probing
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from braid.local.harvest import coins, told_apart
@@ -114,6 +115,31 @@ def test_a_fraction_of_1_is_the_whole_join(tmp_path):
     assert differ(Ids(weighed(run)), FULL) == ""
     assert set(weighed(run).values()) == {1.0}
     assert run.estimate().iloc[-1][["considered", "error"]].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("on", [ON, "a.k = b.k"])
+def test_where_nothing_is_shed_small_blocks_are_met_at_once(on, tmp_path, monkeypatch):
+    """As without shedding, where twenty basic windows would be met one by one; what came of each
+    of them is known all the same, and once something is shed each has draws of its own.
+    """
+    real, gathered = probing.gather, []
+
+    def gather(each: Any, indexes: Any) -> Any:
+        gathered.append(len(each))
+        return real(each, indexes)
+
+    monkeypatch.setattr(probing, "gather", gather)
+    told, times = {}, {}
+    for small, fraction in ((4096, 1), (0, 1), (4096, 0.9)):
+        monkeypatch.setattr(probing, "_SMALL", small)
+        shed = Shed(fraction=fraction, method="uniform")
+        run = ran(join(Centralized(), shed, on=on), tmp_path / f"{small} {fraction}")
+        told[small, fraction] = [e for e in run.events() if isinstance(e, BatchHarvested)]
+        times[small, fraction] = max(gathered, default=0)
+        gathered.clear()
+    assert times == {(4096, 1): times[4096, 1], (0, 1): 0, (4096, 0.9): 0}
+    assert times[4096, 1] > 3
+    assert told[4096, 1] == told[0, 1] and sum(e.considered for e in told[0, 1]) > 10_000
 
 
 def test_without_shed_nothing_is_new(tmp_path):

@@ -36,9 +36,14 @@ def test_every_claim_but_three_holds():
 
 
 def test_claims_fail_on_other_figures():
-    """Fig. 8, 11, 15 and 16, and they fail where nothing is adapted."""
+    """Fig. 8, 10, 11, 15 and 16, and they fail where nothing is adapted."""
     still = shedding.adaptation().assign(fraction_modelled=0.5, load_modelled=2.0)
     assert claims.burst_claim(still).holds == claims.forward_claim(still).holds == "no"
+    newest, wider = shedding.outputs((0.4, 0.8), shift=0.0), shedding.by_window()
+    assert claims.growth_claim(newest, wider).holds == "yes"
+    narrow = wider.assign(gain_modelled=0.5 - wider["gain_modelled"])
+    assert claims.growth_claim(newest, narrow).holds == "no"
+    assert claims.growth_claim(narrow.assign(kappa=narrow["window"]), wider).holds == "no"
     even = shedding.parts().assign(r1=0.5, r2=0.5)
     assert claims.direction_claim(even).holds == "no"
     none = shedding.against_dropping((100.0, 500.0)).assign(gain_modelled=0.0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from braid import Shed
-from braid.core.events import BatchCommitted, RunStarted
+from braid.core.events import BatchCommitted, BatchHarvested, RunStarted
 from braid.papers.shedding.events import HarvestPlanned
 from braid.studies import shedding_run
 from braid_widgets.shedding import views
@@ -16,6 +16,13 @@ from braid_widgets.shedding.panel import ShedPanel
 SETTINGS = dict(rate=60.0, window=6.0, seconds=18.0, kappa=1.0)
 EVENTS = shedding_run.modelled(
     shedding_run.by_settings(**SETTINGS), Shed(fraction=0.2, basic="1 second")
+)
+
+
+WHOLE = sum(
+    e.results
+    for e in shedding_run.modelled(shedding_run.by_settings(**SETTINGS), Shed(fraction=1))
+    if isinstance(e, BatchCommitted)
 )
 
 
@@ -44,10 +51,48 @@ def test_seconds_are_kept_in_the_burst():
     assert max(took[1]) < 1.5
 
 
+def harvested(events):
+    return [e for e in events if isinstance(e, BatchHarvested)]
+
+
+@pytest.mark.parametrize("method", ["selective", "uniform", "drop"])
+def test_dear_tuples_come_first_where_it_is_known_what_tuples_are_worth(method):
+    """Of what the full join has in matches and in utility, as the model knows it, all methods
+    estimate the same; the selective one finds most of the utility with as many pairs.
+    """
+    found = {}
+    for dear in (0.0, 0.1):
+        chosen = SETTINGS | dict(dear=dear, fraction=0.2, method=method)
+        events = shedding_run.modelled(
+            shedding_run.by_settings(**chosen), shedding_run.shedder(**chosen)
+        )
+        came = harvested(events)
+        found[dear] = [
+            sum(getattr(e, name) for e in came)
+            for name in ("estimated", "utility", "estimated_utility")
+        ]
+    alike, dear = found[0.0], found[0.1]
+    assert dear[0] == pytest.approx(alike[0], rel=0.02) and alike[0] == alike[2]
+    assert dear[0] == pytest.approx(WHOLE, rel=0.05)
+    part = [utility / whole for _, utility, whole in (alike, dear)]
+    assert (part[1] > part[0] + 0.02) == (method == "selective")
+    types = {e.types for e in events if isinstance(e, HarvestPlanned)}
+    assert ((0, 23), (0, 23)) in types
+
+
+def test_a_burst_is_as_high_as_is_asked_for():
+    def tuples(burst):
+        sets = shedding_run.by_settings(**SETTINGS | dict(burst=burst))
+        return sum(n for n, _ in sets.arrivals.counts()[6:12])
+
+    assert tuples(5.0) == pytest.approx(5 * tuples(1.0), rel=0.15)
+
+
 def test_the_film_has_a_frame_a_batch():
     chart = views.film(EVENTS)
     assert len(chart.figure.frames) == 18 and len(chart.figure.data) == 4
     assert chart.data["share"].between(0, 1).all() and "modelled" in chart.figure.layout.title.text
+    assert chart.figure.layout.xaxis.title.text == "age, in basic windows of 1 s"
 
 
 def test_batches_are_counted_from_1_as_everywhere():
@@ -60,6 +105,9 @@ def test_batches_are_counted_from_1_as_everywhere():
 def test_the_time_line_holds_the_estimates():
     data = views.timeline(EVENTS).data
     assert (data["low"] <= data["estimated"]).all() and (data["estimated"] <= data["high"]).all()
+    assert (data["found"] <= data["low"]).all(), (
+        "a full join has what is found, of the same batches"
+    )
     assert data["left_out"].max() == pytest.approx(0.8, abs=0.1)
 
 
@@ -88,8 +136,8 @@ class Going:
     def __init__(self) -> None:
         self.asked: list[Any] = []
 
-    def adjust(self, fraction: float) -> None:
-        self.asked.append(fraction)
+    def adjust(self, **budget: float) -> None:
+        self.asked.append(budget)
 
 
 def test_the_slider_adjusts_the_run_that_goes_on():
@@ -109,4 +157,9 @@ def test_the_slider_adjusts_the_run_that_goes_on():
     panel.become("running")
     panel.inputs["fraction"].value = 0.5
     panel.inputs["kappa"].value = 0.9
-    assert panel.run.asked == [0.5] and len(simulated) == 2
+    panel.inputs["budget"].value = "seconds"
+    panel.inputs["allowed"].value = 2.5
+    assert panel.run.asked == [{"fraction": 0.5}, {"seconds": 1.0}, {"seconds": 2.5}]
+    panel.inputs["allowed"].value = -1.0
+    assert len(panel.run.asked) == 3 and "it must be from" in panel.inputs["allowed"].refusal
+    assert len(simulated) == 2

@@ -32,7 +32,8 @@ _SMALL = 4096
 
 class Met(NamedTuple):
     """What a hop meets at once: a block on a host, or several small ones, each on its host, with
-    their ``sizes``. ``stored``: they were there before this batch.
+    their ``sizes``. ``stored``: they were there before this batch. ``drawn``: not all that set out
+    meet the block, or each counts for itself, in a run that sheds load.
     """
 
     hosts: Sequence[int]
@@ -40,12 +41,13 @@ class Met(NamedTuple):
     rows: Rows
     stored: bool
     sizes: Sequence[int]
+    drawn: bool = False
 
 
 @dataclass
 class Encounter:
-    """What comes of a Met: candidate pairs and matches, block by block; those of a run that sheds
-    load, in which each block is met by itself, by their weights.
+    """What comes of a Met: candidate pairs and matches, block by block; those of partial results
+    that have weights, which meet each block by itself, by their weights.
     """
 
     met: Met
@@ -132,7 +134,7 @@ class Probing:
     def follow(self, partial: Partial, place: Place, hosts: Sequence[int]) -> None:
         """One hop on these hosts; what it finds is a result, or waits for the next hop."""
         began = time.perf_counter()
-        met = self._met(place, hosts)
+        met = self._met(partial, place, hosts)
         for host in hosts:
             self.replicas.count(host).probed += len(partial)
         for at, several in groupby(met, key=lambda m: m.hosts):
@@ -143,24 +145,38 @@ class Probing:
                 self.replicas.count(host).seconds += seconds
         self.seconds += time.perf_counter() - began
 
-    def _met(self, place: Place, hosts: Sequence[int]) -> list[Met]:
-        """What a hop meets on these hosts: block by block, but small ones all at once. Where each
-        block has its own share, or queries of its own, it is met by itself.
+    def _met(self, partial: Partial, place: Place, hosts: Sequence[int]) -> list[Met]:
+        """What a hop meets on these hosts: block by block, but small ones all at once. A block is
+        met by itself where tuples are drawn for it, or have weights, or where it has queries of its
+        own.
         """
         fresh, probes = self.batch.routes[place[0]].fresh, self._hop(place).probes
         alone: list[Met] = []
         small: dict[bool, list[tuple[int, int, Rows]]] = {}
-        whole = self.reaper is not None or self.batch.bitmaps is not None
+        apart = partial.weights is not None or self.batch.bitmaps is not None
         for host in hosts:
             for block in probes.get(host, ()):
                 if (rows := self.replicas.rows(block, host)) is None:
                     continue
                 stored = block not in self.fresh and fresh
-                if whole or rows.batch.num_rows > _SMALL:
-                    alone.append(Met((host,), (block,), rows, stored, (rows.batch.num_rows,)))
+                drawn, size = self._drawn(partial, place, block), rows.batch.num_rows
+                if apart or drawn or size > _SMALL:
+                    alone.append(Met((host,), (block,), rows, stored, (size,), drawn))
                 else:
                     small.setdefault(stored, []).append((host, block, rows))
         return alone + [self._gathered(place, few, stored) for stored, few in small.items()]
+
+    def _sheds(self, place: Place) -> bool:
+        """Whether shares of a harvest apply to a hop: to the first of fresh blocks."""
+        return self.reaper is not None and not place[2] and self.batch.routes[place[0]].fresh
+
+    def _drawn(self, partial: Partial, place: Place, block: int) -> bool:
+        """Whether a block is met by some of those that set out, or each counts for itself."""
+        if self.reaper is None or not self._sheds(place):
+            return False
+        mine, window = self.batch.routes[place[0]].block, self._hop(place).stream
+        all_meet = self.reaper.all_meet(partial, mine.stream, window, mine.id, block)
+        return self.batch.bitmaps is not None or not all_meet
 
     def _gathered(self, place: Place, few: list[tuple[int, int, Rows]], stored: bool) -> Met:
         hosts, blocks, each = zip(*few, strict=True)
@@ -195,7 +211,7 @@ class Probing:
 
     def _meet(self, partial: Partial, place: Place, e: Encounter) -> Meet:
         """Those that set out, or that are drawn of them when load is shed."""
-        e.meeting = self._meeting(partial, place, e.met.blocks[0], e.met.rows)
+        e.meeting = self._meeting(partial, place, e.met)
         drawn = partial if e.meeting is None else e.meeting.partial
         return Meet(drawn, e.met.rows, e.met.stored, e)
 
@@ -205,21 +221,24 @@ class Probing:
             e.meeting.end()
             e.meeting = None
         matched = e.matched + e.weighed.total()
-        visit = (tuple(sorted(partial.parts)), self._hop(place).stream)
+        stream = self._hop(place).stream
+        visit = (tuple(sorted(partial.parts)), stream)
         met = e.met
         each = zip(met.hosts, met.blocks, met.sizes, e.compared.tolist(), matched, strict=True)
         for host, block, size, compared, matches in each:
             self.replicas.count(host).compared += compared
             at = (visit, self.batch.ages.get(block, 0))
             self._match(at, len(partial) * size, float(matches))
+            if self.reaper is not None and self._sheds(place) and not met.drawn:
+                source = self.batch.routes[place[0]].block.stream
+                self.reaper.met(source, stream, block, len(partial) * size, float(matches))
 
-    def _meeting(self, partial: Partial, place: Place, block: int, rows: Rows) -> Meeting | None:
-        """How tuples that set out meet a block when load is shed; None where all of them do."""
-        route = self.batch.routes[place[0]]
-        if self.reaper is None or place[2] or not route.fresh:
+    def _meeting(self, partial: Partial, place: Place, met: Met) -> Meeting | None:
+        """How those that are drawn of tuples that set out meet a block; None where all do."""
+        if self.reaper is None or not met.drawn:
             return None
-        window = self._hop(place).stream
-        return self.reaper.meet(partial, route.block.stream, window, route.block.id, block, rows)
+        mine, window = self.batch.routes[place[0]].block, self._hop(place).stream
+        return self.reaper.meet(partial, mine.stream, window, mine.id, met.blocks[0], met.rows)
 
     def _result(self, found: Partial, hosts: Sequence[int], here: np.ndarray) -> None:
         weights = None if self.reaper is None else self.reaper.result(found)

@@ -169,14 +169,12 @@ class Reaper:
         """Of the tuples of fresh block ``fresh`` of ``stream`` those that meet ``block`` of
         ``window``, each with its weight; None when the harvest says nothing of them.
         """
-        item = (stream, window, self.harvest.basic.get(block, -1))
+        item = self._item(stream, window, block)
         by_type = self.harvest.shares.get(item)
         if by_type is None:
             return None
         mine, at = partial.parts[stream]
-        kinds = self._kinds(mine, stream)
-        expected = self.harvest.expected.get(fresh, 0.0)
-        guard = min(1.0, expected / mine.batch.num_rows) if expected else 1.0
+        kinds, guard = self._kinds(mine, stream), self._guard(fresh, mine)
         drawn = partial
         if guard * min(by_type) < 1:
             each = np.array(by_type) * guard
@@ -186,10 +184,36 @@ class Reaper:
             drawn.weights = 1 / shares[chosen]
             if self.streams > 2:
                 drawn.coins = coins(_numbers(mine), block)[at[chosen]]
-        if item not in self.tallies:
-            self.tallies[item] = Tally.of(len(by_type))
         left, size = len(partial) - len(drawn), rows.batch.num_rows
-        return Meeting(drawn, left, stream, size, kinds, self.tallies[item], self)
+        return Meeting(drawn, left, stream, size, kinds, self._tally(item, len(by_type)), self)
+
+    def all_meet(self, partial: Partial, stream: int, window: int, fresh: int, block: int) -> bool:
+        """Whether all tuples of a fresh block meet another, and one counts as the other: their
+        pairs need not be told apart by tuple then, and ``met`` counts them.
+        """
+        if self.worth.typed:
+            return False
+        by_type = self.harvest.shares.get(self._item(stream, window, block), (1.0,))
+        return min(by_type) * self._guard(fresh, partial.parts[stream][0]) >= 1
+
+    def met(self, stream: int, window: int, block: int, pairs: float, found: float) -> None:
+        """Count pairs of a block that all tuples met, and their matches."""
+        item = self._item(stream, window, block)
+        if item in self.harvest.shares:
+            tally = self._tally(item, 1)
+            tally.considered[0] += pairs
+            tally.found[0] += found
+
+    def _item(self, stream: int, window: int, block: int) -> Item:
+        return stream, window, self.harvest.basic.get(block, -1)
+
+    def _guard(self, fresh: int, rows: Rows) -> float:
+        """What shares of a fresh block are multiplied by: 1 unless more came than was expected."""
+        expected = self.harvest.expected.get(fresh, 0.0)
+        return min(1.0, expected / rows.batch.num_rows) if expected else 1.0
+
+    def _tally(self, item: Item, kinds: int) -> Tally:
+        return self.tallies.setdefault(item, Tally.of(kinds))
 
     def _kinds(self, rows: Rows, stream: int) -> npt.NDArray[np.int64] | None:
         """By row, which of the harvest's types it is of; one that was not known is taken for the

@@ -34,10 +34,14 @@ class Sums:
         """Values, each so many ``times``, a whole number, of these types (None: the first)."""
         if not len(values):
             return
-        at = np.zeros(len(values), np.int64)
+        at: npt.NDArray[np.int64] | int = 0
         known = values[:1]
         if np.any(values != values[0]):
             known, at = np.unique(values, return_inverse=True)
+        elif kinds is None:
+            before = self.times.setdefault(float(values[0]), np.zeros(self.kinds))
+            before[0] += np.sum(times)
+            return
         if kinds is not None:
             at = at + kinds * len(known)
         size = len(known) * self.kinds

@@ -166,6 +166,14 @@ def outputs(
     return pd.DataFrame(rows, columns=names)
 
 
+def by_window(
+    windows: Sequence[float] = (10.0, 20.0, 40.0), kappas: Sequence[float] = (0.6,)
+) -> pd.DataFrame:
+    """Fig. 10, by the ``window`` (s): the same, where the newest match."""
+    frames = [outputs(kappas, shift=0.0, window=window) for window in windows]
+    return pd.concat(frames, ignore_index=True)
+
+
 def parts(kappa: float = 0.6, shares: Sequence[float] = (0.9, 0.7, 0.5, 0.3, 0.1)) -> pd.DataFrame:
     """Fig. 11: r_1 and r_2 as r falls, by Algorithm 4."""
     sets = Sets(kappa=kappa)

@@ -4,8 +4,9 @@ same batch step as on Spark; and measured, on Spark. Source: Gedik 2007, section
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -37,19 +38,38 @@ def by_settings(
     shift: float = 5 / 8,
     rate: float = 100.0,
     seconds: float = 30.0,
+    burst: float = BURST,
+    dear: float = 0.0,
     **_: Any,
 ) -> Sets:
     """Streams with a burst in the middle third."""
-    low, high = (rate, rate), (BURST * rate,) * 2
+    low, high = (rate, rate), (burst * rate,) * 2
     changes = ((round(seconds / 3), high), (round(2 * seconds / 3), low))
-    return Sets(low, seconds, window=window, kappa=kappa, theta=theta, shift=shift, changes=changes)
+    return Sets(
+        low,
+        seconds,
+        window=window,
+        kappa=kappa,
+        theta=theta,
+        shift=shift,
+        dear=dear,
+        changes=changes,
+    )
 
 
 def shedder(
-    method: str = "selective", fraction: float = 0.25, sample: float = 0.3, **_: Any
+    method: str = "selective",
+    budget: str = "fraction",
+    fraction: float = 0.25,
+    allowed: float = 1.0,
+    sample: float = 0.3,
+    dear: float = 0.0,
+    **_: Any,
 ) -> Shed:
-    """The shedder of a panel's settings."""
-    return Shed(fraction=fraction, method=method, sample=sample)  # type: ignore[arg-type]
+    """The shedder of a panel's settings; where some tuples are dear, it knows what each is."""
+    amount = {"seconds": allowed} if budget == "seconds" else {"fraction": fraction}
+    utility = {alias: f"{alias}.worth" for alias in "nm"} if dear else {}
+    return Shed(**amount, method=method, sample=sample, utility=utility)  # type: ignore[arg-type]
 
 
 def modelled(sets: Sets, shed: Shed, cost: float = 5e-6, overhead: float = 0.2) -> list[Any]:
@@ -66,11 +86,12 @@ def modelled(sets: Sets, shed: Shed, cost: float = 5e-6, overhead: float = 0.2) 
     )
     happened: list[Any] = [start]
     densities = (sets.density(0), sets.density(1))
+    dear = sets.dear if shed.utility else None
     for number, came in enumerate(counts):
         work = step.plan(rules, state)
         begins = round(number * sets.step * 1e6)
         span = (begins, begins + round(sets.step * 1e6) - 1)
-        outcome = _outcome(work, came, span, densities, micros, cost, overhead)
+        outcome = _outcome(work, came, span, densities, micros, cost, overhead, dear)
         took = outcome.harvested.seconds if outcome.harvested else None
         state, (*events, committed) = step.commit(rules, state, work, outcome)
         assert isinstance(committed, BatchCommitted)
@@ -86,8 +107,11 @@ def _outcome(
     window: int,
     cost: float,
     overhead: float,
+    dear: float | None,
 ) -> Outcome:
-    """What a batch would have come to."""
+    """What a batch would have come to; ``dear`` is the share of tuples that are worth ten times as
+    much, None where all are worth the same.
+    """
     blocks = {b.id: b for b in after(work.facts.blocks, work.plan)}
     sizes = {
         d.block.id: Size(d.block.rows, d.block.rows, d.block.span or span)
@@ -102,30 +126,39 @@ def _outcome(
         if rows:
             sizes[b.id] = Size(rows, rows, span)
     yields: dict[tuple[int, int, int], list[Yield]] = {}
-    estimated = variance = 0.0
+    estimated = variance = worth = 0.0
+    kept = prod(harvest.keep)
     for route in work.plan.routes:
         mine = blocks[route.block.id]
+        kinds = _kinds(harvest.types[mine.stream] if harvest.types else (), dear)
+        guard = min(1.0, harvest.expected.get(mine.id, mine.rows) / max(1, mine.rows))
         for met in (blocks[b] for path in route.paths for b in path[0].blocks()):
             item = (mine.stream, met.stream, harvest.basic[met.id])
-            share, pairs = harvest.shares[item][0], mine.rows * met.rows
-            if expected := harvest.expected.get(mine.id, 0.0):
-                share *= min(1.0, expected / max(1, mine.rows))
-            found = pairs * share * _likely(mine, met, densities[met.stream], window)
-            one = Yield(*item, (pairs * share,), (found,), (found,), pairs * (1 - share))
+            shares = [share * guard for share in harvest.shares[item]]
+            pairs = [mine.rows * met.rows * part for part, _ in kinds]
+            likely = _likely(mine, met, densities[met.stream], window)
+            matches = [n * likely for n in pairs]
+            met_ = [n * share for n, share in zip(pairs, shares, strict=True)]
+            found = [n * likely for n in met_]
+            value = [n * each for n, (_, each) in zip(found, kinds, strict=True)]
+            left = sum(pairs) - sum(met_)
+            one = Yield(*item, tuple(met_), tuple(found), tuple(value), left)
             yields.setdefault(item, []).append(one)
-            estimated += found / share
-            variance += found * (1 - share) / share**2
+            chances = [share * kept for share in shares]
+            estimated += sum(matches) / kept
+            worth += sum(n * each for n, (_, each) in zip(matches, kinds, strict=True)) / kept
+            variance += sum(n / kept * (1 / c - 1) for n, c in zip(matches, chances, strict=True))
     whole = tuple(Yield.of_all(yields[item]) for item in sorted(yields))
-    results = sum(y.found[0] for y in whole)
-    considered = sum(y.considered[0] for y in whole)
+    results = sum(sum(y.found) for y in whole)
+    considered = sum(sum(y.considered) for y in whole)
     probing = cost * considered
     harvested = Harvested(
         whole,
-        (),
+        _types(blocks, fresh, dear),
         estimated,
         variance,
-        results,
-        estimated,
+        sum(sum(y.value) for y in whole),
+        worth,
         probing,
         overhead + probing,
     )
@@ -136,6 +169,37 @@ def _outcome(
         seconds=probing,
     )
     return Outcome(sizes, hosts={0: did}, harvested=harvested)
+
+
+_CHEAP, _DEAR = 0, 23
+"""The codes of types worth 1 and 10; see core.harvest.utility."""
+
+
+def _kinds(types: Sequence[int], dear: float | None) -> list[tuple[float, float]]:
+    """Of each type that a harvest tells apart: its part of the tuples, and what a match of one is
+    worth, the most of both members.
+    """
+    if dear is None:
+        return [(1.0, 1.0)]
+    cheap = (1 - dear) + 10 * dear
+    known = {_CHEAP: (1 - dear, cheap), _DEAR: (dear, 10.0)}
+    mean = (1 - dear) * cheap + dear * 10
+    return [known[code] for code in types] if len(types) > 1 else [(1.0, mean)]
+
+
+def _types(
+    blocks: Mapping[int, Block], fresh: Mapping[int, Block], dear: float | None
+) -> tuple[dict[int, int], ...]:
+    """By stream, how many tuples of each type came."""
+    if dear is None:
+        return ()
+    found: tuple[dict[int, int], ...] = ({}, {})
+    for id, b in fresh.items():
+        many = round(dear * blocks[id].rows)
+        for code, n in ((_CHEAP, blocks[id].rows - many), (_DEAR, many)):
+            if n:
+                found[b.stream][code] = found[b.stream].get(code, 0) + n
+    return found
 
 
 def _likely(mine: Block, met: Block, f: Any, window: int) -> float:

@@ -26,15 +26,19 @@ METHODS = {
 }
 
 
+BUDGETS = {"a share of all pairs (r)": "fraction", "seconds a batch": "seconds"}
+BURST = "so many times as many tuples come in the middle third"
+DEAR = "so many of the tuples are worth ten times as much as others; 0: all alike"
+ALLOWED = "what a batch may take, if the budget is in seconds; it acts on a run that goes on"
 SHIFT = "how much later the second stream has the items that the first one had"
 BUDGET = "share of all pairs that there is time for; it acts on a run that goes on"
 SAMPLE = "share of the work that goes to all ages alike, to learn where matches are"
 
 
 class ShedPanel(ModelledPanel):
-    """``defaults`` set controls by name: kappa, theta, window, shift, rate, method, fraction,
-    sample, pace. While a run goes on, a change of ``fraction`` adjusts it; the other changes wait
-    for the next launch.
+    """``defaults`` set controls by name: kappa, theta, window, shift, rate, burst, dear, method,
+    budget, fraction, allowed, sample, pace. While a run goes on, a change of its budget (that
+    control, ``fraction`` or ``allowed``) adjusts it; the other changes wait for the next launch.
     """
 
     def __init__(self, simulate: Simulate, launch: Launch, **defaults: Any) -> None:
@@ -60,16 +64,19 @@ class ShedPanel(ModelledPanel):
         return [views.timeline(self.events), views.film(self.events)]
 
     def _changed(self, change: Any) -> None:
-        adjust = getattr(self.run, "adjust", None)
-        if self.state in ("running", "paused") and change.owner is self.inputs["fraction"]:
-            if adjust is not None:
-                self._adjusted(adjust, change.new)
+        budget = [self.inputs[name] for name in ("budget", "fraction", "allowed")]
+        if self.state in ("running", "paused") and change.owner in budget:
+            adjust = getattr(self.run, "adjust", None)
+            if adjust is not None and not self.refused():
+                self._adjusted(adjust)
             return
         super()._changed(change)
 
-    def _adjusted(self, adjust: Callable[..., None], fraction: float) -> None:
+    def _adjusted(self, adjust: Callable[..., None]) -> None:
+        kind = self.inputs["budget"].value
+        amount = self.inputs["allowed" if kind == "seconds" else "fraction"].value
         try:
-            adjust(fraction=fraction)
+            adjust(**{kind: amount})
         except (ValueError, RuntimeError) as error:
             self.fail(error)
 
@@ -88,8 +95,12 @@ def _inputs() -> dict[str, Any]:
         "window": inputs.number("window (w, s)", 2, 60, 10, 1, "how long a tuple can be joined"),
         "shift": inputs.number("delay (τ / cycle)", 0, 1, 0.625, 0.025, SHIFT),
         "rate": inputs.number("rate (tuples/s)", 5, 2000, 100, 10, "of each stream"),
+        "burst": inputs.number("burst (times the rate)", 1, 10, 3, 0.5, BURST),
+        "dear": inputs.number("dear tuples (share)", 0, 1, 0, 0.05, DEAR),
         "method": inputs.choice("method", METHODS, "selective", "which pairs are left out"),
+        "budget": inputs.choice("budget", BUDGETS, "fraction", "what bounds the work of a batch"),
         "fraction": inputs.slider("pairs processed (r)", 0.02, 1, 0.25, 0.01, BUDGET),
+        "allowed": inputs.number("allowance (s a batch)", 0.05, 60, 1, 0.05, ALLOWED),
         "sample": inputs.number("sample (γ)", 0.01, 1, 0.3, 0.05, SAMPLE),
         "pace": inputs.pace(0),
     }

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, RunStarted
+from braid.core.spans import text
 from braid.papers.shedding.events import HarvestPlanned
 from plotly.subplots import make_subplots
 
@@ -101,7 +102,7 @@ def film(events: Iterable[Any]) -> Chart:
         margin=dict(t=120),
         legend=dict(orientation="h", y=1.36, yanchor="top", x=1, xanchor="right"),
     )
-    plot.update_xaxes(title="age, in basic windows")
+    plot.update_xaxes(title=f"age, in basic windows{_lengths(events)}")
     # What was learned first is of few matches, and may be far too high.
     settled = data[data["batch"] >= batches[len(batches) // 2]]["output"]
     most = float(np.nanmax([*settled, 1e-9]))
@@ -116,21 +117,30 @@ def _title(start: RunStarted, batch: int, fraction: float) -> str:
     )
 
 
+def _lengths(events: Sequence[Any]) -> str:
+    """How long basic windows are, where both streams' are as long."""
+    lengths = next(e.lengths for e in events if isinstance(e, HarvestPlanned))
+    first = lengths[0]
+    return f" of {text(first)}" if first and set(lengths) == {first} else ""
+
+
 def _bars(rows: pd.DataFrame, way: str, legend: bool) -> list[Any]:
     mine = rows[rows["direction"] == way].sort_values("basic")
     shade = colours.stream(0 if way == min(rows["direction"], default=way) else 1)
     x, y = mine["basic"].tolist(), mine["output"].tolist()
     filled = (mine["output"] * mine["share"]).tolist()
-    text = [f"{s:.0%} processed" for s in mine["share"]]
-    whole = dict(x=x, y=y, name="learned", marker_color=shade, opacity=PALE, showlegend=legend)
-    part = dict(x=x, y=filled, name="processed", marker_color=shade, showlegend=legend)
-    return [go.Bar(**whole, hovertext=text), go.Bar(**part, hovertext=text)]
+    said = [f"{s:.0%} processed" for s in mine["share"]]
+    look = dict(x=x, marker_color=shade, showlegend=legend, hovertext=said, width=0.8)
+    return [
+        go.Bar(**look, y=y, name="learned", opacity=PALE),
+        go.Bar(**look, y=filled, name="processed"),
+    ]
 
 
 def history(events: Iterable[Any]) -> pd.DataFrame:
-    """One row a batch: tuples, ``fraction`` r, ``took`` seconds and the ``allowance``, results
-    ``found``, and ``estimated`` ones of the full join with ``low`` and ``high`` (95 %), over as
-    many batches as have 30 sampled results.
+    """One row a batch: tuples, ``fraction`` r, ``took`` seconds and the ``allowance``; and of as
+    many batches as have 30 sampled results, the mean of results ``found`` and of ``estimated`` ones
+    of the full join, with ``low`` and ``high`` (95 %): it has as many as are found at least.
     """
     events = list(events)
     planned = {e.batch: e for e in events if isinstance(e, HarvestPlanned)}
@@ -144,7 +154,7 @@ def history(events: Iterable[Any]) -> pd.DataFrame:
                 gathered, (1, e.results, got.estimated, got.variance or 0.0), strict=True
             )
         ]
-        n, _, estimated, variance = gathered
+        n, found, estimated, variance = gathered
         off = 1.96 * sqrt(variance) / n
         took = max(e.seconds.values(), default=0.0)
         rows.append(
@@ -154,9 +164,9 @@ def history(events: Iterable[Any]) -> pd.DataFrame:
                 plan.fraction,
                 took,
                 plan.allowance,
-                e.results,
+                found / n,
                 estimated / n,
-                max(0.0, estimated / n - off),
+                min(estimated, max(found, estimated - off * n)) / n,
                 estimated / n + off,
                 got.left_out / max(1.0, got.considered + got.left_out),
             )
@@ -192,6 +202,7 @@ def timeline(events: Iterable[Any]) -> Chart:
     band = dict(
         x=[*x, *reversed(x)],
         y=[*data["high"], *reversed(data["low"])],
+        mode="lines",
         fill="toself",
         line=dict(width=0),
         fillcolor="rgba(92,148,13,0.25)",
@@ -201,8 +212,8 @@ def timeline(events: Iterable[Any]) -> Chart:
     plot.add_trace(go.Scatter(**band), row=4, col=1)
     line(4, "estimated", "full join (estimated)", colours.RESULTS, dash="dash")
     line(4, "found", "found", colours.RESULTS)
-    for row, text in enumerate(("tuples", "share", "seconds", "results"), 1):
-        plot.update_yaxes(title=text, rangemode="tozero", row=row, col=1)
+    for row, unit in enumerate(("tuples", "share", "seconds", "results"), 1):
+        plot.update_yaxes(title=unit, rangemode="tozero", row=row, col=1)
     plot.update_xaxes(title="batch", row=4, col=1)
     title = f"Throttle: what comes, what is processed, what it takes, what is found ({how})"
     plot.update_layout(template=TEMPLATE, title=title, height=640)

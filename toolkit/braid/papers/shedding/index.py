@@ -16,6 +16,8 @@ from heapq import heappop as pop
 from math import ceil, log2
 from typing import Literal
 
+from braid.papers.trace import Step, Trace
+
 Order = Literal["identifier", "time"]
 Entry = tuple[int, int]
 """What a list is sorted by: (identifier, 0), or (-time, -identifier), the newest first."""
@@ -87,3 +89,54 @@ class InvertedIndex:
 
 def _search(length: int) -> int:
     return ceil(log2(length + 1)) + 1
+
+
+_SETS = ({1, 2}, {2, 3, 4}, {1, 4}, {2, 3}, {1, 2, 4})
+_QUERY = frozenset({1, 2, 4})
+
+
+def example() -> Trace:
+    """Fig. 4 step by step: five sets come, the oldest leaves, and the lists of a query's items are
+    merged as far as the newest three sets.
+    """
+    trace, index = Trace("Lists ordered by time (Gedik 2007, Fig. 4)", 2, 1), InvertedIndex("time")
+    held, merged = dict[int, frozenset[int]](), list[tuple[int, int]]()
+
+    def tell(text: str, arrival: str, clock: int) -> None:
+        rows = [
+            (
+                str(item),
+                " ".join(f"b{-entry[1]}" for entry in entries),
+                " ".join(f"b{n}" for n, of in merged if of == item),
+            )
+            for item, entries in sorted(index.lists.items())
+        ]
+        stored = ((), tuple(f"b{n}" for n in reversed(held)))
+        table = (("item", "sets that have it, newest first", "merged"), *rows)
+        trace.steps.append(Step(text, arrival, clock, 0, (stored,), table=table))
+
+    for n, items in enumerate(map(frozenset, _SETS), 1):
+        held[n] = items
+        index.insert(n, n, items)
+        tell(f"b{n} comes: it goes to the front of the lists of {_named(items)}.", f"b{n}", n)
+    index.remove(1, held.pop(1))
+    tell("b1 has expired: it is the last of each of its lists, and leaves.", "a1", 6)
+    for n, item in index.merge(_QUERY, since=3):
+        merged.append((n, item))
+        common = sum(other == n for other, _ in merged)
+        text = (
+            f"a1, with {_named(_QUERY)}, merges their lists: next comes b{n}, from that of {item}"
+        )
+        tell(f"{text}; {common} in common so far.", "a1", 6)
+    tell(
+        "Next would be b2, older than the part of the window that is processed: the merge stops. "
+        "Lists by identifier would have to be merged to their ends.",
+        "a1",
+        6,
+    )
+    return trace
+
+
+def _named(items: frozenset[int]) -> str:
+    *some, last = map(str, sorted(items))
+    return f"{', '.join(some)} and {last}"
