@@ -62,6 +62,8 @@ class Yield(NamedTuple):
     @staticmethod
     def of_all(several: Sequence[Yield]) -> Yield:
         """Several of one item and as many types as one, whatever their order."""
+        if len(several) == 1:
+            return several[0]
 
         def sums(of: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
             return tuple(map(fsum, zip(*of, strict=True)))
@@ -172,8 +174,10 @@ def together(parts: Sequence[Harvested]) -> Harvested:
             for code, n in theirs.items():
                 mine[code] = mine.get(code, 0) + n
     sums = _sums(chain.from_iterable(part.terms for part in parts))
+    whole = (Yield.of_all(yields[item]) for item in sorted(yields))
+    valued = {item for of, item, _ in sums if of == "value"}
     return Harvested(
-        tuple(_valued(Yield.of_all(yields[item]), sums) for item in sorted(yields)),
+        tuple(_valued(y, sums) if y.item in valued else y for y in whole),
         tuple(types),
         fsum(p.estimated for p in parts) + sums.get(("estimated", None, 0), 0.0),
         _variance(parts, sums),

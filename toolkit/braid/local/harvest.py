@@ -213,7 +213,9 @@ class Reaper:
         return min(1.0, expected / rows.batch.num_rows) if expected else 1.0
 
     def _tally(self, item: Item, kinds: int) -> Tally:
-        return self.tallies.setdefault(item, Tally.of(kinds))
+        if item not in self.tallies:
+            self.tallies[item] = Tally.of(kinds)
+        return self.tallies[item]
 
     def _kinds(self, rows: Rows, stream: int) -> npt.NDArray[np.int64] | None:
         """By row, which of the harvest's types it is of; one that was not known is taken for the
