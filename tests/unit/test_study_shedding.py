@@ -7,7 +7,8 @@ import pytest
 from braid.studies import shedding, shedding_measured
 from braid.studies import shedding_claims as claims
 from braid.workloads.legs import legs
-from braid.workloads.sets import Sets, burst
+from braid.workloads.sets import Sets, burst, likeness
+from braid.workloads.zipf import zipf
 
 
 def test_optimality_falls_with_load_skew_and_size():
@@ -80,6 +81,14 @@ def test_the_workload_matches_as_its_density_says():
     counted = [match[(age >= 2 * k) & (age < 2 * k + 2)].mean() for k in range(10)]
     assert int(np.argmax(counted)) == int(np.argmax(f)) == 7
     assert np.corrcoef(f, counted)[0, 1] > 0.95
+
+
+def test_of_sets_of_one_item_it_is_known_how_likely_they_match():
+    """Section 6.1's equality: without drawing sets, as two ranks that are so far apart."""
+    p = zipf(9, 0.7)
+    found = likeness(9, 1.0, 0.0, 0.7, 1, 0)
+    assert found == pytest.approx([float(p @ np.roll(p, d)) for d in range(9)])
+    assert likeness(9, 1.0, 1e-9, 0.7, 1, 0) == pytest.approx(found, abs=0.02), "drawn"
 
 
 def test_the_burst_of_the_paper():

@@ -9,6 +9,7 @@ import pytest
 from braid import Shed
 from braid.core.events import BatchCommitted, BatchHarvested, RunStarted
 from braid.papers.shedding.events import HarvestPlanned
+from braid.papers.shedding.knapsack import fill
 from braid.studies import shedding_run
 from braid_widgets.shedding import views
 from braid_widgets.shedding.panel import ShedPanel
@@ -78,6 +79,27 @@ def test_dear_tuples_come_first_where_it_is_known_what_tuples_are_worth(method):
     assert (part[1] > part[0] + 0.02) == (method == "selective")
     types = {e.types for e in events if isinstance(e, HarvestPlanned)}
     assert ((0, 23), (0, 23)) in types
+
+
+def test_what_was_learned_is_nearly_as_good_as_what_is_known():
+    """Matches expected of what is processed from the tenth batch on, over those of the best pairs by
+    the workload's own density, as many of them and as large a sample.
+    """
+    densities = [shedding_run.by_settings(**SETTINGS).density(i, 60) for i in (0, 1)]
+    mine = best = 0.0
+    for e in [e for e in EVENTS if isinstance(e, HarvestPlanned)][10:]:
+        volumes = np.array([i.volume for i in e.items])
+        ages = [(i.basic + 1) / SETTINGS["window"] for i in e.items]  # when a batch is processed
+        known = np.array(
+            [
+                np.interp(age, np.linspace(0, 1, 60), densities[i.window])
+                for i, age in zip(e.items, ages, strict=True)
+            ]
+        )
+        mine += volumes * [i.shares[0] for i in e.items] @ known
+        r = e.fraction
+        best += volumes * fill(known, volumes, r * float(volumes.sum()), 0.3 * r) @ known
+    assert 0.9 * best <= mine <= best * 1.001
 
 
 def test_a_burst_is_as_high_as_is_asked_for():

@@ -213,7 +213,7 @@ def against_dropping(rates: Sequence[float] = (100.0, 200.0, 300.0, 400.0, 500.0
     without. Probing a hash index takes as long whatever part of the window is wanted, so that an
     indexed equality has r = 1 or nothing to gain.
     """
-    overlap, equal = Sets(kappa=0.6), Sets(kappa=0.6, theta=1, size=1.0, deviation=0.0, items=100)
+    overlap, equal = Sets(kappa=0.6), Sets(kappa=0.6, theta=1, size=1.0, deviation=0.0, items=5000)
     rows = []
     for lam in rates:
         for name, sets, factor, window in (

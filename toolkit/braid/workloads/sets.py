@@ -44,8 +44,12 @@ def likeness(
     items: int, size: float, deviation: float, kappa: float, theta: int, seed: int
 ) -> Floats:
     """By how far the ranks of two sets are shifted, how likely they share ``theta`` items; from
-    drawn sets, so modelled.
+    drawn sets, so modelled. Of sets of one item it is known without drawing any: how likely two
+    ranks are so far apart.
     """
+    if size == theta == 1 and not deviation:
+        spectrum = np.fft.rfft(zipf(items, kappa))
+        return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, items), float)
     draw = np.random.default_rng([seed, 9])
     found = []
     for _ in range(2):
