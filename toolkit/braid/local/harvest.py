@@ -236,6 +236,11 @@ class Reaper:
 
     def result(self, found: Partial) -> Floats:
         """The weights of complete results, which are counted."""
+        if found.weights is None and not (self.harvest.keep or self.worth.typed):
+            times = len(found) if found.queries is None else int(_served(found).sum())
+            for sums in (self.estimated, self.utility, self.estimated_utility):
+                sums.note(1.0, times)
+            return np.ones(len(found))
         weights = np.ones(len(found)) if found.weights is None else found.weights
         weights = weights * self._entry(found)
         served, value = _served(found), self.value(found)

@@ -39,8 +39,7 @@ class Sums:
         if np.any(values != values[0]):
             known, at = np.unique(values, return_inverse=True)
         elif kinds is None:
-            before = self.times.setdefault(float(values[0]), np.zeros(self.kinds))
-            before[0] += np.sum(times)
+            self.note(float(values[0]), float(np.sum(times)))
             return
         if kinds is not None:
             at = at + kinds * len(known)
@@ -49,6 +48,12 @@ class Sums:
             known.tolist(), np.bincount(at, times, size).reshape(self.kinds, -1).T, strict=True
         ):
             self.times[value] = np.asarray(self.times.get(value, 0.0) + each, np.float64)
+
+    def note(self, value: float, times: float) -> None:
+        """A value of the first type, so many ``times``."""
+        if value not in self.times:
+            self.times[value] = np.zeros(self.kinds)
+        self.times[value][0] += times
 
     def terms(self, of: Any, item: Item | None = None) -> list[Term]:
         """What it is the sum of."""
