@@ -88,9 +88,11 @@ def switch(text: str, tip: str) -> W.Checkbox:
 
 
 def slider(text: str, low: float, high: float, value: float, step: float, tip: str) -> Any:
-    """A number that a thumb on a line chooses; it counts once the thumb is let go."""
+    """A number that a thumb on a line chooses; it counts once the thumb is let go. Its name is
+    short, so that the line has room.
+    """
     bounds = dict(min=low, max=high, step=step, value=value, continuous_update=False)
-    return W.FloatSlider(description=_named(text, low, high), **bounds, **_style(tip))
+    return W.FloatSlider(description=_named(text, low, high), **bounds, **_style(tip, "160px"))
 
 
 def batches(value: int) -> Whole:

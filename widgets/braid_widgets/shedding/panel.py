@@ -99,7 +99,7 @@ def _inputs() -> dict[str, Any]:
         "dear": inputs.number("dear tuples (share)", 0, 1, 0, 0.05, DEAR),
         "method": inputs.choice("method", METHODS, "selective", "which pairs are left out"),
         "budget": inputs.choice("budget", BUDGETS, "fraction", "what bounds the work of a batch"),
-        "fraction": inputs.slider("pairs processed (r)", 0.02, 1, 0.25, 0.01, BUDGET),
+        "fraction": inputs.slider("processed (r)", 0.02, 1, 0.25, 0.01, BUDGET),
         "allowed": inputs.number("allowance (s a batch)", 0.05, 60, 1, 0.05, ALLOWED),
         "sample": inputs.number("sample (γ)", 0.01, 1, 0.3, 0.05, SAMPLE),
         "pace": inputs.pace(0),
