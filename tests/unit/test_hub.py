@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from braid.condition.sqltypes import SqlType
-from braid.hub import moving, works
+from braid.hub import moving, status, works
 from braid.hub.asking import Asking
 from braid.hub.delivering import Told
 from braid.hub.desk import Desk
@@ -677,6 +677,82 @@ def test_flows_are_counted_where_they_go_and_modelled_beside(
     assert set(links.columns) == {"batch", "a", "b", "bytes_counted"}
     apart = flows[flows["source"] != flows["target"]]
     assert links["bytes_counted"].sum() >= apart["bytes"].sum() > 0, "a flow is on a link or more"
+
+
+def counted_and_modelled(folder: Path, reuse: Any) -> dict[str, tuple[float, float]]:
+    """Network usage (E1) and work (E2) of five queries, counted a second of event time and as the
+    model has them in the end. The first batch, in which windows are empty, is left out.
+    """
+    hub = Driven(folder, tables(9), NETWORK, AT, reuse)
+    for i, (sql, at) in enumerate(zip((WIDE, NARROW, LONG, THREE, CROSS), "12221", strict=True)):
+        hub.submit(sql, f"q{i}", f"S{at}")
+    while hub.desk.ledger.epoch < BATCHES - 1:
+        hub.step()
+    model, deployment = hub.desk.planner().model, hub.desk.deployment
+    seconds = 60 * (BATCHES - 1)
+    costs, did = status.costs(list(hub.desk.happened())), status.metrics(hub.desk.path)
+    sent = costs[costs["batch"] > 0]["byte_seconds_counted"].sum()
+    tuples = did[did["batch"] > did["batch"].min()][["received", "results"]].sum().sum()
+    return {
+        "usage": (sent / seconds, model.network_usage(deployment)),
+        "work": (tuples / seconds, model.work(deployment)),
+    }
+
+
+def test_what_is_modelled_of_network_and_work_is_what_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Resting, "look_again", lambda *_: None)
+    found = {h: counted_and_modelled(tmp_path / h, h) for h in ("separate", "relaxed")}
+    for how, of in found.items():
+        for what, (counted, modelled) in of.items():
+            assert counted == pytest.approx(modelled, rel=0.25), (how, what)
+    counted, modelled = (
+        found["relaxed"]["usage"][k] / found["separate"]["usage"][k] for k in (0, 1)
+    )
+    assert counted < 1 and modelled < 1 and counted == pytest.approx(modelled, rel=0.25)
+
+
+def odd(data: dict[str, pa.Table], how: str) -> dict[str, pa.Table]:
+    """Streams of which one lags two batches behind, tells nothing that matches for long, or has
+    tuples that are late; or whose event times are all alike within a minute and whose third and
+    fourth batch are empty.
+    """
+    rng = random.Random(5)
+
+    def changed(row: dict[str, Any]) -> dict[str, Any]:
+        if how == "silent":
+            return row | ({"flight": 99} if row["batch"] < 4 else {})
+        if how == "ties":
+            return row | {"ts": row["ts"].replace(second=0, microsecond=0)}
+        later = 2 if how == "lagging" else rng.choice((0, 0, 1))
+        return row | {"batch": min(BATCHES - 1, row["batch"] + later)}
+
+    def made(rows: pa.Table) -> pa.Table:
+        found = (changed(row) for row in rows.to_pylist())
+        here = [row for row in found if how != "ties" or row["batch"] not in (2, 3)]
+        return pa.Table.from_pylist(here, rows.schema)
+
+    streams = data if how == "ties" else ["checkins"]
+    return {**data, **{s: made(data[s]) for s in streams}}
+
+
+@pytest.mark.parametrize("how", ["late", "lagging", "silent", "ties"])
+def test_streams_that_are_late_lag_or_are_silent_are_answered_as_duckdb_does(
+    how: str, tmp_path: Path
+) -> None:
+    data = odd(tables(7), how)
+    late = "2 minutes" if how == "late" else "0 seconds"
+    asked = {"wide": dict(sql=WIDE, at="S1"), "three": dict(sql=THREE, at="S2")}
+    hub = QueryHub(data, "ts", network=NETWORK, at=AT, lateness=late)
+    run = hub.start(tmp_path / "hub", "batch", asked)
+    run.awaitTermination()
+    for name, query in asked.items():
+        truth = expected(data, query["sql"])
+        assert truth and answered(run, name) == truth, name
+    if how == "lagging":
+        reads = [i for o in run.deployment.operators.values() for i in o.inputs]
+        assert any(isinstance(i, int) for i in reads), "one reads another's results"
 
 
 def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) -> None:

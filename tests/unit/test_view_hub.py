@@ -229,5 +229,13 @@ def test_a_day_at_the_airport_answers_every_query_as_a_hub_of_its_own(tmp_path: 
     assert found["bytes_counted"]["relaxed"] < found["bytes_counted"]["separate"]
     took = airport.deployments({"relaxed": day, "separate": other})
     assert list(took["query"]) == [*airport.ASKED] * 2
+    assert (took["built_counted"] > 0).all()
+    once = airport.deployments({"relaxed": airport.again(airport.again(day))})
+    assert list(once["query"]) == [
+        *airport.ASKED,
+        *(q + " again" for q in airport.ASKED if q != "manager"),
+    ]
+    assert (once["built_counted"][once["match"] == "holds"] == 0).all()
+    assert "holds" in set(once["match"])
     assert set(took["match"][took["reuse"] == "separate"]) == {"new"}
     assert "relaxed" in set(took["match"]) and (took["batches_measured"] > 0).all()
