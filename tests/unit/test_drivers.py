@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from braid.core.events import RunEnded
 from braid.core.state import State
+from braid.core.tail import Tail
 from braid.engine.lock import Lock
 from braid.engine.log import Superseded
 from braid.engine.store import Store
@@ -166,6 +167,21 @@ def test_two_drivers_by_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             with pytest.raises(Superseded):
                 other.commit(batch, other.snapshot(State(batch)), {}, [])
     assert Store(tmp_path).committed() == [*range(batch)]
+
+
+def test_the_end_is_told_before_another_driver_may_have_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes the run next writes events.jsonl anew."""
+    last, real = list[Any](), Store.release
+
+    def release(store: Store) -> None:
+        last.append(Tail(store.path).read()[-1])
+        real(store)
+
+    monkeypatch.setattr(Store, "release", release)
+    assert start(tmp_path).awaitTermination()
+    assert [type(e) for e in last] == [RunEnded]
 
 
 def test_who_has_a_run_is_written_down(tmp_path: Path) -> None:

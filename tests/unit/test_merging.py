@@ -293,6 +293,36 @@ def written_otherwise(file: Path, found: Any) -> bool:
     return True
 
 
+def test_a_repair_that_is_killed_has_told_sizes_first(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark loses rows of a file that is larger than its log says, so no such one is shown. A line
+    of the log that is damaged names no file, and stops no repair.
+    """
+    file = Path(of_batches(run, 3, 6)[1])
+    file.unlink()
+    compact = run / "results" / "_spark_metadata" / "9.compact"
+    compact.write_text(compact.read_text() + '\n{"path":')
+    monkeypatch.setattr(merging, "_written", written_otherwise)
+    real = os.replace
+
+    def replace(source: Any, target: Any) -> None:
+        if Path(target) == file:
+            raise Killed("killed")
+        real(source, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", replace)
+        with pytest.raises(Killed):
+            repair(run)
+    assert not file.exists()
+    for line in sink_log._read(compact)[:-1]:
+        if json.loads(line)["path"].endswith(file.name):
+            assert json.loads(line)["size"] == (run / "new" / file.name).stat().st_size
+    (made,) = repair(run)
+    assert made.startswith(f"results/{file.name}") and check(run)[0] == []
+
+
 @pytest.mark.parametrize("way", ["gone", "flipped", "written otherwise"])
 def test_a_merged_file_is_made_anew(
     run: Path, way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -299,8 +299,11 @@ class JoinRun:
                 self._engine.state.batch, reason, "" if failure is None else _sentence(failure)
             )
             self._over, self._reason = True, reason
-            self.store.release()
+            self._tell(ended)
+            self.store.release()  # last: events.jsonl is now that of whoever takes the run
         log([ended])
+
+    def _tell(self, ended: RunEnded) -> None:
         try:
             self.store.told.append([ended])
         except OSError as error:

@@ -110,11 +110,15 @@ class Merging:
             durable.sync(self.merged)
         return named
 
-    def bring(self, rows: Mapping[str, pa.Table], force: bool) -> None:
-        """Write files in results/ anew."""
+    def prepare(self, rows: Mapping[str, pa.Table], force: bool) -> dict[str, int]:
+        """Write files of results/ anew, under new/; their bytes."""
         for name, table in rows.items():
             _written(self.new / name, [table])
-            durable.seal(self.new / name, force)
+        return {name: durable.seal(self.new / name, force).bytes for name in rows}
+
+    def bring(self, names: Iterable[str], force: bool) -> None:
+        """Move these to results/."""
+        for name in names:
             os.replace(self.new / name, self.results / name)
         if force:
             durable.sync(self.results)

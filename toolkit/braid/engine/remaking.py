@@ -103,8 +103,9 @@ def _apart(
         return
 
     def make() -> None:
-        store.merging.bring(rows, store.force)
-        store.output.resize(rows.keys())
+        sizes = store.merging.prepare(rows, store.force)
+        store.output.resize(sizes)  # first, as Spark loses rows of a file that it takes for smaller
+        store.merging.bring(rows.keys(), store.force)
 
     told = f"results/{min(gone)}" + (f" and {len(gone) - 1} more" if len(gone) > 1 else "")
     yield Remakable(told, f"from merged/{part.name}", make)

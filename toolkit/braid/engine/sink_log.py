@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from braid.engine.durable import Damaged
@@ -165,22 +164,16 @@ class SinkLog:
         after = max((_number(file) for file in self.log.glob("[0-9]*")), default=-1) + 1
         found = {}
         for line in self._logged(after):
-            with suppress(ValueError, KeyError):
-                found[_name(line)] = line
-        return {name: line for name, line in found.items() if ours(name)}
+            if (name := _named(line)) is not None and ours(name):
+                found[name] = line
+        return found
 
-    def resize(self, names: Collection[str]) -> None:
-        """Have Spark's log name files with the sizes that they have now."""
+    def resize(self, sizes: Mapping[str, int]) -> None:
+        """Have Spark's log name files with these sizes."""
         for file in self.log.glob("[0-9]*"):
             lines = _read(file)
-            if any(_name(line) in names for line in lines):
-                _put(
-                    file, [self._resized(line) if _name(line) in names else line for line in lines]
-                )
-
-    def _resized(self, line: str) -> str:
-        size = (self.results / _name(line)).stat().st_size
-        return json.dumps({**json.loads(line), "size": size}, separators=(",", ":"))
+            if (new := [_resized(line, sizes) for line in lines]) != lines:
+                _put(file, new)
 
     def _logged(self, batch: int) -> list[str]:
         """The lines of all batches before this one."""
@@ -243,6 +236,21 @@ def _number(file: Path) -> int:
 def _name(line: str) -> str:
     """The file in a line of the log."""
     return str(json.loads(line)["path"]).rpartition("/")[2]
+
+
+def _named(line: str) -> str | None:
+    """The same; None where the line is damaged."""
+    try:
+        return _name(line)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _resized(line: str, sizes: Mapping[str, int]) -> str:
+    """A line of the log, with the size of its file where that is known."""
+    if (size := sizes.get(_named(line) or "")) is None:
+        return line
+    return json.dumps({**json.loads(line), "size": size}, separators=(",", ":"))
 
 
 def _batch_of(line: str) -> int:

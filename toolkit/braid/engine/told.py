@@ -86,8 +86,10 @@ class Told:
         """Have as many of the last in memory as there may be, if that has not been."""
         if not self._filled:
             self._filled = True
-            there, most = len(self._last), self._last.maxlen or 0
-            more = self.since(max(0, self._count - most))[: -there or None]
+            there, first = len(self._last), max(0, self._count - (self._last.maxlen or 0))
+            with self._opened() as (_, begin):
+                first = max(first, begin.first if begin.dropped else 0)
+            more = self.since(first)[: -there or None]
             self._last.extendleft(more[::-1])
 
     def append(self, happened: Sequence[Any]) -> None:
