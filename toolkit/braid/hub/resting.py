@@ -91,15 +91,18 @@ class Resting:
         self.owed = clock.perf_counter() - began
 
     def _round(self) -> Planner:
-        """The planner of this round, or of a next one if all of this has been looked at."""
+        """The planner of this round, or of a next one if all of this has been looked at: of all
+        once more if it has gone on for twice as long, else of what has had a change near it.
+        """
         desk, next_one = self.desk, not self.left
         if next_one or self.planner is None or self.down != desk.ledger.down:
             self.planner, self.down = desk.planner(), list(desk.ledger.down)
         if next_one:
-            if not self.changed:
+            if self._longer:
                 self.looks = Looks()
+            self.lasted = self._lasts() if self._longer else min(self.lasted, self._lasts())
             self.left.extend(self.looks.due(self.planner.model, desk.deployment))
-            self.changed, self.lasted = False, self._lasts()
+            self.changed = False
         return self.planner
 
     def _look(self, planner: Planner, item: Item) -> None:
@@ -115,8 +118,13 @@ class Resting:
         """Whether all has been looked at since something changed, or since it had gone on for half
         as long; one site always is at rest.
         """
-        longer = self._lasts() >= 2 * self.lasted
-        return self.desk.settings.network is None or not (self.left or self.changed or longer)
+        due = self.left or self.changed or self._longer
+        return self.desk.settings.network is None or not due
+
+    @property
+    def _longer(self) -> bool:
+        """Whether it has gone on for twice as long as when all was looked at."""
+        return self._lasts() >= 2 * self.lasted
 
     def _lasts(self) -> float:
         """Seconds for which what is deployed is taken to last: as long as queries have neither come

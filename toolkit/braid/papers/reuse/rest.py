@@ -146,9 +146,11 @@ class Looks:
         self._seen[item] = self._changes
 
     def note(self, old: Deployment, new: Deployment) -> None:
-        """What is deployed is the new one now."""
+        """What is deployed is the new one now. A name whose query has gone may be another's."""
         if new is old:
             return
+        for name in old.queries.keys() - new.queries.keys():
+            self._seen.pop(name, None)
         self._changes += 1
         before, after = old.operators, new.operators
         for id in before.keys() | after.keys():
