@@ -4,11 +4,14 @@ Fig. 4, 11 to 13 and 15.
 
 from __future__ import annotations
 
+import csv
 from dataclasses import fields, replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from braid import Coordinated
+from braid.core.placement import Placement
 from braid.studies import diffusion as study
 from braid.studies import diffusion_figures as figures
 from braid.studies import diffusion_kept as kept
@@ -50,7 +53,7 @@ def test_what_was_kept_is_told_with_its_days() -> None:
     assert said(["", ""]) == "2 runs, all made now (modelled)"
     assert said(["2026-01-31", ""]).endswith("1 kept, of 2026-01-31; the others made now")
     days = ["2026-02-01", "2026-01-31"]
-    assert said(days).startswith("2 runs (modelled): 2 kept, of 2026-01-31 to 2026-02-01")
+    assert said(days) == "2 runs (modelled): 2 kept, of 2026-01-31 to 2026-02-01"
 
 
 @pytest.mark.parametrize("field", [f.name for f in fields(Setting)])
@@ -158,9 +161,32 @@ def test_the_contest_of_wang_reads_the_runs_that_are_kept(
     assert len(told | {psp_kept.told("PSP", 5, short), psp_kept.told("PSP-D", 4, short)}) == 4
 
 
+def test_another_scheme_of_wang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies at half of the nodes are those of two at four nodes, and others at six; where they
+    are others at sixteen only, the scheme itself tells.
+    """
+    before, plain = psp_kept._fingerprint(), psp_rivals.contenders
+    assert before == psp_kept.KEPT.code
+
+    def third(nodes: int, setting: psp.Setting) -> dict[str, Placement]:
+        half = Coordinated(nodes, copies=max(2, nodes // 3))
+        return {**plain(nodes, setting), psp_rivals.HALF: half}
+
+    def few(nodes: int, setting: psp.Setting) -> dict[str, Placement]:
+        half = Coordinated(nodes, copies=max(2, min(6, nodes // 2)))
+        return {**plain(nodes, setting), psp_rivals.HALF: half}
+
+    monkeypatch.setattr(psp_rivals, "contenders", third)
+    assert psp_kept._fingerprint() != before, "by what runs come to"
+    monkeypatch.setattr(psp_rivals, "contenders", plain)
+    monkeypatch.setattr(psp_kept, "contenders", few)
+    assert psp_kept._fingerprint() != before, "by the scheme"
+
+
 def test_the_table_of_wang_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
     """If it is of other code: ``python -m braid.studies.psp_kept`` makes it anew."""
     asked = psp_kept.asked()
     assert len(asked) == 4 * 4 * 3 * 3 * 7 and set(psp_kept.KEPT.rows) <= set(asked)
-    if psp_kept.KEPT.path.exists():
-        assert psp_kept.KEPT.rows
+    with psp_kept.KEPT.path.open(encoding="utf-8", newline="") as file:
+        codes = {row["code"] for row in csv.DictReader(file)}
+    assert codes == {psp_kept.KEPT.code}, "of other code than the present one"

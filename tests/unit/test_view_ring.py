@@ -201,6 +201,36 @@ def test_a_change_gives_up_the_simulation_that_goes_on():
     assert "dynamic" in panel.view.frames[0]["title"] and panel.state == "idle"
 
 
+@pytest.mark.parametrize("fails", ["model", "picture"])
+def test_what_fails_is_told_and_the_next_change_is_modelled(fails, monkeypatch):
+    """Whatever the error, and though the next change came meanwhile."""
+    begun, go = threading.Event(), threading.Event()
+
+    def error(settings):
+        begun.set()
+        assert go.wait(10)
+        return settings["nodes"] // 0
+
+    def simulated(settings):
+        bad = settings["form"] == "interleaved" and fails == "model"
+        return [error(settings)] if bad else run(form=settings["form"])
+
+    panel = RingPanel(simulated, lambda settings: Ended([]), form="basic")
+    show, told = panel.show, []
+    monkeypatch.setattr(panel, "fail", lambda e: told.append(str(e)))
+    if fails == "picture":
+        monkeypatch.setattr(
+            panel, "show", lambda e: show(e) if begun.is_set() else error({"nodes": 4})
+        )
+    panel.inputs["form"].value = "interleaved"
+    assert begun.wait(10)
+    panel.inputs["form"].value = "dynamic"
+    go.set()
+    panel.wait(10)
+    assert len(told) == 1 and "zero" in told[0]
+    assert "dynamic" in panel.view.frames[0]["title"] and panel.state == "idle"
+
+
 def test_a_value_out_of_range_is_refused_at_its_control():
     asked = []
 

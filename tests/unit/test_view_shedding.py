@@ -52,6 +52,18 @@ def test_seconds_are_kept_in_the_burst():
     assert max(took[1]) < 1.5
 
 
+@pytest.mark.parametrize("method", ["selective", "drop"])
+@pytest.mark.parametrize("burst", [1.0, 3.0])
+def test_a_batch_without_tuples_of_a_stream_is_modelled(method, burst):
+    """The least rate that the control takes: five tuples a second, of which few are kept."""
+    settings = {**SETTINGS, "rate": 5.0, "burst": burst}
+    for fraction in (0.05, 0.25):
+        shed = shedding_run.shedder(method=method, fraction=fraction)
+        events = shedding_run.modelled(shedding_run.by_settings(**settings), shed)
+        assert sum(isinstance(e, BatchCommitted) for e in events) == 18
+        assert all(np.isfinite(e.estimated) for e in harvested(events))
+
+
 def harvested(events):
     return [e for e in events if isinstance(e, BatchHarvested)]
 

@@ -107,4 +107,5 @@ def said(dates: Iterable[str]) -> str:
     if not days:
         return f"{len(every)} runs, all made now (modelled)"
     since = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
-    return f"{len(every)} runs (modelled): {len(days)} kept, of {since}; the others made now"
+    rest = "; the others made now" if len(days) < len(every) else ""
+    return f"{len(every)} runs (modelled): {len(days)} kept, of {since}{rest}"

@@ -11,6 +11,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from braid.studies.kept import Outcome, Ran, Table, digest
 from braid.studies.psp import JOINS, Setting
@@ -30,10 +31,17 @@ def told(scheme: str, nodes: int, setting: Setting) -> str:
     return f"{scheme}: {'; '.join(f'{k}={v:g}' for k, v in of.items())}"
 
 
+_SHORT = Setting(seconds=14.0, sigma=0.05)
+
+
 def _fingerprint() -> str:
-    short = Setting(seconds=14.0, sigma=0.05)
-    runs = ((replace(short, streams=m), name) for m in (3, 4) for name in contenders(4, short))
-    return digest(counts(name, 4, setting) for setting, name in runs)
+    """Of short runs, of rings among them where half of the nodes are more than two; and of what
+    the schemes are of at every length.
+    """
+    runs = ((name, n, m) for n, m in ((4, 3), (4, 4), (6, 3)) for name in contenders(n, _SHORT))
+    made = (counts(name, n, replace(_SHORT, streams=m)) for name, n, m in runs)
+    schemes = ({repr(s): n} for n in LENGTHS for s in contenders(n, _SHORT).values())
+    return digest(chain(made, schemes))
 
 
 KEPT = Table("wang2008-contest.csv", COUNTS, _fingerprint)

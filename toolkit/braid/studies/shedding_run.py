@@ -131,7 +131,8 @@ def _outcome(
     for route in work.plan.routes:
         mine = blocks[route.block.id]
         kinds = _kinds(harvest.types[mine.stream] if harvest.types else (), dear)
-        guard = min(1.0, harvest.expected.get(mine.id, mine.rows) / max(1, mine.rows))
+        expected = harvest.expected.get(mine.id, 0.0)
+        guard = min(1.0, expected / max(1, mine.rows)) if expected else 1.0
         for met in (blocks[b] for path in route.paths for b in path[0].blocks()):
             item = (mine.stream, met.stream, harvest.basic[met.id])
             shares = [share * guard for share in harvest.shares[item]]

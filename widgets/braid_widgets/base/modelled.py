@@ -63,12 +63,11 @@ class ModelledPanel(Launcher):
             try:
                 with asking(self._check):
                     events = self._simulated(settings)
+                self.show(events)
             except _Superseded:
                 continue
-            except ValueError as error:
+            except Exception as error:
                 self.fail(error)
-                continue
-            self.show(events)
         with self.lock:
             if self.state == "idle":
                 self.become("idle", AT_ONCE)
