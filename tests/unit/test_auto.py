@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 from braid import Auto
 from braid.core.decisions import decisions
-from braid.core.events import BatchCommitted, PlacementChanged
+from braid.core.events import BatchCommitted, BatchPlanned, PlacementChanged
 from braid.core.facts import Facts
 from braid.core.plan import Plan
 from braid.join import StreamJoin
 from braid.model.auto import AutoState, _looks
 from braid.model.simulate import simulate
+from braid.papers.shedding.shed import Shed
 from checks import SWING, arrivals, check_meetings
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,6 +93,43 @@ def test_it_changes_where_values_are_frequent_and_says_why() -> None:
     }
     stays = [e for e in modelled(Auto(8, looks=False), 0.5) if isinstance(e, BatchCommitted)]
     assert done[19] < max(h.compared for h in stays[-1].hosts) / 2
+
+
+FEWER = [(n, n) for n in range(40_000, 0, -500)]
+"""What was merged last is smallest, and the first to leave a full host."""
+
+
+@pytest.mark.parametrize("shedder", [None, Shed(fraction=0.5)], ids=["", "shedding"])
+@pytest.mark.parametrize("gap", [0, 1], ids=["", "after an empty batch"])
+def test_a_change_in_a_batch_that_would_merge_shares_older_blocks_out(
+    monkeypatch: pytest.MonkeyPatch, gap: int, shedder: Shed | None
+) -> None:
+    """In batch 12 every fourth block is merged; only what was committed can go to other hosts."""
+    monkeypatch.setattr("braid.model.auto.LOOKS", 12)
+    counts = [*FEWER[: 12 - gap], *[(0, 0)] * gap, *FEWER[12:14]]
+    events = simulate(
+        Auto(8, apart=True), counts, selectivity=1e-3, key_shares=shares(8, 0.3), shedder=shedder
+    )
+    (changed,) = (e for e in events if isinstance(e, PlacementChanged))
+    assert changed.batch == 12 and changed.moved > 0
+    (done,) = (e for e in events if isinstance(e, BatchCommitted) and e.batch == 12)
+    stored = [h.stored for h in done.hosts]
+    assert max(stored) < 1.3 * sum(stored) / 8
+
+
+@pytest.mark.parametrize("every", [3, 4, 8, 12])
+def test_what_a_batch_has_merged_stays_where_it_is_in_that_batch(every: int) -> None:
+    """As where a batch that only amends came between, so that nobody kept compaction off."""
+    often = _Often(8, looks=False, every=every)
+    events = simulate(often, FEWER[: 3 * every + 2], key_shares=shares(8, 0.3))
+    read = [
+        d
+        for e in events
+        if isinstance(e, BatchPlanned)
+        for d in e.derivations
+        if any(to != source for to, source in d.reads.items())
+    ]
+    assert read, "some block went to another host"
 
 
 @pytest.mark.parametrize("placement", [Auto(8, apart=True), Auto(8), Auto(1, apart=True)], ids=repr)

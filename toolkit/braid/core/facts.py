@@ -87,7 +87,8 @@ class Facts:
     batches counting most: see Matches; ``matches_by_age`` has them by age as well.
     ``watermarks`` is, by stream, the earliest event time still expected of the others. A run that
     serves many queries names them, and how many tuples had each routing key, by stream, recent
-    batches counting most (``key_counts``).
+    batches counting most (``key_counts``). ``merged`` are the blocks that compaction makes in this
+    batch: no other host can read them before the next.
     """
 
     batch: int
@@ -105,3 +106,4 @@ class Facts:
     queries: tuple[Query, ...] = ()
     key_counts: tuple[Mapping[int, float], ...] = ()
     matches_by_age: AgedMatches = field(default_factory=dict)
+    merged: frozenset[int] = frozenset()

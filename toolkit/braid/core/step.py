@@ -114,6 +114,7 @@ def _facts(rules: Rules, state: State, kept: Plan, watermarks: tuple[int | None,
         queries=state.queries,
         key_counts=state.key_counts,
         matches_by_age=state.matches,
+        merged=frozenset(d.block.id for d in kept.derivations),
     )
 
 

@@ -109,13 +109,27 @@ class Auto(Placement):
         return KeySpace(own.keying, own.keys, state.first, divide)
 
     def plan(self, facts: Facts, state: AutoState) -> Plan:
-        found = self._better(facts, state) if self.looks else None
+        found = self._better(facts, state)
         if found is None:
-            return self.under(facts, state)
+            return self._ready(facts, state, self.under(facts, state))
         plan = self.under(facts, self.after(facts, state, THEN))
         moved = sum(d.block.rows * len(d.reads) for d in plan.derivations)
         changed = replace(found, moved=moved)
         return replace(plan, events=(changed, *plan.events))
+
+    def _looks_at(self, batch: int, state: AutoState) -> bool:
+        """Whether a batch may change from this state."""
+        able = self.looks and self.hosts > 1 and state.name == FIRST
+        return able and _looks(batch - state.since)
+
+    def _ready(self, facts: Facts, state: AutoState, plan: Plan) -> Plan:
+        """The plan, after which nothing is merged if the next batch may change: what that batch
+        merged could not move in it.
+        """
+        if not self._looks_at(facts.batch + 1, state):
+            return plan
+        fresh = (r.block.id for r in plan.routes if r.fresh)
+        return replace(plan, pinned=plan.pinned.union(fresh, (b.id for b in facts.blocks)))
 
     def after(self, facts: Facts, state: AutoState, name: str) -> AutoState:
         """The state in which another placement begins with this batch."""
@@ -145,7 +159,7 @@ class Auto(Placement):
         """The change that saves clearly more than it costs, from facts alone; None where none
         does.
         """
-        if state.name != FIRST or not _looks(facts.batch - state.since) or self.hosts == 1:
+        if not self._looks_at(facts.batch, state):
             return None
         shares = _shares(facts, self.hosts)
         if shares is None:
@@ -175,6 +189,7 @@ class Auto(Placement):
             received_bytes=facts.received_bytes,
             last_received=facts.last_received,
             latest=facts.latest,
+            pinned=frozenset(b.id for b in facts.blocks),  # compaction is done
             usage=facts.usage,
         )
         raw = [
@@ -230,14 +245,15 @@ def _ends(facts: Facts) -> Iterator[int]:
 
 def _spread(draft: Draft, older: Sequence[Block], hosts: int) -> None:
     """Leave one replica of each older block: where it is, or, where that host has more than its
-    share of a stream, on the one that has least.
+    share of a stream, on the one that has least. What this batch has merged stays.
     """
     whole = [sum(b.rows for b in older if b.stream == s) for s in (0, 1)]
     load = np.zeros((2, hosts))
     for b in sorted(older, key=lambda b: (-b.rows, b.id)):
         there = load[b.stream]
         home = min(b.hosts, key=lambda h: (there[h], h))
-        if there[home] + b.rows > 1.1 * max(whole[b.stream] / hosts, b.rows):
+        much = there[home] + b.rows > 1.1 * max(whole[b.stream] / hosts, b.rows)
+        if much and b.id not in draft.facts.merged:
             home = int(there.argmin())
         there[home] += b.rows
         if home not in b.hosts:
