@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import duckdb
 import pytest
 import sqlglot
 from braid.condition.sqltypes import SqlType
+from braid.hub.asking import Asking, of_matches
 from braid.hub.dialect import QueryError, read
+from braid.hub.ledger import Served
 from braid.hub.query import StreamQuery, understood
 from braid.hub.selecting import selecting
+from braid.hub.table_answers import TableAnswer
+from braid.hub.table_reader import TableReader
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.example import Q1, Q2
 from braid.papers.reuse.selections import implies
@@ -228,6 +233,45 @@ def test_what_is_no_query_of_a_hub_is_refused_in_one_sentence(sql: str, said: st
     with pytest.raises(QueryError, match=said) as refused:
         query(sql)
     assert "\n" not in str(refused.value)
+
+
+def test_a_stored_query_is_understood_though_new_ones_like_it_are_refused() -> None:
+    sql = (
+        "SELECT f.num, count(*) AS n FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, "
+        "checkins [RANGE 1 MIN] c WHERE f.num = c.flight GROUP BY f.dest"
+    )
+    asking = Asking(TableReader({}, "ts", Path(), 0), whole=False)
+    asking.reader.schemas = SCHEMAS
+    with pytest.raises(QueryError, match=r"f\.num is told of groups"):
+        asking.new(sql, "q", "here")
+    served = Served(0, "q", sql, None, None, "here", "new", [], {}, None, None)
+    assert asking.of(served).select == ("`f`.`num` AS num", "COUNT(*) AS n")
+
+
+@pytest.mark.parametrize(
+    ("told", "looked"),
+    [
+        ("count(1 / f.num, 2 / f.num)", ["1 / f.num", "2 / f.num"]),
+        ("count(DISTINCT f.num, 2 / f.num)", ["f.num", "2 / f.num"]),
+        (
+            "sum(1 / f.num) FILTER (WHERE f.num > 0)",
+            ["CASE WHEN f.num > 0 THEN 1 / f.num END"],
+        ),
+        ("count(*) FILTER (WHERE 1 / f.num > 0)", ["1 / f.num > 0"]),
+        ("count(*)", []),
+    ],
+)
+def test_all_that_an_aggregate_is_of_is_looked_at_in_its_batch(
+    told: str, looked: list[str]
+) -> None:
+    found = query(
+        f"SELECT {told} AS x FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, checkins [RANGE 1 MIN] c "
+        "WHERE f.num = c.flight"
+    )
+    assert [tree.sql("spark").replace("`", "") for tree in of_matches(found)] == looked
+    if "," in told or "FILTER" in told:
+        with pytest.raises(QueryError, match="Spark"):
+            TableAnswer(found, SCHEMAS, "ts")
 
 
 def test_a_window_given_twice_is_refused() -> None:

@@ -74,11 +74,12 @@ class Asking:
         return replace(query.definition, columns=columns, slides=frozenset())
 
     def of(self, served: Served) -> StreamQuery:
-        """A query that was taken before."""
+        """A query that was taken before: a hub starts again though new ones like it are refused."""
         key = served.sql, repr(served.windows), repr(served.every)
         if key not in self._known:
             schemas, time = self.reader.schemas, self.reader.time
-            self._known[key] = understood(served.sql, schemas, time, served.windows, served.every)
+            given = served.windows, served.every
+            self._known[key] = understood(served.sql, schemas, time, *given, stored=True)
         return self._known[key]
 
     def told(self, served: Served) -> Told:
@@ -96,7 +97,7 @@ class Asking:
 
     def _select(self, query: StreamQuery) -> Iterator[str]:
         """What may fail of what is selected of each match, over a plain table of results."""
-        for tree in _of_matches(query):
+        for tree in of_matches(query):
             if tree.find(exp.Star) is None:
                 text = tree.sql(dialect="spark", normalize_functions=False)
                 plain = renamed(text, lambda alias, column: flat(query.aliases[alias], column))
@@ -118,7 +119,7 @@ class Asking:
         return selections_of((q.definition, q.filters) for q in known)
 
 
-def _of_matches(query: StreamQuery) -> Iterator[exp.Expr]:
+def of_matches(query: StreamQuery) -> Iterator[exp.Expr]:
     """What is selected of each match: all that is selected, or, of groups of matches, what their
     aggregates are of.
     """
@@ -129,9 +130,23 @@ def _of_matches(query: StreamQuery) -> Iterator[exp.Expr]:
         return
     for tree in trees:
         for call in tree.find_all(exp.AggFunc):
-            of = call.this
-            if isinstance(of, exp.Expr) and not isinstance(call.parent, exp.Filter):
-                yield from of.expressions if isinstance(of, exp.Distinct) else [of]
+            yield from _of_call(call)
+
+
+def _of_call(call: exp.AggFunc) -> Iterator[exp.Expr]:
+    """What an aggregate is of; with FILTER only where that lets a match through, and what FILTER
+    says.
+    """
+    inner = call.this.expressions if isinstance(call.this, exp.Distinct) else [call.this]
+    every = (p for p in (*inner, *call.expressions) if isinstance(p, exp.Expr))
+    parts = [p for p in every if not isinstance(p, exp.Star)]
+    if not isinstance(call.parent, exp.Filter):
+        yield from parts
+        return
+    passes = call.parent.expression.this
+    yield from (exp.case().when(passes.copy(), part.copy()) for part in parts)
+    if not parts:
+        yield passes
 
 
 def _written(windows: Mapping[str, Span] | Span | None) -> Any:

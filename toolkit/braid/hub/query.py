@@ -65,15 +65,21 @@ def understood(
     time: str,
     windows: Mapping[str, Span] | Span | None = None,
     every: Span | None = None,
+    stored: bool = False,
 ) -> StreamQuery:
     """Read a query over streams with these columns, whose event time is ``time``.
 
     ``windows``, one for all or by alias, and ``every`` are for queries without brackets. In a query
     of two streams, ``a.ts BETWEEN b.ts - INTERVAL x AND b.ts + INTERVAL y`` is a window on both.
 
-    Raises QueryError, with one sentence, for what is not taken.
+    Raises QueryError, with one sentence, for what is not taken. A ``stored`` query was taken before
+    it was asked what is told of groups; what is wrong with it fails when its answer is read.
     """
-    return _Reader(read(sql), schemas, time).query(sql, windows, every)
+    reader = _Reader(read(sql), schemas, time)
+    query = reader.query(sql, windows, every)
+    if not stored and (query.groups or query.aggregates):
+        reader.only_groups()
+    return query
 
 
 class _Reader:
@@ -253,19 +259,19 @@ class _Reader:
                 "an aggregate needs a SLIDE, at whose times it is told, as in [RANGE 5 MINUTES "
                 "SLIDE 1 MINUTE]"
             )
-        if groups or calls:
-            self._only_groups(told, groups)
 
-    def _only_groups(self, told: Sequence[exp.Expr], groups: Sequence[exp.Expr]) -> None:
+    def only_groups(self) -> None:
         """Raises QueryError for a column that is told of a group and is not the same in all of
         it.
         """
+        groups, having = self._groups(), self._having()
+        told = [*self._select(), *([having] if having is not None else [])]
         same = {(g.table, g.name) for g in groups if isinstance(g, exp.Column)}
         for column in (c for tree in told for c in tree.find_all(exp.Column)):
             star = isinstance(column.this, exp.Star)
             names = self.columns[column.table] if star else [column.name]
             other = [n for n in names if (column.table, n) not in same]
-            if other and column.find_ancestor(exp.AggFunc) is None:
+            if other and column.find_ancestor(exp.AggFunc, exp.Filter) is None:
                 raise QueryError(
                     f"{column.table}.{other[0]} is told of groups of matches; it must be in GROUP "
                     "BY or in an aggregate"

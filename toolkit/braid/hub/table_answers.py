@@ -133,7 +133,11 @@ class _Calls:
     types: dict[tuple[str, str], SqlType] = field(default_factory=dict)
 
     def without(self, tree: exp.Expr) -> exp.Expr:
-        """The expression with columns in the place of its aggregates."""
+        """The expression with columns in the place of its aggregates. Raises QueryError."""
+        if (chosen := tree.find(exp.Filter)) is not None:
+            raise QueryError(
+                f"{chosen.sql('spark')} is an aggregate with FILTER, which takes Spark"
+            )
         return tree.transform(lambda n: self._column(n) if isinstance(n, exp.AggFunc) else n)
 
     def _column(self, call: exp.AggFunc) -> exp.Expr:
@@ -143,6 +147,8 @@ class _Calls:
 
     def _sql(self, call: exp.AggFunc) -> Typed:
         inner, once = call.this, ""
+        if call.expressions:
+            raise QueryError(f"{call.sql('spark')} is of several expressions, which takes Spark")
         if isinstance(inner, exp.Distinct):
             (inner, *more), once = inner.expressions, "DISTINCT "
             if more:
