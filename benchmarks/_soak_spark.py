@@ -133,7 +133,7 @@ def soak(
     run = join.start(folder)
     for stretch in range(1, moments + 1):
         before = len(run.metrics(by="batch"))
-        until(run, batches * stretch // moments)
+        until(run, max(batches * stretch // moments, before + 1))
         held = holds(spark, folder)
         run.stop()
         told = [e for e in run.events() if isinstance(e, BatchCommitted)][before:]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -235,6 +236,22 @@ def test_the_file_stays_small_however_long_a_run_is(
     again = Store(store.path, "process")
     again.begin()
     assert again.told.since(0) == store.told.since(0) and check(store.path)[0] == []
+
+
+def test_events_of_an_older_run_are_summed_up(tmp_path: Path) -> None:
+    """As version 3 wrote them down."""
+    with tarfile.open(Path(__file__).parents[1] / "kept" / "v3.tar.gz") as kept:
+        lines = kept.extractfile("run/events.jsonl").read().splitlines()  # type: ignore[union-attr]
+    some = Told(tmp_path / "events.jsonl", opening=1)
+    some.again(lines)
+    first, second, *_ = some.of(BatchCommitted)
+    assert (first.batch, second.batch) == (0, 1) and some.drop(2, False)
+    (gone,) = some.of(EventsDropped)
+    live = LiveBlocks()
+    for event in (first, second):
+        live.commit(event)
+    assert gone.results == first.results + second.results > 0
+    assert gone.blocks == tuple(live.values()) and numbers(some.since(0)) == len(lines)
 
 
 def batches(count: int, each: int) -> Iterator[list[Any]]:

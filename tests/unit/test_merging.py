@@ -280,11 +280,49 @@ def test_a_file_that_is_linked_comes_back(run: Path, monkeypatch: pytest.MonkeyP
     store.begin()
     store._roll(store.log.unrolled()[-3].entry)
     file = Path(of_batches(run, 6, 9)[1])
-    body = file.read_bytes()
+    body, batch = file.read_bytes(), int(file.name[:6])
+    rows = read(of_batches(run, batch, batch + 1))
     file.unlink()
+    assert read(Store(run).result_files(batch, batch + 1, merged=False)) == rows
     assert differ(ids(StreamJoin.resume(run, STREAMS).results()), WANTED) == ""
     assert repair(run) == [f"results/{file.name}, from merged/, where it is too"]
     assert file.read_bytes() == body and check(run)[0] == []
+
+
+def test_a_file_that_is_lost_while_results_are_read_is_named(run: Path) -> None:
+    store = Store(run)
+    file = Path(of_batches(run, 3, 6)[0])
+    batch = int(file.name[:6])
+    assert str(file) in store.result_files(batch, batch + 1, merged=False)
+    file.unlink()
+    with pytest.raises(Damaged, match=f"{file.name} is missing; merged/ has its rows, and `braid"):
+        store.result_files(batch, batch + 1, merged=False)
+
+
+def test_what_another_process_has_dropped_is_not_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A reader that has not heard of it gives no advice to repair."""
+    store, readers = Store(tmp_path / "run"), list[Store]()
+    store.create({})
+    store.begin()
+    for batch in range(9):
+        name = f"{batch:06d}-0-0000cafe.parquet"
+        pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
+        seals = {name: durable.seal(store.output.new / name, False)}
+        store.commit(batch, store.snapshot(State(batch)), seals, [])
+        store.tell([])
+        if batch == 4:
+            readers += [Store(store.path), Store(store.path)]
+            for reader in readers:
+                reader.log.refresh()
+            assert len(readers[0].result_files(0, 1, merged=False)) == 1
+            store.keep = Keep(bytes=1)
+    assert store.log.since == 3 and [reader.log.since for reader in readers] == [0, 0]
+    assert readers[1].merged_files() == [[], [], []] and not caplog.messages
+    for reader in readers:
+        with pytest.raises(ValueError, match="of batch 0 are no longer kept; those from batch 3"):
+            reader.result_files(0, 1, merged=False)
 
 
 def written_otherwise(file: Path, found: Any) -> bool:

@@ -48,6 +48,14 @@ def test_a_run_that_is_resumed_comes_from_its_start_again(folder):
     assert tail.read() == MIGRATION[:2] and isinstance(MIGRATION[0], RunStarted)
 
 
+def test_another_file_of_the_same_inode_comes_from_its_start(folder):
+    tail, file = Tail(folder), folder / "events.jsonl"
+    tail.read()
+    inode, other = file.stat().st_ino, [MIGRATION[0], *MIGRATION[2:6], *MIGRATION[2:6]]
+    write(file, other)
+    assert file.stat().st_ino == inode and tail.read() == other and tail.read() == []
+
+
 def test_what_is_no_run_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "none.jsonl"):
         with pytest.raises(ValueError, match="neither a run folder nor a recording"):

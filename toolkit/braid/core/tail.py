@@ -23,7 +23,7 @@ class Tail:
         self.file = path / "events.jsonl" if path.is_dir() else path
         if not self.file.is_file():
             raise ValueError(f"{path} is neither a run folder nor a recording (.jsonl)")
-        self._offset, self._begun, self._inode = 0, b"", -1
+        self._offset, self._begun, self._inode, self._head = 0, b"", -1, b""
 
     def age(self) -> float:
         """Seconds since the file was written last."""
@@ -36,8 +36,11 @@ class Tail:
         """
         with open(self.file, "rb") as file:
             now = os.fstat(file.fileno())
-            if now.st_ino != self._inode or now.st_size < self._offset + len(self._begun):
-                self._offset, self._begun, self._inode = 0, b"", now.st_ino
+            head = file.readline() + file.readline()  # a new file may have the old one's inode
+            same = now.st_ino == self._inode and head.startswith(self._head)
+            if not same or now.st_size < self._offset + len(self._begun):
+                self._offset, self._begun = 0, b""
+            self._inode, self._head = now.st_ino, head
             file.seek(self._offset + len(self._begun))
             text = self._begun + file.read()
         *whole, self._begun = text.split(b"\n")

@@ -26,6 +26,8 @@ class Readable:
         self.reading = threading.Lock()
         self.lost = set[str]()
         """Files that results/ lacks, whose rows merged/ has."""
+        self._gone = 0
+        """The batches before this one are no longer kept, as another process has it."""
         self._seen: tuple[tuple[int, int] | None, list[list[str]]] = None, []
 
     def named(self) -> list[Named]:
@@ -61,10 +63,7 @@ class Readable:
             end = self.log.batches if end is None else end
             since = self.log.since
             if first is not None and max(first, 0) < min(since, end):
-                raise ValueError(
-                    f"the results of batch {first} are no longer kept; those from batch {since} on "
-                    "are"
-                )
+                raise ValueError(_no_longer(first, since))
             wanted = range(since if first is None else max(first, 0), end)
             found = self._of_merged(wanted, deep, merged)
             late = [kept for kept in self.log.commits if kept.batch in wanted]
@@ -88,18 +87,29 @@ class Readable:
                 found += [self.check_result(part, deep) for part in group.parts]
             elif within:
                 listed = self.listed()
+                if within.start < self._gone:
+                    raise ValueError(_no_longer(within.start, self._gone))
                 found += [self._of_others(name) for b in within for name in listed[b]]
         return found
 
     def _of_others(self, name: str) -> str:
-        """Where a file of a batch that is merged is. Raises Damaged where it is not there."""
+        """Where a file of a batch that is merged is. Raises Damaged where it is not there, and
+        ValueError where its batch is no longer kept.
+        """
         file = self.results / name
-        if name in self.lost and not file.exists():
+        if file.exists():
+            return str(file)
+        if same := self.merging.linked(name):
+            return str(same)
+        self.merged_files()  # it may have been lost, or dropped, since they were listed
+        if number(name) < self._gone:
+            raise ValueError(_no_longer(number(name), self._gone))
+        if name in self.lost:
             raise Damaged(
                 f"{file} is missing; merged/ has its rows, and `braid repair {self.path}` brings "
                 "it back"
             )
-        return str(file)
+        raise Damaged(f"{file} is missing")
 
     def listed(self) -> list[list[str]]:
         """``merged_files``, asked once for each roll-up."""
@@ -110,14 +120,20 @@ class Readable:
 
     def merged_files(self) -> list[list[str]]:
         """By batch, the files in results/ of those that are merged too; those that are ``lost``
-        among them. Raises Damaged where some are missing, and their rows too.
+        among them, and none that another process has dropped. Raises Damaged where some are
+        missing, and their rows too.
         """
         found = self.output.listed(self.log.first)
         found[: self.log.since] = [[] for _ in range(self.log.since)]
         for merged in self.log.merged:
             there = sum(map(len, found[merged.first : merged.end]))
-            if there != merged.files:
+            if there == merged.files:
+                continue
+            self._gone = self._kept_from()
+            if merged.end > self._gone:
                 self._stand_in(merged, found)
+            else:
+                found[merged.first : merged.end] = [[] for _ in range(merged.first, merged.end)]
         return found
 
     def _stand_in(self, merged: Merged, found: list[list[str]]) -> None:
@@ -141,9 +157,19 @@ class Readable:
             )
         self.lost |= lost
 
+    def _kept_from(self) -> int:
+        """The first batch whose results are kept now: another process may have dropped some."""
+        now = Log(self.commits, self.path)
+        now.refresh()
+        return now.since
+
     def _is_gone(self, part: Named) -> bool:
         try:
             self.check_result(part)
         except Damaged:
             return True
         return False
+
+
+def _no_longer(batch: int, since: int) -> str:
+    return f"the results of batch {batch} are no longer kept; those from batch {since} on are"

@@ -14,7 +14,8 @@ A run is a folder::
     commits/000012.json          the log (see log.py): a batch, its results, its events; the link
                                  that puts it there is the commit
     commits/state-000012-*.json  live blocks, where their replicas lie, and the placement's state
-    events.jsonl                 the events of all manifests in order, for reading along
+    events.jsonl                 the events of all manifests in order, for reading along; where
+                                 results are kept for a time, the first ones go (see head.py)
     delivered.json               how far results have been given to the run's sink, if it has one
 
 What Braid writes as JSON ends with its checksum and has the version of its format; another version
