@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from braid.reports.cli import main
-from braid.reports.notebook import Progress, find, run
+from braid.reports.notebook import NOTEBOOKS, Progress, find, names, run
 from braid.reports.outcome import VERSION
 from braid.reports.page import external_loads
 from braid.reports.parameters import NotebookError, Parameter, parameters
@@ -277,6 +277,13 @@ def test_a_name_is_found_by_how_it_begins(folder: Path) -> None:
     assert [find(n, folder) for n in ("sm", "reports/d", "onl")] == [
         *("small", "reports/dies", "reports/online"),
     ]
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_parameter_of_a_notebook_says_what_it_is(name: str) -> None:
+    """On its own line: the comment of a value that is folded is lost."""
+    found = parameters(NOTEBOOKS / f"{name}.ipynb").values()
+    assert not [p.name for p in found if not p.help]
 
 
 def test_parameters_are_literals(tmp_path: Path) -> None:

@@ -45,6 +45,11 @@ def test_claims_fail_on_other_figures():
     narrow = wider.assign(gain_modelled=0.5 - wider["gain_modelled"])
     assert claims.growth_claim(newest, narrow).holds == "no"
     assert claims.growth_claim(narrow.assign(kappa=narrow["window"]), wider).holds == "no"
+    for flat in (newest, wider):
+        pair = [f.assign(gain_modelled=0.0) if f is flat else f for f in (newest, wider)]
+        assert claims.growth_claim(*pair).holds == "no", "a gain that stays does not grow"
+    alone = newest[newest["kappa"] == 0.8]
+    assert claims.growth_claim(alone, wider).holds == "not tried", "one skew"
     even = shedding.parts().assign(r1=0.5, r2=0.5)
     assert claims.direction_claim(even).holds == "no"
     none = shedding.against_dropping((100.0, 500.0)).assign(gain_modelled=0.0)
