@@ -37,7 +37,8 @@ def changed(rng: random.Random, service: Service) -> Deployment:
     deployment, planner = service.deployment, service.planner
     nodes = [n.name for n in planner.network.nodes]
     if rng.random() < 0.3 and deployment.operators:
-        deployment = moved(deployment, rng.choice(list(deployment.operators)), rng.choice(nodes))
+        id, node = rng.choice(list(deployment.operators)), rng.choice(nodes)
+        deployment = moved(deployment, id, node, stays=True)
     if rng.random() < 0.3:
         deployment = replanned(planner, deployment)
     used = {*deployment.at.values(), *(q.sink for q in deployment.queries.values())}

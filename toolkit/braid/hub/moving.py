@@ -26,8 +26,8 @@ class Replan:
 
 
 def move(desk: Desk, operator: int, node: str) -> None:
-    """Have an operator go on at another node, with its state, and stay there until the node fails
-    or all is planned anew.
+    """Have an operator go on at another node, with its state, and stay there until the node fails,
+    or all is planned anew, or its queries are, as another node fails, without a join like it.
     """
     there = desk.deployment.operators.get(operator)
     if there is None:

@@ -12,7 +12,15 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.deployment import Demand, Deployment, Flow, Input, Operator, withdrawn
+from braid.papers.reuse.deployment import (
+    Demand,
+    Deployment,
+    Flow,
+    Input,
+    Operator,
+    moved,
+    withdrawn,
+)
 from braid.papers.reuse.planner import Planner, Service
 
 HORIZON = 3600.0
@@ -83,7 +91,8 @@ def failed(
     planner: Planner, deployment: Deployment, nodes: Collection[str], now: int = 0
 ) -> Deployment:
     """The deployment without the operators at these nodes: the queries that they answer, and those
-    whose ways are cut, are planned anew by a planner that knows the network without the nodes.
+    whose ways are cut, are planned anew by a planner that knows the network without the nodes. What
+    somebody has put at another node goes on there if the new plans have the same join.
     """
     model = planner.model
     gone = [o.id for o in deployment.operators.values() if o.node in nodes]
@@ -91,7 +100,30 @@ def failed(
     gone += [f.to for f in cut if isinstance(f.to, int)]
     names = dict.fromkeys(reading(deployment, gone))
     names |= dict.fromkeys(f.to for f in cut if isinstance(f.to, str))
-    return kept(deployment, planned(planner, deployment, names, now))
+    new = planned(planner, deployment, names, now)
+    for put in deployment.operators.values():
+        if put.stays and put.id not in new.operators and put.node not in nodes:
+            new = _put_back(model, new, put)
+    return kept(deployment, new)
+
+
+def _put_back(model: CostModel, deployment: Deployment, put: Operator) -> Deployment:
+    """The deployment with an operator that makes what another made at that one's node, where it
+    stays, if there is one, and paths to there.
+    """
+    found = (
+        o.id for o in deployment.operators.values() if not o.stays and _makes(o) == _makes(put)
+    )
+    if (id := next(found, None)) is None:
+        return deployment
+    there = moved(deployment, id, put.node, stays=True)
+    cut = any(model.latency(f.source, f.target) == math.inf for f in there.flows())
+    return deployment if cut else there
+
+
+def _makes(operator: Operator) -> tuple[object, ...]:
+    own = operator.definition
+    return own.streams, own.joins, {d.definition for d in operator.demands}
 
 
 def worth(model: CostModel, old: Deployment, new: Deployment, lasts: float = HORIZON) -> bool:

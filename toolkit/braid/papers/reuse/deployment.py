@@ -40,7 +40,8 @@ class Operator:
     """A deployed operator. Its definition is the union of its demands, but for columns of former
     ones: they stay until it is built anew. ``until`` is when its last query ends. Whenever it gets
     a demand it is built anew, which is the next ``version``; so a bit names a demand in a version.
-    ``stays``: somebody has put it at its node, and nothing that comes to rest moves it away.
+    ``stays``: somebody has put it at its node, and nothing that comes to rest moves it away, nor
+    another node's failure if the plans without that one have the same join.
     """
 
     id: int
