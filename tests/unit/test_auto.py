@@ -15,6 +15,8 @@ from braid.core.decisions import decisions
 from braid.core.events import BatchCommitted, BatchPlanned, PlacementChanged
 from braid.core.facts import Facts
 from braid.core.plan import Plan
+from braid.core.report import Replica, Report, Size
+from braid.engine.engine import Engine
 from braid.join import StreamJoin
 from braid.model.auto import AutoState, _looks
 from braid.model.simulate import simulate
@@ -175,6 +177,22 @@ def test_a_join_changes_is_killed_and_goes_on_with_what_it_changed_to(
         assert differ(ids(run.results()), expected(streams, on)) == ""
         (changed,) = (e for e in run.events() if isinstance(e, PlacementChanged))
         assert changed.batch == 3 and changed.fullest > 0.6
+    made_anew(run._engine)
+
+
+def made_anew(engine: Engine) -> None:
+    """Blocks that are made anew have the keys of the placement at work."""
+    state = engine.state
+    replicas = [
+        Replica(b.id, h, state.places[b.id, h], Size(b.rows, b.bytes, (0, 0)))
+        for b in state.blocks.values()
+        for h in b.hosts
+    ]
+    report = Report({}, replicas, files=dict(state.files))
+    engine.amend((), state.policy, [report], [], 0.0)
+    space = engine.placement.keyspace(state.policy)
+    assert {b.keys for b in engine.state.blocks.values()} == {(space.first, space.end)}
+    assert space.first > 0
 
 
 def test_settings_out_of_range_are_refused() -> None:

@@ -16,11 +16,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid.core import events
-from braid.core.events import BatchCommitted, BatchPlanned, HostDid, RunEnded, RunStarted
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    HostDid,
+    PlacementChanged,
+    RunEnded,
+    RunStarted,
+)
 from braid.core.plan import Block, Derivation, Hop, Route
 from braid.core.recorded import Recorded
 from braid.engine import inspect
 from braid.join import JoinRun, StreamJoin
+from braid.model.auto import Auto
 from braid.model.simulate import simulate
 from braid.papers.baselines.hashing import HashPartition
 from braid.papers.psp.ring import Ring
@@ -145,6 +153,32 @@ def test_blocks_without_a_common_join_key_never_meet() -> None:
     run = Recorded.of(simulate(HashPartition(3), [(9, 9)] * 3))
     r, s = (next(b for b in run.blocks.values() if (b.stream, b.keys) == k) for k in [(0, (0, 1)), (1, (2, 3))])  # fmt: skip
     assert "the routing keys [0, 1) and [2, 3) have none in common" in inspect.why(run, r.id, s.id)
+
+
+def test_keys_tell_of_blocks_that_came_under_one_hash_and_of_no_others() -> None:
+    """Auto on three hosts, which changes to a grid in batch 3."""
+    skewed = np.full(144, 0.4 / 96)
+    skewed[2::3] = 0.6 / 48
+    shares = [(skewed / skewed.sum()).tolist()] * 2
+    events_ = simulate(Auto(3, apart=True), [(9000, 9000)] * 9, selectivity=0.1, key_shares=shares)
+    assert [e.batch for e in events_ if isinstance(e, PlacementChanged)] == [3]
+    run, apart = Recorded.of(events_), "have none in common"
+    said = {
+        (a.batch >= 3, b.batch >= 3, apart in inspect.why(run, a.id, b.id))
+        for a in run.blocks.values()
+        for b in run.blocks.values()
+        if (a.stream, b.stream) == (0, 1) and (a.keys[1] <= b.keys[0] or b.keys[1] <= a.keys[0])
+    }
+    others = {(False, True, False), (True, False, False), (True, True, False)}
+    assert said == {(False, False, True), *others}
+    still = Recorded.of(e for e in events_ if getattr(e, "batch", 0) < 3)
+    assert apart in inspect.why(still, *_apart_in(still))
+
+
+def _apart_in(run: Recorded) -> tuple[int, int]:
+    """Two blocks, of two streams, with other keys."""
+    of = [[b for b in run.blocks.values() if b.stream == s] for s in (0, 1)]
+    return next((a.id, b.id) for a in of[0] for b in of[1] if a.keys != b.keys)
 
 
 def test_on_a_ring_two_old_blocks_are_visited_together() -> None:

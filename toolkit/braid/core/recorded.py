@@ -8,7 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from braid.core.events import BatchCommitted, BatchPlanned, EventsDropped, RunStarted
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    EventsDropped,
+    PlacementChanged,
+    RunStarted,
+)
 from braid.core.placement import Placement
 from braid.core.plan import Block, Keying, Route
 
@@ -32,6 +38,7 @@ class Recorded:
     ``blocks`` are all that ever were, as last known; ``born`` is the batch in which each was made
     or arrived, ``gone`` the one that it left in. ``sources`` has, for a merged or cut block, those
     it was made from. ``deferred`` is the batch in which a pair (fresh block, other) was put off.
+    ``changes`` are those of the placement.
     """
 
     happened: Sequence[Any]
@@ -44,6 +51,7 @@ class Recorded:
     sources: dict[int, tuple[int, ...]] = field(default_factory=dict)
     meetings: list[Meeting] = field(default_factory=list)
     deferred: dict[tuple[int, int], int] = field(default_factory=dict)
+    changes: list[PlacementChanged] = field(default_factory=list)
     dropped: EventsDropped | None = None
     """What stands for events that are no longer kept."""
 
@@ -60,6 +68,8 @@ class Recorded:
                 run._plan(event)
             elif isinstance(event, BatchCommitted):
                 run._commit(event)
+            elif isinstance(event, PlacementChanged):
+                run.changes.append(event)
             elif isinstance(event, EventsDropped):
                 run.dropped = event
                 run.born |= {b.id: b.batch for b in event.blocks}
@@ -92,13 +102,29 @@ class Recorded:
         """The names of the streams."""
         return self.start.streams
 
-    @property
-    def keying(self) -> Keying:
-        """What the routing key hashes; that of the placement, "tuple" when it is not known here."""
+    def keying(self, a: Block, b: Block) -> Keying:
+        """What the routing keys of two blocks hash. "tuple", of which nothing follows, where they
+        came under different placements, or under one that is not known here.
+        """
+        first, later = sorted((a.batch, b.batch))
+        if any(first < c.batch <= later for c in self.changes):
+            return "tuple"
         try:
-            return Placement.by_name(self.start.placement).keying
+            return self._keying(first)
         except ValueError:
             return "tuple"
+
+    def _keying(self, batch: int) -> Keying:
+        """Of the placement at work in a batch. Raises ValueError when it is not known here."""
+        names = [c.placement for c in self.changes if c.batch <= batch]
+        if names:
+            return Placement.by_name(names[-1]).keying
+        start = self.start
+        placement = Placement.by_name(start.placement)
+        if placement.keying != "both":
+            return placement.keying
+        made = placement.of(start.settings)
+        return made.keyspace(made.start(len(start.streams))).keying
 
     @property
     def since(self) -> int:

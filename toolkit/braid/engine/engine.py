@@ -208,7 +208,8 @@ class Engine:
         if queries != old.queries:  # a routing key is a rank among the queries' windows
             state = replace(state, key_counts=())
         if remade is not None:
-            keys = (0, self.placement.keys)
+            space = self.placement.keyspace(policy)
+            keys = (space.first, space.end)
             blocks = {
                 id: replace(step.sized(b, outcome.sizes), keys=keys)
                 for id, b in old.blocks.items()

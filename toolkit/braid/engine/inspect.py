@@ -201,7 +201,7 @@ def _visited(run: Recorded, left: Collection[int], right: Collection[int]) -> It
 
 def _apart(run: Recorded, a: Block, b: Block) -> str:
     """Why two blocks of different streams have not met."""
-    if not meets(a, b, run.keying):
+    if not meets(a, b, run.keying(a, b)):
         return (
             f"never met: the routing keys {words.keys(a)} and {words.keys(b)} have none in common, "
             "so no tuples of theirs join"
