@@ -57,3 +57,13 @@ def test_it_goes_where_planned_when_its_own_node_fails_or_cannot_be_reached() ->
     cut = CostModel(replace(network, links=links).without("B"), rates)
     after = failed(Planner(cut), before, ["B"])
     assert not put(after) and "A" not in {o.node for o in after.operators.values()}
+
+
+def test_what_was_there_is_not_put_where_something_like_it_was() -> None:
+    network, rates, before = scene()
+    ((there, _),) = put(before)
+    alike = Asked("other", before.operators[there].demands[0].definition, "M")
+    before = submitted(before, alike, New(("a", "b"), "C", (Source("a"), Source("b"))))
+    other = before.queries["other"].operator
+    after = failed(Planner(CostModel(network.without("B"), rates)), before, ["B"])
+    assert after.operators[other].node == "C" and not after.operators[other].stays

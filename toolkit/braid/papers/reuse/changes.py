@@ -101,20 +101,21 @@ def failed(
     names = dict.fromkeys(reading(deployment, gone))
     names |= dict.fromkeys(f.to for f in cut if isinstance(f.to, str))
     new = planned(planner, deployment, names, now)
+    made = new.operators.keys() - deployment.operators.keys()
     for put in deployment.operators.values():
         if put.stays and put.id not in new.operators and put.node not in nodes:
-            new = _put_back(model, new, put)
+            new = _put_back(model, new, put, made)
     return kept(deployment, new)
 
 
-def _put_back(model: CostModel, deployment: Deployment, put: Operator) -> Deployment:
-    """The deployment with an operator that makes what another made at that one's node, where it
-    stays, if there is one, and paths to there.
+def _put_back(
+    model: CostModel, deployment: Deployment, put: Operator, made: Collection[int]
+) -> Deployment:
+    """The deployment with an operator of those ``made`` that makes what another did at that one's
+    node, where it stays, if there is one, and paths to there.
     """
-    found = (
-        o.id for o in deployment.operators.values() if not o.stays and _makes(o) == _makes(put)
-    )
-    if (id := next(found, None)) is None:
+    new = (o for o in deployment.operators.values() if o.id in made and not o.stays)
+    if (id := next((o.id for o in new if _makes(o) == _makes(put)), None)) is None:
         return deployment
     there = moved(deployment, id, put.node, stays=True)
     cut = any(model.latency(f.source, f.target) == math.inf for f in there.flows())
