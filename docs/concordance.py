@@ -4,8 +4,8 @@ of the papers, and where this project has it.
 ``papers.toml`` lists what the papers number. The rest is read from the project: docstrings,
 comments and texts of the library, the studies, the tests and the benchmarks, names of tests such
 as ``test_lemma_4_4_...``, and the cells of the notebooks. Which claims hold is what the notebooks
-found when ``verdicts.py`` last ran them; what has no claim holds by its tests, but for what
-``papers.toml`` says of it. Which faults break a claim or a test says ``tests/mutations``.
+found when ``verdicts.py`` last ran them; what has no claim holds by tests of it that a fault
+breaks, but for what ``papers.toml`` says of it. The faults are in ``tests/mutations``.
 
     .venv/bin/python -m docs.concordance    # the page, on standard output
 """
@@ -66,15 +66,22 @@ def broken_tests(known: Mapping[str, Paper]) -> dict[Item, list[str]]:
 
 
 def held(
-    item: Item, paper: Paper, places: Mapping[str, list[str]], claims: list[dict[str, str]]
+    item: Item,
+    paper: Paper,
+    places: Mapping[str, list[str]],
+    claims: list[dict[str, str]],
+    breaking: list[str],
 ) -> str:
-    """Whether an item holds: by its claims, or by its tests alone, and what is to be said of it."""
+    """Whether an item holds: by its claims, or by its tests, and what is to be said of it. That a
+    test names it is no proof: ``breaking`` are the faults that break a test of it.
+    """
     title = f"{item.kind} {item.number}"
     if title in paper.words:
         return ""
     counts = Counter(claim["holds"] for claim in claims)
     by = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
-    tested = "yes, by its tests" if places["tests"] and title not in paper.found else ""
+    named = "yes, by its tests" if breaking else "named by a test" if places["tests"] else ""
+    tested = "" if title in paper.found else named
     return "<br>".join(filter(None, (by or tested, paper.found.get(title, ""))))
 
 
@@ -91,7 +98,8 @@ def page() -> str:
         "figure's curves; *drawn* are they under ours. *In words* marks a caption with nothing to "
         "compute or check. A claim is "
         "a sentence of a paper that was tried: it holds here, does not, or does under a reading "
-        "that the reason names. What no claim is about holds *by its tests*. *Broken by* names "
+        "that the reason names. What no claim is about holds *by its tests* if a fault breaks one. "
+        "*Named by a test* is no proof. *Broken by* names "
         "faults: a test puts each into the policies or the models and sees the claim, or the "
         "test of the item, fail.\n",
     ]
@@ -141,7 +149,7 @@ def _row(
     cells = ["<br>".join(places[c]) for c in ("code", "tests", "notebooks")]
     if not any(cells):
         cells[0] = "*in words*" if title in paper.words else "*not covered yet*"
-    cells.append(held(item, paper, places, claims))
+    cells.append(held(item, paper, places, claims, tests))
     by = [name for claim in claims for name in _breaking(claim, broken)]
     cells.append("; ".join(dict.fromkeys([*by, *tests])))
     return f"| {title} | {about} | {' | '.join(cells)} |"

@@ -166,11 +166,20 @@ def test_every_item_of_the_three_papers_has_a_test_a_verdict_and_a_fault() -> No
             continue
         mine = [claim for items, claim in claims[item.paper] if item in items]
         lacking["test"] += [] if places["tests"] else [f"{item.paper} {title}"]
-        verdict = concordance.held(item, paper, places, mine)
+        verdict = concordance.held(item, paper, places, mine, by_test.get(item, []))
         lacking["verdict"] += [] if verdict else [f"{item.paper} {title}"]
         named = any(concordance._breaking(c, by_claim) for c in mine) or item in by_test
         lacking["fault"] += [] if named else [f"{item.paper} {title}"]
     assert lacking == {"test": [], "verdict": [], "fault": ["elseidy Table 1"]}
+
+
+def test_an_item_that_a_test_names_holds_by_tests_only_if_a_fault_breaks_one() -> None:
+    paper = mentions.papers()["wang"]
+    places = {"tests": ["tests/unit/test_x.py"]}
+    item = mentions.Item("wang", "Table", "0")
+    assert concordance.held(item, paper, places, [], []) == "named by a test"
+    assert concordance.held(item, paper, places, [], ["a fault"]) == "yes, by its tests"
+    assert concordance.held(item, paper, {"tests": []}, [], []) == ""
 
 
 BROKEN = ("[gone](gone.md)", "[gone](index.md#missing)", "[gone](/lost.md)", "[x][braid.gone]")
