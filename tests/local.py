@@ -55,8 +55,7 @@ class LocalRun:
         Store(folder).create({})
         happened: list[Any] = []
         engine = self._engine(placement, folder, happened)
-        key = pa.array((self.hashed[placement.keying] % placement.keys).astype(np.int32))
-        rows = replaced(self.rows, "__key", key)
+        rows = replaced(self.rows, "__key", pa.array(self._key(placement).astype(np.int32)))
         for b in range(self.batch.max() + 1):
             chosen = rows.take(pa.array(np.flatnonzero(self.batch == b)))
             engine.run(pa.Table.from_batches([chosen]), b)
@@ -64,6 +63,13 @@ class LocalRun:
                 engine = self._engine(placement, folder, happened)
         engine.finish(pa.Table.from_batches([rows.slice(0, 0)]), lambda: False)
         return self._found(engine.store), happened
+
+    def _key(self, placement: Placement) -> np.ndarray:
+        """The routing key of each tuple."""
+        if placement.keying != "both":
+            return self.hashed[placement.keying] % placement.keys
+        keys, hosts = placement.keys, placement.hosts
+        return self.hashed["tuple"] % (keys // hosts) * hosts + self.hashed["join"] % hosts
 
     def _engine(self, placement: Placement, folder: Path, happened: list[Any]) -> Engine:
         join = self.join

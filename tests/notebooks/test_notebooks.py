@@ -99,7 +99,7 @@ def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[st
         f"{n}, z=1" in html for n in ("SHJ", "StaticMid", "StaticOpt", "Dynamic")
     )
     for checked_by in (
-        "so the bound is not checked",
+        "no batch is at most a quarter of the smaller stream",
         "six units a unit of new tuples",
         "MB a percent of the input",
         "busiest host against the mean",
