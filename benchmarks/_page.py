@@ -35,12 +35,12 @@ ORDER = (
 )
 HEAD = """# Performance
 
-Made by `benchmarks/_page.py`, which `make bench` ends with: each figure is of one run
-of the programs in `benchmarks/`, one after the other. All engines of a program take the same rows
-in one run, after a warm-up. Seconds of a batch are the median of whole micro-batches, with
-Spark's own logs and planning; what each program compares, and whether it checks that the results
-are equal, is said at its table. The load is that of the machine just before the program's first
-engine ran.
+Made by `benchmarks/_page.py`, which `make bench` ends with: the figures of each program in
+`benchmarks/` are of one run of it, on the day and at the load that stand below its tables. All
+engines of a program take the same rows in one run, after a warm-up. Seconds of a batch are the
+median of whole micro-batches, with Spark's own logs and planning; what each program compares, and
+whether it checks that the results are equal, is said at its table. The load is that of the machine
+just before the program's first engine ran.
 """
 
 
