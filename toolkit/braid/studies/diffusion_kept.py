@@ -8,7 +8,6 @@ asks for with ``full``. Everything in the table is modelled.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -28,7 +27,7 @@ from braid.studies.diffusion import (
 )
 from braid.studies.diffusion_figures import EXPERIMENTS, segment_length, tuning
 from braid.studies.diffusion_frames import PAPER
-from braid.studies.kept import Outcome, Ran, Table, digest
+from braid.studies.kept import Outcome, Ran, Table, add, digest
 
 SECONDS, SEEDS = 1000, 5
 BESIDE = ("throughput", "work", "mbits", "stored")
@@ -250,13 +249,5 @@ def _selectivity(rows: pd.DataFrame) -> list[Claim]:
     return _ends(rows, "15", "CTR ahead at σ = 0.2, ATR at 1", 1)
 
 
-def main() -> None:
-    """Add to the table."""
-    parser = ArgumentParser("python -m braid.studies.diffusion_kept", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=4.0, help="by default 4")
-    added, lacking = KEPT.record(asked(), parser.parse_args().minutes)
-    print(f"{added} runs added, {lacking} lacking still")
-
-
 if __name__ == "__main__":
-    main()
+    add(KEPT, asked(), __doc__)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -96,6 +97,14 @@ class Table:
             self.keep(run, asked[run]())
             added += 1
         return added, len(lacking) - added
+
+
+def add(table: Table, asked: Mapping[str, Callable[[], Outcome]], about: str | None) -> None:
+    """The command that adds to a table the runs that it lacks, for ``--minutes``."""
+    parser = ArgumentParser(description=about)
+    parser.add_argument("--minutes", type=float, default=4.0, help="by default 4")
+    added, lacking = table.record(asked, parser.parse_args().minutes)
+    print(f"{added} runs added, {lacking} lacking still")
 
 
 def said(dates: Iterable[str]) -> str:

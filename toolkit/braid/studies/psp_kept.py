@@ -7,13 +7,12 @@ other, and stops after the minutes. Everything in the table is modelled.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from braid.studies.kept import Outcome, Ran, Table, digest
+from braid.studies.kept import Outcome, Ran, Table, add, digest
 from braid.studies.psp import JOINS, Setting
 from braid.studies.psp_rivals import Made, contenders, contest, counts
 
@@ -69,13 +68,5 @@ def asked() -> dict[str, Callable[[], Outcome]]:
     return found
 
 
-def main() -> None:
-    """Add to the table."""
-    parser = ArgumentParser("python -m braid.studies.psp_kept", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=4.0, help="by default 4")
-    added, lacking = KEPT.record(asked(), parser.parse_args().minutes)
-    print(f"{added} runs added, {lacking} lacking still")
-
-
 if __name__ == "__main__":
-    main()
+    add(KEPT, asked(), __doc__)
