@@ -35,7 +35,7 @@ class Draft:
 
     def copy(self, block: Block, reads: dict[int, int]) -> Block:
         """Replicas of a block on more hosts: ``reads`` maps each to the host it copies from."""
-        more = replace(block, hosts=tuple(sorted({*block.hosts, *reads})))
+        more = block.on(tuple(sorted({*block.hosts, *reads})))
         self.derivations.append(Derivation(more, (block.id,), reads))
         return more
 

@@ -13,7 +13,7 @@ with a smaller index; so every result group is made once, by its fresh member of
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
 
@@ -75,6 +75,15 @@ class Block:
     rows: int = 0
     bytes: int = 0
     span: tuple[int, int] | None = None
+
+    def on(self, hosts: tuple[int, ...]) -> Block:
+        """The same block on these hosts."""
+        made = self.id, self.stream, self.keys, self.batch, hosts  # replace() takes many times this
+        return Block(*made, self.rows, self.bytes, self.span)
+
+    def holding(self, rows: int, size: int, span: tuple[int, int] | None) -> Block:
+        """The same block with what it turned out to hold."""
+        return Block(self.id, self.stream, self.keys, self.batch, self.hosts, rows, size, span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +168,7 @@ def after(blocks: Iterable[Block], plan: Plan) -> tuple[Block, ...]:
     for id, hosts in plan.drops.items():
         left = tuple(h for h in live[id].hosts if h not in hosts)
         if left:
-            live[id] = replace(live[id], hosts=left)
+            live[id] = live[id].on(left)
         else:
             del live[id]
     return tuple(live.values())

@@ -49,14 +49,15 @@ class Rules:
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be done in a batch: compaction, then the placement's plan. ``ages`` are those of
-    the blocks that may be met; ``owed`` and ``left_out`` are the ledger's account; ``shedding`` is
-    the shedder's next state.
+    """What is to be done in a batch: compaction, then the placement's plan. ``live`` are the blocks
+    that may be met, those that are left once all but the routes is done, ``ages`` theirs; ``owed``
+    and ``left_out`` are the ledger's account; ``shedding`` is the shedder's next state.
     """
 
     facts: Facts
     compaction: Plan
     plan: Plan
+    live: tuple[Block, ...]
     ages: Mapping[int, int]
     owed: frozenset[Place] = frozenset()
     left_out: tuple[LeftOut, ...] = ()
@@ -92,7 +93,7 @@ def plan(rules: Rules, state: State) -> Work:
         own, shedding = shedder.plan(facts, own, before, state.harvested)
     live = after(facts.blocks, own)
     by_id = ages(live, facts.batch, rules.windows, state.latest)
-    work = Work(facts, kept, own, by_id, shedding=shedding)
+    work = Work(facts, kept, own, live, by_id, shedding=shedding)
     return _checked(rules, state, work) if rules.check else work
 
 
@@ -233,19 +234,19 @@ def _harvested(state: State) -> tuple[BatchHarvested, ...]:
 
 def _still(owed: frozenset[Place], gone: set[int]) -> frozenset[Place]:
     """What is owed between blocks that are left, once some are gone."""
-    return frozenset(pair for pair in owed if gone.isdisjoint(pair)) if gone else owed
+    return owed.difference([(a, b) for a, b in owed if a in gone or b in gone]) if gone else owed
 
 
 def amended(rules: Rules, state: State, following: State, outcome: Outcome) -> Step:
     """A batch of no tuples that leaves another state: other queries, say, and blocks made anew."""
-    nothing = Work(Facts(following.batch, (), (), 0, (), (), ()), Plan(), Plan(), {})
+    nothing = Work(Facts(following.batch, (), (), 0, (), (), ()), Plan(), Plan(), (), {})
     committed = committed_event(rules, state, following, nothing, outcome)
     return Step(following, (committed,))
 
 
 def _blocks(state: State, work: Work, outcome: Outcome, fresh: set[int]) -> dict[int, Block]:
     """The live blocks with the sizes that were reported; those that turned out empty are gone."""
-    live = {b.id: b for b in after(work.facts.blocks, work.plan)}
+    live = {b.id: b for b in work.live}
     live |= {r.block.id: r.block for r in work.plan.routes if r.fresh}
     made = {d.block.id for d in work.whole.derivations} | fresh
     found = {id: sized(b, outcome.sizes) if id in made else b for id, b in live.items()}
@@ -260,7 +261,7 @@ def sized(b: Block, sizes: Mapping[int, Size]) -> Block:
     """A block with what it turned out to hold, where that was reported."""
     if (size := sizes.get(b.id)) is None:
         return b
-    return replace(b, rows=size.rows, bytes=size.bytes, span=size.span)
+    return b.holding(size.rows, size.bytes, size.span)
 
 
 def placed(

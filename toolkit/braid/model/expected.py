@@ -252,13 +252,19 @@ class _Met:
         return found
 
     def _listed(self, ids: tuple[int, ...], drawn: Drawn | None) -> tuple[ByAge, float, float]:
-        found: dict[int, tuple[float, float]] = {}
-        for b in (b for b in ids if b in self.blocks):
-            share = 1.0 if drawn is None else drawn.share(self.fresh, self.blocks[b])
-            rows, near = found.get(age := self.ages.get(b, 0), (0.0, 0.0))
-            found[age] = (rows + share * self.blocks[b].rows, near + share * self.within(b))
-        there, close = [rows for rows, _ in found.values()], [near for _, near in found.values()]
-        return np.array([[*found], there, close], float), sum(there), sum(close)
+        there, close = dict[int, float](), dict[int, float]()
+        blocks, ages, known = self.blocks, self.ages, self.near
+        for id in ids:  # of all that the model does, it does this most often
+            if (b := blocks.get(id)) is None:
+                continue
+            if (near := known.get(id)) is None:
+                near = self.within(id)
+            share = 1.0 if drawn is None else drawn.share(self.fresh, b)
+            age = ages.get(id, 0)
+            there[age] = there.get(age, 0.0) + share * b.rows
+            close[age] = close.get(age, 0.0) + share * near
+        rows, nearby = there.values(), close.values()
+        return np.array([[*there], [*rows], [*nearby]], float), sum(rows), sum(nearby)
 
     def within(self, id: int) -> float:
         """How many tuples of a block are within the windows of one of the fresh block."""

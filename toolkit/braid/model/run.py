@@ -15,7 +15,7 @@ from braid.core.cluster import REFERENCE_MIPS, Costs, Host
 from braid.core.events import BatchCommitted, Event, HostDid
 from braid.core.facts import Usage
 from braid.core.leaving import go_on
-from braid.core.plan import Block, Plan, after
+from braid.core.plan import Block, Plan
 from braid.core.report import Outcome, Size
 from braid.core.state import State
 from braid.core.step import Rules, Work
@@ -141,7 +141,8 @@ class ModelRun:
 
     def _measure(self, work: Work, outcome: Outcome, span: tuple[int, int]) -> None:
         """Note the sizes of the blocks that were made."""
-        new = [replace(r.block, span=span) for r in work.plan.routes if r.fresh]
+        fresh = (r.block for r in work.plan.routes if r.fresh)
+        new = [b.holding(b.rows, b.bytes, span) for b in fresh]
         for b in (*new, *(d.block for d in work.whole.derivations)):
             if rows := self.rows[b.id]:
                 assert b.span is not None
@@ -150,7 +151,7 @@ class ModelRun:
     def _work(self, work: Work, outcome: Outcome) -> dict[str, float]:
         """Note what the hosts do; the seconds that the batch takes."""
         fresh = [r.block for r in work.plan.routes if r.fresh]
-        there = {b.id: b for b in (*after(work.facts.blocks, work.plan), *fresh)}
+        there = {b.id: b for b in (*work.live, *fresh)}
         routed = (r.block for r in work.plan.routes)
         known = chain(self.state.blocks.values(), routed, there.values())
         hosts = max(self.rules.placement.hosts, step.hosts_of(known))

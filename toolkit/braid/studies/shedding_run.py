@@ -14,7 +14,7 @@ import numpy as np
 from braid.core import step
 from braid.core.events import BatchCommitted, HostDid, RunEnded, RunStarted
 from braid.core.harvest import Harvested, Yield
-from braid.core.plan import Block, after
+from braid.core.plan import Block
 from braid.core.report import Outcome, Size
 from braid.core.state import State
 from braid.core.step import Rules, Work
@@ -112,7 +112,7 @@ def _outcome(
     """What a batch would have come to; ``dear`` is the share of tuples that are worth ten times as
     much, None where all are worth the same.
     """
-    blocks = {b.id: b for b in after(work.facts.blocks, work.plan)}
+    blocks = {b.id: b for b in work.live}
     sizes = {
         d.block.id: Size(d.block.rows, d.block.rows, d.block.span or span)
         for d in work.whole.derivations

@@ -196,27 +196,29 @@ class _Waits:
 
     def __init__(self) -> None:
         self.rows: dict[int, int] = {}
-        self.owed: set[tuple[int, int]] = set()
+        self.owed: dict[int, set[int]] = {}
+        """By block that is to be copied, the later blocks that have not met it yet."""
 
     def plan(self, e: BatchPlanned) -> None:
         """Pairs that the routes of a batch settle and defer."""
         for route in e.routes:
             id = route.block.id
             if not route.fresh:
-                met = {
-                    b
-                    for path in route.paths
-                    for hop in path
-                    for at in hop.probes.values()
-                    for b in at
-                }
-                self.owed -= {pair for b in met for pair in ((b, id), (id, b))}
-            self.owed |= {(b, id) for b in route.deferred}
+                met = {b for path in route.paths for hop in path for b in hop.blocks()}
+                self.owed.get(id, set()).difference_update(met)
+                for late in (self.owed[b] for b in met & self.owed.keys()):
+                    late.discard(id)
+            for b in route.deferred:
+                self.owed.setdefault(b, set()).add(id)
 
     def commit(self, e: BatchCommitted) -> float:
         """Pairs of tuples that wait after a batch."""
-        self.rows.update({b.id: b.rows for b in e.blocks})
+        rows = self.rows
+        rows.update({b.id: b.rows for b in e.blocks})
         for id in e.dropped:
-            self.rows.pop(id, None)
-        self.owed = {(a, b) for a, b in self.owed if a in self.rows and b in self.rows}
-        return float(sum(self.rows[a] * self.rows[b] for a, b in self.owed))
+            rows.pop(id, None)
+        self.owed = {
+            b: left for b, late in self.owed.items() if b in rows and (left := late & rows.keys())
+        }
+        waiting = (rows[b] * sum(map(rows.__getitem__, late)) for b, late in self.owed.items())
+        return float(sum(waiting))
