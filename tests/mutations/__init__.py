@@ -8,13 +8,17 @@ they break.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, TypeVar
 
 from braid.studies.claim import Claim
+
+T = TypeVar("T")
+Tries = Iterable[Callable[[], Claim | Iterable[Claim]]]
+"""Each tries a claim, or some; what they are about is made when the first of them looks at it."""
 
 
 @dataclass(frozen=True)
@@ -23,15 +27,19 @@ class Mutation:
 
     ``name`` in plain words; ``at`` the dotted name of what is replaced, where it is looked up, and
     ``fault`` what takes its place, given what was there; ``claims`` tries the claims anew, by a
-    function that keeps nothing from one call to the next; ``breaks`` has how the sentences
-    (``Claim.says``) of those begin that must fail, each as much as tells it from others.
+    function that keeps nothing from one call to the next but what is ``known``; ``breaks`` has how
+    the sentences (``Claim.says``) of those begin that must fail, each as much as tells it from
+    others; ``runs`` are the placements, by class, whose runs come to something else by the fault,
+    None for all: by a fault of none just the placements that are run are others, or what is
+    reckoned of their runs.
     """
 
     name: str
     at: str
     fault: Callable[[Any], Any]
-    claims: Callable[[], Iterable[Claim]]
+    claims: Callable[[], Tries]
     breaks: tuple[str, ...]
+    runs: Collection[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,37 @@ class Broken:
     test: str
     items: str
     given: Mapping[str, Any] = field(default_factory=dict)
+
+
+KNOWN: dict[Hashable, Any] = {}
+"""What runs come to without a fault."""
+faulty: tuple[Collection[str] | None, dict[Hashable, Any]] = (), {}
+"""The placements whose runs come to something else by the present fault, and those runs."""
+
+
+def known(run: tuple[Any, ...], made: Callable[[], T]) -> T:
+    """What a run comes to, made once; the placement is the first of what tells it from others."""
+    touched, others = faulty
+    runs = others if touched is None or type(run[0]).__name__ in touched else KNOWN
+    if run not in runs:
+        runs[run] = made()
+    found: T = runs[run]
+    return found
+
+
+def later(kind: type[T], **made: Callable[[], Any]) -> T:
+    """Figures that claims are about, each table made when a claim first looks at it."""
+
+    class Later(kind):  # type: ignore[misc, valid-type]
+        def __init__(self) -> None: ...
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in made:
+                raise AttributeError(name)
+            self.__dict__[name] = made[name]()
+            return self.__dict__[name]
+
+    return Later()
 
 
 def mutations() -> list[Mutation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import count, product
 from typing import Any
 
@@ -14,36 +15,57 @@ from braid.studies import diffusion_figures as figures
 from braid.studies import diffusion_frames as frames
 from braid.studies import diffusion_plans as plans
 from braid.studies import diffusion_trade_claims as trades
-from braid.studies.claim import Claim
 from braid.studies.diffusion import Setting
+from braid.studies.kept import Ran
 
-from mutations import Mutation
-
-NONE = pd.DataFrame()
+from mutations import Mutation, Tries, known, later
 
 
-def outcomes(setting: Setting, hosts: Iterable[int], labels: Iterable[str]) -> frames.Figures:
+def made(name: str, setting: Setting) -> Ran:
+    """The outcome of a run; what only the placement knows of a setting is left out of its key."""
+    run = study.placement(name, setting), replace(setting, length=1, sample=1, copies=0)
+    return known(run, lambda: study.ran(name, setting))
+
+
+def of(
+    *claims: Callable[[frames.Figures], Any],
+    outcomes: Callable[[], dict[str, pd.DataFrame]] = dict,
+    **tables: Callable[[], Any],
+) -> Tries:
+    """Claims about figures."""
+    f = later(frames.Figures, outcomes=outcomes, **tables)
+    return [partial(claim, f) for claim in claims]
+
+
+def by_hosts(setting: Setting, hosts: Iterable[int], labels: Iterable[str]) -> pd.DataFrame:
     """Fig. 11 and 12 by J, for some of the rivals."""
     rows = []
     for j, label in product(hosts, labels):
         rival = study.RIVALS[label]
-        s = replace(setting, hosts=j, copies=rival.copies(j))
-        got = study.outcome(study.run(study.placement(rival.placement, s), s), s.window)
-        rows.append({"x": j, "placement": label, **got})
-    return frames.Figures(NONE, {}, {}, {"11, 12": pd.DataFrame(rows)}, NONE, NONE)
+        got = made(rival.placement, replace(setting, hosts=j, copies=rival.copies(j)))
+        rows.append({"x": j, "placement": label, **got.outcome})
+    return pd.DataFrame(rows)
 
 
-def scaled() -> list[Claim]:
+SCALED = Setting(3, 6.0, (8.0, 30.0), seconds=30)
+
+
+def scaled() -> Tries:
     """All rivals on few hosts, of which none is idle."""
-    f = outcomes(Setting(3, 6.0, (8.0, 30.0), seconds=30), (4, 10), study.RIVALS)
-    made = (gu.scale_check, gu.existing_claim, gu.covers_claim, gu.ctr_sends_claim)
-    return [claim(f) for claim in made]
+    claims = (gu.existing_claim, gu.covers_claim, gu.ctr_sends_claim)
+    return of(*claims, outcomes=lambda: {"11, 12": by_hosts(SCALED, (4, 10), study.RIVALS)})
 
 
-def mastered() -> list[Claim]:
+def scaled_atr() -> Tries:
+    """ATR alone of them."""
+    return of(gu.scale_check, outcomes=lambda: {"11, 12": by_hosts(SCALED, (4, 10), ("ATR",))})
+
+
+def mastered() -> Tries:
     """Streams of which the first, and so the first master, is by far the slowest."""
     slow = Setting(3, 6.0, (8.0, 30.0), length=3, sample=1000, seconds=60, seed=11)
-    return [gu.atr_sends_claim(outcomes(slow, (12,), ("ATR", "ATR-unoptimized")))]
+    both = ("ATR", "ATR-unoptimized")
+    return of(gu.atr_sends_claim, outcomes=lambda: {"11, 12": by_hosts(slow, (12,), both)})
 
 
 def halved(settings: dict[float, Setting], readings: Iterable[str]) -> pd.DataFrame:
@@ -51,74 +73,79 @@ def halved(settings: dict[float, Setting], readings: Iterable[str]) -> pd.DataFr
     both = {name: study.ALIGNED_OR_COORDINATED[name] for name in ("ATR", frames.HALF)}
     runs = []
     for reading in readings:
-        of = {x: replace(s, costs=study.READINGS[reading]) for x, s in settings.items()}
-        runs.append(study.sweep("", of, both, seeds=1).assign(reading=reading))
+        priced = {x: replace(s, costs=study.READINGS[reading]) for x, s in settings.items()}
+        runs.append(study.sweep("", priced, both, 1, made).assign(reading=reading))
     return pd.concat(runs)
 
 
-def traded() -> list[Claim]:
+def traded() -> Tries:
     """Fig. 15 and 16, their ends alone, on few hosts that are all busy."""
     three = Setting(3, 8.0, (10.0, 20.0), hosts=12, seconds=20)
     selective = {v: replace(three, selectivity=v) for v in (0.1, 1.0)}
     bursting = {t: replace(three, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)}
-    rows = {"15": halved(selective, study.READINGS), "16": halved(bursting, [study.SCANNED])}
-    f = frames.Figures(NONE, {}, {}, rows, NONE, NONE)
-    both = [claim(f) for claim in (trades.gains_check, trades.bursts_check)]
-    return [*both, *trades.selectivity_claims(f)]
+
+    def rows() -> dict[str, pd.DataFrame]:
+        by_sigma = halved(selective, study.READINGS)
+        return {"15": by_sigma, "16": halved(bursting, [study.SCANNED])}
+
+    claims = (trades.gains_check, trades.bursts_check, trades.selectivity_claims)
+    return of(*claims, outcomes=rows)
 
 
-def crowded() -> list[Claim]:
+def crowded() -> Tries:
     """Fig. 13: three streams and five, on few hosts."""
-    of = {n: Setting(n, 5.0, selectivity=0.2, hosts=12, seconds=8) for n in (3, 5)}
-    f = frames.Figures(NONE, {}, {}, {"13": figures.traded("13", of, seeds=1)}, NONE, NONE)
-    return [trades.few_streams_claim(f), trades.many_streams_claim(f)]
+    some = {n: Setting(n, 5.0, selectivity=0.2, hosts=12, seconds=8) for n in (3, 5)}
+    claims = (trades.few_streams_claim, trades.many_streams_claim)
+    return of(*claims, outcomes=lambda: {"13": figures.traded("13", some, 1, made)})
 
 
-def widened() -> list[Claim]:
+def widened() -> Tries:
     """Fig. 14: a window four times as long, on few hosts."""
-    of = {w: Setting(3, float(w), hosts=12, seconds=20) for w in (4, 16)}
-    f = frames.Figures(NONE, {}, {}, {"14": figures.traded("14", of, seeds=1)}, NONE, NONE)
-    return trades.sizes_claims(f)
+    both = {w: Setting(3, float(w), hosts=12, seconds=20) for w in (4, 16)}
+    return of(trades.sizes_claims, outcomes=lambda: {"14": figures.traded("14", both, 1, made)})
 
 
-def routed() -> list[Claim]:
-    """Fig. 9 and 10, of CTR and some seconds."""
-    both = {w: plans.routing_time(w, 3) for w in (60.0, 120.0)}
-    times = {w: rows[rows["placement"] == "CTR, L = 2"] for w, rows in both.items()}
-    f = frames.Figures(NONE, {}, times, {}, NONE, NONE)
-    return [gu.probe_check(f, "9", 60.0), gu.probe_check(f, "10", 120.0)]
+def routed() -> Tries:
+    """Fig. 9 and 10, of CTR, windows of a sixth, and some seconds."""
+
+    def times() -> dict[float, pd.DataFrame]:
+        both = {w: plans.routing_time(w / 6, 3) for w in (60.0, 120.0)}
+        return {w: rows[rows["placement"] == "CTR, L = 2"] for w, rows in both.items()}
+
+    claims = [partial(gu.probe_check, figure=n, window=w) for n, w in (("9", 60.0), ("10", 120.0))]
+    return of(*claims, routing=times)
 
 
-def tried_lengths() -> list[Claim]:
+def tried_lengths() -> Tries:
     """Fig. 4, its ends alone."""
-    f = frames.Figures(figures.segment_length(30, 1, (1, 9)), {}, {}, {}, NONE, NONE)
-    return [gu.too_long_check(f)]
+    return of(gu.too_long_check, lengths=lambda: figures.segment_length(30, 1, (1, 9), made=made))
 
 
-def totals() -> list[Claim]:
+def totals() -> Tries:
     """Fig. 7, of a window of 40 seconds."""
-    f = frames.Figures(NONE, {60.0: figures.total_results(40.0, 20)}, {}, {}, NONE, NONE)
-    above = [gu.above_check(f, "7", 60.0, k) for k in (frames.CENTRALIZED, frames.UNAWARE)]
-    return [*above, gu.complete_claim(f, "7", 60.0)]
+    asked = dict(figure="7", window=60.0)
+    both = (frames.CENTRALIZED, frames.UNAWARE)
+    above = [partial(gu.above_check, rival=k, **asked) for k in both]
+    complete = partial(gu.complete_claim, **asked)
+    return of(*above, complete, totals=lambda: {60.0: figures.total_results(40.0, 20)})
 
 
-def covered() -> list[Claim]:
+def covered() -> Tries:
     """Section 4.1."""
-    covers = plans.cover_distance(Setting(3, 10.0, hosts=12, seconds=12), (None, 0, 6))
-    f = frames.Figures(NONE, {}, {}, {}, covers, NONE)
-    return [gu.chvatal_check(f), gu.bounded_check(f)]
+    few = Setting(3, 10.0, hosts=12, seconds=12)
+    claims = (gu.chvatal_check, gu.bounded_check)
+    return of(*claims, covers=lambda: plans.cover_distance(few, (None, 0, 6)))
 
 
-def written() -> list[Claim]:
+def written() -> Tries:
     """Eq. 2 of Gu 2007."""
-    return gu.equation_claims(plans.equations())
+    return [lambda: gu.equation_claims(plans.equations())]
 
 
-def searched() -> list[Claim]:
+def searched() -> Tries:
     """The search for the segment length, from five seconds."""
     shorter = replace(figures.SEARCHED, sample=10, seconds=240)
-    f = frames.Figures(NONE, {}, {}, {}, NONE, figures.tuning(1, (5,), shorter))
-    return [gu.tuned_check(f)]
+    return of(gu.tuned_check, tuned=lambda: figures.tuning(1, (5,), shorter, made))
 
 
 def as_atr(kind: Any) -> Any:
@@ -163,6 +190,7 @@ MUTATIONS = [
         unaware,
         scaled,
         ("both above the existing schemes",),
+        runs=(),
     ),
     Mutation(
         "ATR sends tuples anywhere, of six hosts",
@@ -182,7 +210,7 @@ MUTATIONS = [
         "all segments on one host",
         "braid.papers.kit.balance.Balance.lightest",
         lambda lightest: lambda self, chosen, last: 0,
-        scaled,
+        scaled_atr,
         ("more hosts, more results (ATR)",),
     ),
     Mutation(
@@ -191,6 +219,7 @@ MUTATIONS = [
         random_covers,
         scaled,
         ("CTR above CTR-unoptimized", "CTR sends less than unoptimized"),
+        runs=(),
     ),
     Mutation(
         "the wrong master",
@@ -216,6 +245,7 @@ MUTATIONS = [
             "CTR gains on ATR as θ grows",
             "ATR ahead at high selectivity",
         ),
+        runs=(),
     ),
     Mutation(
         "CTR routes as ATR does, for more streams",
@@ -223,6 +253,7 @@ MUTATIONS = [
         as_atr,
         crowded,
         ("ATR ahead for 3 streams, and not behind for 2", "CTR ahead for the most streams"),
+        runs=(),
     ),
     Mutation(
         "CTR routes as ATR does, in longer windows",
@@ -230,6 +261,7 @@ MUTATIONS = [
         as_atr,
         widened,
         ("CTR ahead for large windows",),
+        runs=(),
     ),
     Mutation(
         "a plan that is made far away",
@@ -247,6 +279,7 @@ MUTATIONS = [
         one_second,
         tried_lengths,
         ("too long segments cost throughput",),
+        runs=(),
     ),
     Mutation(
         "all segments on one host, of six",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-import pandas as pd
 from braid.core.placement import Placement
 from braid.core.plan import Plan
 from braid.studies import psp, psp_comparison, psp_rivals
@@ -16,82 +15,108 @@ from braid.studies import psp_claims as closed
 from braid.studies import psp_contest_claims as contests
 from braid.studies import psp_rivals_claims as paper
 from braid.studies.claim import Claim
+from braid.studies.kept import Ran
 
-from mutations import Mutation
+from mutations import Mutation, Tries, known, later
 
 QUICK = psp.Setting(seconds=14.0)
 
 
-def contest() -> list[Claim]:
-    """Rings, ATR and CTR on 4 and 12 nodes."""
-    r = contests.Rivals(psp_rivals.contest((4, 12), setting=QUICK))
-    return [claim(r) for claim in contests.SIDE_BY_SIDE]
+def made(scheme: str, nodes: int, setting: psp.Setting) -> Ran:
+    """What a scheme comes to."""
+    run = psp_rivals.contenders(nodes, setting)[scheme], setting
+    return known(run, lambda: psp_rivals.ran(scheme, nodes, setting))
 
 
-def among(schemes: Collection[str], *made: Callable[[contests.Rivals], Claim]) -> list[Claim]:
-    """Claims that are of some of the schemes alone."""
+def rivals(
+    claims: Collection[Callable[[contests.Rivals], Claim]],
+    nodes: tuple[int, ...] = (4, 12),
+    schemes: Collection[str] = (),
+) -> Tries:
+    """Claims about rings, ATR and CTR, or some schemes of them, on so many nodes."""
     offered = psp_rivals.contenders
 
     def chosen(nodes: int, setting: psp.Setting) -> dict[str, Placement]:
-        return {name: p for name, p in offered(nodes, setting).items() if name in schemes}
+        return {n: p for n, p in offered(nodes, setting).items() if not schemes or n in schemes}
 
-    with patch.object(psp_rivals, "contenders", chosen):
-        r = contests.Rivals(psp_rivals.contest((4, 12), setting=QUICK))
-    return [claim(r) for claim in made]
+    def runs() -> Any:
+        with patch.object(psp_rivals, "contenders", chosen):
+            return psp_rivals.contest(nodes, setting=QUICK, made=made)
+
+    r = later(contests.Rivals, runs=runs)
+    return [partial(claim, r) for claim in claims]
 
 
-def rings() -> list[Claim]:
+def contest() -> Tries:
+    """All of them."""
+    return rivals(contests.SIDE_BY_SIDE)
+
+
+def rings() -> Tries:
     """Rings alone."""
-    return among(psp_rivals.RINGS, contests.level_claim, contests.late_purge_claim)
+    claims = (contests.level_claim, contests.late_purge_claim)
+    return rivals(claims, schemes=psp_rivals.RINGS)
 
 
-def copies() -> list[Claim]:
-    """CTR alone."""
-    made = (contests.ctr_state_claim, contests.ctr_response_claim, contests.ctr_copies_claim)
-    return among((psp_rivals.PAIR, psp_rivals.HALF), *made)
-
-
-def table() -> list[Claim]:
-    """Fig. 15.1 row by row."""
-    return paper.row_claims(psp_comparison.comparison(8, replace(QUICK, sigma=0.05, seconds=20.0)))
-
-
-def moved() -> list[Claim]:
-    """Fig. 14.1."""
-    return [paper.moved_claim(psp_comparison.relocations())]
-
-
-@cache
-def of_three_lengths() -> pd.DataFrame:
-    """Counted once: what the fault touches is what a hop costs."""
-    return psp_rivals.contest((4, 8, 12), setting=replace(QUICK, seconds=12.0))
-
-
-def lengths() -> list[Claim]:
+def lengths() -> Tries:
     """Rings of three lengths."""
-    return [contests.best_length_claim(contests.Rivals(of_three_lengths()))]
+    return rivals((contests.best_length_claim,), (4, 8, 12), psp_rivals.RINGS)
 
 
-def together() -> list[Claim]:
+def copies() -> Tries:
+    """CTR alone."""
+    claims = (contests.ctr_state_claim, contests.ctr_response_claim, contests.ctr_copies_claim)
+    return rivals(claims, schemes=(psp_rivals.PAIR, psp_rivals.HALF))
+
+
+def table() -> Tries:
+    """Fig. 15.1 row by row."""
+    few, run = replace(QUICK, sigma=0.05, seconds=20.0), psp.Setting.run
+
+    def ran(self: psp.Setting, placement: Placement, factor: float = 1.0) -> list[Any]:
+        return known((placement, self, factor), lambda: run(self, placement, factor))
+
+    def rows() -> list[Claim]:
+        with patch.object(psp.Setting, "run", ran):
+            return paper.row_claims(psp_comparison.comparison(8, few))
+
+    return [rows]
+
+
+def moved() -> Tries:
+    """Fig. 14.1."""
+    return [lambda: paper.moved_claim(psp_comparison.relocations())]
+
+
+def together() -> Tries:
     """PSP-I with many tuples at once."""
-    few = replace(QUICK, sigma=0.05, seconds=12.0)
-    return [paper.more_at_once_claim(psp_rivals.concurrent((4, 8), (15, 30), setting=few))]
+    few = replace(QUICK, sigma=0.05, window=5.0, seconds=6.5)
+    return [lambda: paper.more_at_once_claim(psp_rivals.concurrent((4, 8), (15, 30), setting=few))]
 
 
-def as_many() -> list[Claim]:
+def as_many() -> Tries:
     """PSP-I with as many tuples at once as nodes."""
     few = replace(QUICK, sigma=0.05, seconds=11.0)
-    return [paper.instead_claim(psp_rivals.concurrent((8, 16), (0,), setting=few))]
+    return [lambda: paper.instead_claim(psp_rivals.concurrent((8, 16), (0,), setting=few))]
 
 
-def replicas() -> list[Claim]:
+def replicas() -> Tries:
     """The state of ATR."""
-    return [paper.grown_claim(psp_rivals.replicas((4, 8)))]
+    return [lambda: paper.grown_claim(psp_rivals.replicas((4, 8)))]
 
 
-def equations() -> list[Claim]:
-    """Fig. 16.1 and 16.2: counted against Eq. 13.1, and the closed forms."""
-    parts = psp.breakdown(setting=replace(QUICK, seconds=20.0)).assign(streams=3)
+def counted() -> Tries:
+    """Fig. 16.1: counted against Eq. 13.1."""
+
+    def probing() -> list[Claim]:
+        parts = psp.breakdown(setting=replace(QUICK, seconds=20.0)).assign(streams=3)
+        return [closed.equation_claim(parts), closed.probing_claim(parts)]
+
+    return [probing]
+
+
+def equations() -> Tries:
+    """Fig. 16.2: the closed forms."""
     times = psp.response(hops=psp.HOPS)
     claims = (
         closed.interior_claim,
@@ -99,13 +124,12 @@ def equations() -> list[Claim]:
         closed.grows_claim,
         closed.theorem_claim,
     )
-    probing = [closed.equation_claim(parts), closed.probing_claim(parts)]
-    return [*probing, *(claim(times) for claim in claims)]
+    return [partial(claim, times) for claim in claims]
 
 
-def grown() -> list[Claim]:
+def grown() -> Tries:
     """Fig. 16.6."""
-    return [closed.adaptation_claim(psp.adaptation("16.6", 40.0), "16.6")]
+    return [lambda: closed.adaptation_claim(psp.adaptation("16.6", 40.0), "16.6")]
 
 
 def unsent(work: Any) -> Any:
@@ -182,6 +206,7 @@ MUTATIONS = [
             "With its best length PSP is ahead of ATR and CTR, 3-way",
             "With its best length PSP is ahead of ATR at every T_n",
         ),
+        runs=(),
     ),
     Mutation(
         "rings that store a tuple on half of their nodes",
@@ -189,6 +214,7 @@ MUTATIONS = [
         instead(psp_rivals.HALF, "PSP", "PSP-D"),
         contest,
         ("State of PSP is flat in N", "ATR (T = W) and CTR store more"),
+        runs=(),
     ),
     Mutation(
         "segments of ATR that last a batch",
@@ -196,6 +222,7 @@ MUTATIONS = [
         replaced(length=1),
         contest,
         ("Response time of ATR does not fall",),
+        runs=(),
     ),
     Mutation(
         "CTR routes as ATR does, in the table",
@@ -210,6 +237,7 @@ MUTATIONS = [
         lambda insertions: lambda nodes, added: (0,) * added,
         table,
         ("Adaptation Cost",),
+        runs=("Ring",),
     ),
     Mutation(
         "hops that are not counted",
@@ -217,6 +245,7 @@ MUTATIONS = [
         unpriced,
         lengths,
         ("The best ring has an interior length (counted)",),
+        runs=(),
     ),
     Mutation(
         "nothing ages from node to node, with as many tuples as nodes",
@@ -229,7 +258,7 @@ MUTATIONS = [
         "pairs that cost next to nothing",
         "braid.studies.psp.wang_costs",
         lambda costs: lambda k: replace(costs(k), compare_us=costs(k).compare_us / 1000),
-        equations,
+        counted,
         ("Probing costs more than the network",),
     ),
     Mutation(
@@ -259,6 +288,7 @@ MUTATIONS = [
         lambda turned: lambda slices, state: slices,
         table,
         ("Load Balancing Granularity", "Network Transmission"),
+        runs=("Ring",),
     ),
     Mutation(
         "nothing ages from node to node",
@@ -278,7 +308,7 @@ MUTATIONS = [
         "nothing is purged",
         "braid.core.step.compact",
         kept,
-        equations,
+        counted,
         ("Counted work and sends",),
     ),
     Mutation(
@@ -291,6 +321,7 @@ MUTATIONS = [
             "State of CTR is flat in N",
             "With its best length PSP is ahead of ATR and CTR, 3-way",
         ),
+        runs=(),
     ),
     Mutation(
         "CTR with a copy on every host",
@@ -302,6 +333,7 @@ MUTATIONS = [
             "Response time of CTR falls",
             "More copies mean a longer response time",
         ),
+        runs=(),
     ),
     Mutation(
         "CTR with one copy, in the table",

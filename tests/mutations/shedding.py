@@ -7,29 +7,27 @@ from typing import Any
 from braid.papers.shedding.windows import newest
 from braid.studies import shedding as study
 from braid.studies import shedding_claims as gedik
-from braid.studies.claim import Claim
 
-from mutations import Mutation
+from mutations import Mutation, Tries
 
 
-def chosen() -> list[Claim]:
+def chosen() -> Tries:
     """Fig. 12, 16 and 17: what is processed, for one skew of items."""
-    utility = study.utility_by_skew(), study.utility_by_types()
     return [
-        *gedik.order_claims(study.outputs((0.6,))),
-        *gedik.utility_claims(*utility),
+        lambda: gedik.order_claims(study.outputs((0.6,))),
+        lambda: gedik.utility_claims(study.utility_by_skew(), study.utility_by_types()),
     ]
 
 
-def adapted() -> list[Claim]:
+def adapted() -> Tries:
     """Fig. 8: how much is processed, through a burst."""
     burst = study.adaptation()
-    return [gedik.burst_claim(burst), gedik.forward_claim(burst)]
+    return [lambda: gedik.burst_claim(burst), lambda: gedik.forward_claim(burst)]
 
 
-def directed() -> list[Claim]:
+def directed() -> Tries:
     """Fig. 11: which window gives way."""
-    return [gedik.direction_claim(study.parts())]
+    return [lambda: gedik.direction_claim(study.parts())]
 
 
 def worst_first(fill: Any) -> Any:

@@ -2,69 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
+import pandas as pd
 from braid.papers.slices import cost_tree as tree
 from braid.papers.slices.cost import Savings
 from braid.papers.slices.cuts import Statistics
-from braid.studies import chain_claims, chained, slices
+from braid.studies import chain_claims, slices
 from braid.studies import slices_claims as paper
-from braid.studies.claim import Claim
 
-from mutations import Mutation
+from mutations import Mutation, Tries
 
 
-def three() -> list[Claim]:
-    """Fig. 8.1 and 8.2, in a part of their settings, and section 5.1."""
-    chained._counted.cache_clear()
-    found = slices.strategies(joins=(0.025, 0.4), rates=(20.0,), seconds=40.0, step=1.0)
+def of(counted: Callable[[], pd.DataFrame], *claims: Callable[[pd.DataFrame], Any]) -> Tries:
+    """Claims about one figure, which is counted once."""
+    figure = cache(counted)
+    return [lambda claim=claim: claim(figure()) for claim in claims]
+
+
+def three() -> Tries:
+    """Fig. 8.1 and 8.2, in a part of their settings."""
     each = (chain_claims.least_claim, chain_claims.service_claim, chain_claims.saved_claim)
-    return [paper.one_state_claim(), *(claim(found) for claim in each)]
+    some = dict(joins=(0.025, 0.4), rates=(20.0,), seconds=40.0, step=1.0)
+    return of(lambda: slices.strategies(**some), *each)
 
 
-def many() -> list[Claim]:
+def many() -> Tries:
     """Fig. 8.3."""
-    chained._counted.cache_clear()
-    found = slices.chains((12, 24), (20.0,), seconds=40.0)
     each = (
         chain_claims.uniform_claim,
         chain_claims.skewed_gain_claim,
         chain_claims.queries_claim,
     )
-    merged = map(chain_claims.chain_claim, chain_claims._SAID)
-    return [*(claim(found) for claim in each), *merged, chain_claims.skewed_claim()]
+    figures = of(lambda: slices.chains((12, 24), (20.0,), seconds=40.0), *each)
+    return [*figures, *merged(), chain_claims.skewed_claim]
 
 
-def closed() -> list[Claim]:
+def closed() -> Tries:
     """Fig. 5.8 to 5.10."""
-    memory, cpu = slices.memory_savings(), slices.cpu_savings()
-    return [
-        paper.positive_claim(memory, "Fig. 5.8", "memory"),
-        paper.memory_average_claim(memory),
-        paper.most_memory_claim(),
-        paper.positive_claim(cpu, "Fig. 5.9, 5.10", "CPU"),
-        paper.cpu_average_claim(cpu),
-        paper.most_cpu_claim(),
-    ]
+    memory = of(
+        slices.memory_savings,
+        partial(paper.positive_claim, where="Fig. 5.8", what="memory"),
+        paper.memory_average_claim,
+    )
+    cpu = of(
+        slices.cpu_savings,
+        partial(paper.positive_claim, where="Fig. 5.9, 5.10", what="CPU"),
+        paper.cpu_average_claim,
+    )
+    return [*memory, paper.most_memory_claim, *cpu, paper.most_cpu_claim]
 
 
-def trees() -> list[Claim]:
+def trees() -> Tries:
     """Fig. 6.4 to 6.7."""
-    ratios = slices.tree_ratios()
-    of = (paper.tree_memory_claim, paper.tree_average_claim, paper.tree_pull_up_claim)
-    return [*(claim(ratios) for claim in of), paper.tree_parts_claim()]
+    each = (paper.tree_memory_claim, paper.tree_average_claim, paper.tree_pull_up_claim)
+    return [*of(slices.tree_ratios, *each), paper.tree_parts_claim]
 
 
-def whole() -> list[Claim]:
+def whole() -> Tries:
     """Section 5.1."""
-    chained._counted.cache_clear()
-    return [paper.one_state_claim()]
+    return [paper.one_state_claim]
 
 
-def merged() -> list[Claim]:
+def merged() -> Tries:
     """Fig. 8.3(b) and (c): which slices are merged, by the costs of section 7.2 alone."""
-    return [chain_claims.chain_claim(said) for said in chain_claims._SAID]
+    return [partial(chain_claims.chain_claim, said) for said in chain_claims._SAID]
 
 
 def free(edge: Any) -> Any:
@@ -120,6 +125,7 @@ MUTATIONS = [
         overlapping,
         whole,
         ("without selections the chain holds the state",),
+        runs=(),
     ),
     Mutation(
         "selections are not pushed into the chain",
@@ -138,6 +144,7 @@ MUTATIONS = [
         lambda cpu: lambda windows, statistics: windows,
         many,
         ("CPU-Opt has fewer slices", "the gain of CPU-Opt grows", "slices of CPU-Opt for 12"),
+        runs=(),
     ),
     Mutation(
         "a chain merged to one slice",
@@ -145,6 +152,7 @@ MUTATIONS = [
         lambda cpu: lambda windows, statistics: windows[-1:],
         many,
         ("CPU-Opt of 12 uniform windows", "slices of CPU-Opt for 12"),
+        runs=(),
     ),
     Mutation(
         "slices that cost nothing to run",
@@ -152,6 +160,7 @@ MUTATIONS = [
         free,
         many,
         ("slices of CPU-Opt for 12",),
+        runs=(),
     ),
     Mutation(
         "half the savings of Eq. 5.2",

@@ -3,58 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from braid.papers.theta.groups import Group
-from braid.studies import theta, theta_model
+from braid.studies import theta
 from braid.studies import theta_claims as told
 from braid.studies import theta_dynamics as dynamics
 from braid.studies import theta_figures as figures
-from braid.studies.claim import Claim
 from braid.studies.theta_inputs import Input
 from braid.studies.theta_model import JOINER, OPERATORS, Joiner, progress
 from braid.workloads.zipf import zipf
 
-from mutations import Mutation
+from mutations import Mutation, Tries, later
 
 
-def outgrown() -> list[Claim]:
+def outgrown() -> Tries:
     """One stream outgrows the other."""
-    return dynamics.claims(dynamics.worst())
+    return [lambda: dynamics.claims(dynamics.worst())]
 
 
-def clustered() -> list[Claim]:
+def clustered() -> Tries:
     """Table 2 and Fig. 5 of a made-up join of few suppliers with many lines, some of which are far
     more frequent than others; 16 machines.
     """
-    theta_model._counted.cache_clear()
     lines = np.rint(3e6 * zipf(1000, 1.5)).astype(np.int64)
     suppliers = np.arange(1000) % 5 == 0
     of = Input("EQ5", 200, int(lines.sum()), int(lines[suppliers].sum()), (suppliers * 1, lines))
-    none = pd.DataFrame()
     level_lines = np.full(1000, lines.sum() // 1000)
     even = Input("EQ5", 200, int(level_lines.sum()), 0, (suppliers * 1, level_lines))
-    asked = {(name, "Z4"): of for name in OPERATORS} | {(n, "Z0"): even for n in OPERATORS[:3]}
-    came = {key: progress(key[0], join, 4.0, 16, 10) for key, join in asked.items()}
-    runs = [
-        came[name, "Z4"].assign(query="EQ5", operator=name, skew="Z4", hosts=16, gb=1.0, seed=0)
-        for name in OPERATORS
-    ]
-    times = pd.DataFrame(
-        {
-            "query": query,
-            "operator": name,
-            "skew": skew,
-            "seconds_modelled": came[name, skew].iloc[-1]["seconds_modelled"],
-        }
-        for query in figures.TIMED
-        for name in OPERATORS[:3]
-        for skew in ("Z0", "Z4")
+
+    def came(name: str, skew: str) -> pd.DataFrame:
+        return progress(name, of if skew == "Z4" else even, 4.0, 16, 10)
+
+    def times() -> pd.DataFrame:
+        return pd.DataFrame(
+            {
+                "query": query,
+                "operator": name,
+                "skew": skew,
+                "seconds_modelled": came(name, skew).iloc[-1]["seconds_modelled"],
+            }
+            for query in figures.TIMED
+            for name in OPERATORS[:3]
+            for skew in ("Z0", "Z4")
+        )
+
+    def runs() -> pd.DataFrame:
+        fixed = dict(query="EQ5", skew="Z4", hosts=16, gb=1.0, seed=0)
+        return pd.concat([came(name, "Z4").assign(operator=name, **fixed) for name in OPERATORS])
+
+    f = later(
+        told.Figures,
+        times=times,
+        runs=runs,
+        mapped=lambda: figures.mapped(of, 16, 10, 1.0),
+        swung=lambda: figures.fluctuating((8,), growth=8),
     )
-    swung = figures.fluctuating((8,), growth=8)
-    f = told.Figures(times, pd.concat(runs), figures.mapped(of, 16, 10, 1.0), none, none, swung)
     made = (
         told.resilient_check,
         told.hash_check,
@@ -70,38 +77,42 @@ def clustered() -> list[Claim]:
         told.mapped_times_check,
         told.amortised_check,
     )
-    return [claim(f) for claim in made]
+    return [partial(claim, f) for claim in made]
 
 
-def grown() -> list[Claim]:
+def grown() -> Tries:
     """Fig. 5i, 5j: more machines for as much more of TPC-H, in memory and out of core."""
-    theta_model._counted.cache_clear()
-    none, out_of_core = pd.DataFrame(), Joiner(memory_mb=0.0)
-    sizes = (16, 32, 64)
-    scaled, disk = (figures.weak_scaling(sizes, 6, 0.02, j) for j in (JOINER, out_of_core))
-    f = told.Figures(none, none, none, scaled, disk, none)
-    return [c(f) for c in (told.scaling_check, told.replicated_check, told.storage_claim)]
+    out_of_core, sizes = Joiner(memory_mb=0.0), (16, 32, 64)
+    f = later(
+        told.Figures,
+        scaled=lambda: figures.weak_scaling(sizes, 6, 0.02, JOINER),
+        disk=lambda: figures.weak_scaling(sizes, 6, 0.02, out_of_core),
+    )
+    made = (told.scaling_check, told.replicated_check, told.storage_claim)
+    return [partial(claim, f) for claim in made]
 
 
-def tabled() -> list[Claim]:
+def tabled() -> Tries:
     """Table 2, its ends alone."""
-    theta_model._counted.cache_clear()
-    none = pd.DataFrame()
-    f = told.Figures(figures.table_2(0.02, 1, ("Z0", "Z4"), 6), none, none, none, none, none)
+    f = later(told.Figures, times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6))
     made = (told.resilient_check, told.hash_check, told.square_check, told.overflow_check)
-    return [claim(f) for claim in made]
+    return [partial(claim, f) for claim in made]
 
 
-def rivals() -> list[Claim]:
+def rivals() -> Tries:
     """Table 2, Fig. 5a and 5b as runs count them: few suppliers, whose lines are skewed."""
-    theta_model._counted.cache_clear()
     lines = np.rint(1e5 * zipf(200, 1.5)).astype(np.int64)
     of = Input("EQ5", 200, int(lines.sum()), int(lines.sum()), (np.ones(200, np.int64), lines))
-    ends = {theta.rival(n, 1): progress(n, of, 1.0, 16, 12).iloc[-1] for n in theta.RIVALS}
-    rows = {k: (e["results_modelled"], e["stored_mean"], e["stored_max"]) for k, e in ends.items()}
-    columns = ["results", theta.MEAN, theta.MOST]
-    contest = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    return theta.compared(contest, [1.0], 12)
+
+    def contest() -> pd.DataFrame:
+        ends = {theta.rival(n, 1): progress(n, of, 1.0, 16, 12).iloc[-1] for n in theta.RIVALS}
+        rows = {
+            k: (e["results_modelled"], e["stored_mean"], e["stored_max"]) for k, e in ends.items()
+        }
+        columns = ["results", theta.MEAN, theta.MOST]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+
+    return [lambda: theta.compared(contest(), [1.0], 12)]
 
 
 def as_hash(operator: Any) -> Any:
@@ -165,6 +176,7 @@ MUTATIONS = [
             "migrations move fewer",
             "SHJ loads a machine",
         ),
+        runs=("AdaptiveGrid",),
     ),
     Mutation(
         "the grid turns the wrong way",
@@ -179,6 +191,7 @@ MUTATIONS = [
         lambda rate: 0,
         clustered,
         ("adaptivity adds at most 20 ms",),
+        runs=("AdaptiveGrid",),
     ),
     Mutation(
         "a hash that skew does not touch",
@@ -186,6 +199,7 @@ MUTATIONS = [
         level,
         clustered,
         ("at the greatest skew SHJ", "SHJ loads a machine"),
+        runs=(),
     ),
     Mutation(
         "migration moves everything",
@@ -207,6 +221,7 @@ MUTATIONS = [
         lambda due: lambda self: False,
         tabled,
         ("StaticMid is slower than Dynamic", "on 16 machines EQ5 overflows"),
+        runs=("AdaptiveGrid",),
     ),
     Mutation(
         "the grid never changes, beside its rivals",
@@ -214,6 +229,7 @@ MUTATIONS = [
         lambda due: lambda self: False,
         rivals,
         ("Dynamic ends within 1.25 of the oracle", "Dynamic stores less than the square grid"),
+        runs=("AdaptiveGrid",),
     ),
     Mutation(
         "a hash that skew does not touch, beside its rivals",
@@ -221,6 +237,7 @@ MUTATIONS = [
         level,
         rivals,
         ("skew hits SHJ and leaves the grid alone",),
+        runs=(),
     ),
     Mutation(
         "Dynamic hashes",
@@ -228,6 +245,7 @@ MUTATIONS = [
         as_hash,
         rivals,
         ("Dynamic stores no less than the oracle's grid",),
+        runs=(),
     ),
     Mutation(
         "Dynamic hashes, on the cluster",
@@ -235,6 +253,7 @@ MUTATIONS = [
         lambda came: lambda name, *given: came("SHJ" if name == "Dynamic" else name, *given),
         clustered,
         ("Dynamic takes as long with skew", "Dynamic takes about as long"),
+        runs=(),
     ),
     Mutation(
         "memories that are full half-way",
@@ -242,5 +261,6 @@ MUTATIONS = [
         lambda capacity: property(lambda self: capacity.fget(self) / 10),
         clustered,
         ("input load and time are linear",),
+        runs=(),
     ),
 ]
