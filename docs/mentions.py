@@ -35,6 +35,8 @@ _MENTION = re.compile(
 _NAMED = re.compile(
     r"(?:^|_)(figure|table|theorem|lemma|algorithm|equation)_(\d+)(?:_(\d+))?(?=_|$)"
 )
+_PERHAPS = re.compile(rf"{_KIND}\.?[\s#_]+\d")
+"""In every file that mentions something, in a text that may go over lines or in a name."""
 
 
 class Item(NamedTuple):
@@ -172,6 +174,8 @@ def _hints(path: Path, source: str, all_papers: Mapping[str, Paper]) -> tuple[st
 def in_python(path: Path, all_papers: Mapping[str, Paper]) -> Iterator[tuple[Item, Place]]:
     """Mentions in a Python file. Raises Unknown with file and line."""
     source = path.read_text()
+    if not _PERHAPS.search(source):
+        return
     where = path.relative_to(ROOT)
     column = "tests" if where.parts[0] == "tests" else "code"
     owners = _owners(ast.parse(source))
