@@ -33,6 +33,9 @@ os.environ.setdefault(
 )
 os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
 
+# As braid's command has it: jsonschema would compile grammars for three seconds, in each worker.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 # Two workers run on two cores; NumPy's own threads would wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

@@ -27,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     leaves with 2 (argparse's SystemExit too).
     """
     options = _parser().parse_args(arguments)
+    # With it, jsonschema compiles grammars for seconds, to check IRIs; notebooks have none.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     try:
         return int(options.command(options))
     except ModuleNotFoundError as error:
