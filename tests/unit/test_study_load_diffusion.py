@@ -16,12 +16,18 @@ from braid.studies import diffusion as study
 from braid.studies import diffusion_figures as figures
 from braid.studies import diffusion_plans as plans
 from braid.studies.diffusion import ALIGNED_OR_COORDINATED, PLACEMENTS, RIVALS, Setting
+from braid.studies.kept import Ran
 
 SMALL = Setting(streams=3, window=5.0, hosts=6, seconds=10)
 
 
 def outcome(name: str, setting: Setting = SMALL) -> dict[str, float]:
     return study.outcome(study.run(study.placement(name, setting), setting), setting.window)
+
+
+def small(name: str, setting: Setting) -> Ran:
+    """A run of an experiment on fewer hosts and in a shorter window."""
+    return study.ran(name, replace(setting, window=3.0, hosts=min(setting.hosts, 6)))
 
 
 def test_a_setting_gives_the_same_arrivals_every_time_and_bursts_keep_the_mean():
@@ -96,7 +102,7 @@ def test_machines_are_the_papers():
     ],
 )
 def test_an_experiment_has_a_row_for_each_x_placement_and_seed(experiment, values, rivals):
-    found = experiment(2, 1, values)
+    found = experiment(2, 1, values, small)
     readings = len(set(found.get("reading", ["one"])))
     assert len(found) == len(values) * len(rivals) * readings
     assert set(found["placement"]) == set(rivals)
@@ -107,7 +113,7 @@ def test_an_experiment_has_a_row_for_each_x_placement_and_seed(experiment, value
 
 
 def test_what_seeds_differ_by_is_told():
-    found = figures.stream_number(2, 2, (2,))
+    found = figures.stream_number(2, 2, (2,), small)
     told = study.spread(found)
     assert len(told) == len(found) / 2 and set(told["seeds"]) == {2}
     assert (told["least"] <= told["mean"]).all() and (told["mean"] <= told["most"]).all()

@@ -41,8 +41,8 @@ def test_every_number_that_is_not_a_setting_says_whether_it_is_counted_or_modell
         sharing.memory_savings((0.2, 0.5)),
         sharing.cpu_savings((0.2, 0.5)),
         sharing.tree_ratios((0.2, 0.5)),
-        sharing.strategies(("uniform",), (0.5,), (0.1,), (20.0,)),
-        sharing.chains((12,), (20.0,)),
+        sharing.strategies(("uniform",), (0.5,), (0.1,), (20.0,), seconds=35.0, step=1.0),
+        sharing.chains((12,), (20.0,), seconds=35.0),
         sharing.overheads((12,), (20.0,)),
     ):
         names = set(frame.columns) - known - {"said", "exists"}
