@@ -17,7 +17,7 @@ from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import New, Source, Tree
 from braid.papers.reuse.network import Network, Truths
-from braid.papers.reuse.planner import Leaf, Plans
+from braid.papers.reuse.plans import Leaf, Plans
 
 
 @dataclass(frozen=True)

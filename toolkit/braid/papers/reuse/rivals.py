@@ -12,7 +12,7 @@ from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import Asked, Deployment, New, Source, Tree
 from braid.papers.reuse.hierarchy import Hierarchical
 from braid.papers.reuse.network import ONE_SITE
-from braid.papers.reuse.planner import Leaf, Plans
+from braid.papers.reuse.plans import Leaf, Plans
 
 Rival = Callable[[CostModel, Definition, Sequence[Leaf], int], Tree]
 """A planner: costs, the query, its streams at their nodes, the node of the sink."""
