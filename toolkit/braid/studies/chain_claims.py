@@ -87,7 +87,12 @@ def rates_claim(found: pd.DataFrame) -> Claim:
     by = _gain(found).unstack("rate")
     more = by[max(by)] - by[min(by)]
     text = f"in {more.gt(0).mean():.0%} of 27 settings"
-    return BOOK.told("Fig. 8.2", "its gain grows with the rates", text, more.gt(0).all())
+    reason = (
+        "which tuples pass the selection in one run changes the gain by more than the rates do: in "
+        "the mean of eight seeds it grows in all nine settings of S_join = 0.1, by 0.0 to 0.4 "
+        "points with standard errors of 0.1 to 0.5; in the model of full windows by 0.5 to 1.4"
+    )
+    return BOOK.told("Fig. 8.2", "its gain grows with the rates", text, more.gt(0).all(), reason)
 
 
 def forty_claim(found: pd.DataFrame) -> Claim:
