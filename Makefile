@@ -23,7 +23,8 @@ lab: $(READY) java ## open the notebooks in JupyterLab; git does not see what ru
 report: $(READY) java ## run one notebook: make report NAME=01_adaptive_theta_join ARGS="-p skew=1.0 -o out.html"
 	@$(BIN)/braid report $(NAME) $(ARGS)
 
-test: $(READY) java chromium lint js-test docs $(ARCHIVE) ## lint, all tests two at a time, and the wheel in a bare environment
+test: $(READY) java chromium ## lint, all tests two at a time, and the wheel in a bare environment
+	@$(MAKE) --no-print-directory -j 2 lint js-test docs $(ARCHIVE)
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 $(ARGS)
 
 test-unit: $(READY) ## the tests that need no Spark, in seconds
