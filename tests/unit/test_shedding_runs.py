@@ -76,8 +76,7 @@ def test_results_are_exactly_the_selected_pairs(name, shed, tmp_path):
     found, wanted = weighed(run), selected(run.events(), came(run, BATCHES), FULL)
     assert differ(Ids(found), Ids(wanted)) == ""
     assert 0 < len(found) < FULL.total()
-    for pair, weight in found.items():
-        assert weight == pytest.approx(wanted[pair])
+    assert [*found.values()] == pytest.approx([wanted[pair] for pair in found])
     whole = run.estimate().iloc[-1]
     assert whole["found"] == len(found)
     assert whole["estimated"] == pytest.approx(sum(found.values()))
@@ -248,7 +247,7 @@ def harvests(run: Any) -> list[Any]:
 
 def test_estimates_are_unbiased_and_their_errors_are_right(tmp_path):
     """Over many seeds the mean estimate is the truth, and 95 % intervals hold it about as often."""
-    streams = tables("ab", 150, seed=5, batches=4)
+    streams = tables("ab", 150, seed=5, batches=2)
     full = expected(streams, ON, WINDOWS).total()
     inside, found = 0, []
     for seed in range(40):
@@ -270,7 +269,7 @@ def test_selective_processing_finds_more_than_a_share(tmp_path):
         at = np.sort(draw.integers(0, seconds, n)) + delay
         times = pa.array(at * 1_000_000, pa.timestamp("us", tz="UTC"))
         return pa.table(
-            {"id": np.arange(n), "ts": times, "v": at - delay, "batch": (at // 20).astype(np.int32)}
+            {"id": np.arange(n), "ts": times, "v": at - delay, "batch": (at // 40).astype(np.int32)}
         )
 
     streams = {"a": stream(0), "b": stream(105)}
