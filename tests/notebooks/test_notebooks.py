@@ -165,7 +165,7 @@ def test_the_psp_ring(tmp_path: Path) -> None:
     ), "the claims"
 
 
-SLICES = ["flight_days=1", "flight_batches=16", "study_seconds=45"]
+SLICES = ["flight_days=1", "flight_batches=10", "study_seconds=40", "study_rates=20,40"]
 
 
 @pytest.mark.usefixtures("on_spark")
