@@ -18,7 +18,7 @@ import nbformat
 import psutil
 import pytest
 import requests
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
@@ -126,7 +126,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         **os.environ,
         **{name: str(home / folder) for name, folder in folders.items()},
         "JUPYTER_PREFER_ENV_PATH": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(home), os.environ.get("PYTHONPATH")))),
     }
+    # Of an optional package, which takes the server three seconds to import.
+    (home / "rfc3987_syntax.py").write_text("raise ImportError")
     environment.pop("BRAID_HEADLESS", None)
     with (home / "log").open("w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
@@ -180,30 +183,34 @@ class Notebook:
         )
 
 
-@pytest.fixture
-def opened(lab: Lab, browser: Browser) -> Iterator[Callable[..., Notebook]]:
-    """Open a notebook of the lab by file name, in a page of this size."""
-    contexts = []
+@pytest.fixture(scope="session")
+def kept(browser: Browser) -> Iterator[BrowserContext]:
+    """Where the lab's pages are opened: the second finds JupyterLab's code loaded and compiled."""
+    context = browser.new_context()
+    yield context
+    context.close()
 
-    def open_notebook(
-        name: str, width: int = 1400, height: int = 1000, scheme: str = "light"
-    ) -> Notebook:
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme
-        )  # type: ignore[arg-type]
-        contexts.append(context)
-        notebook = Notebook(context.new_page())
-        notebook.page.on("pageerror", lambda error: notebook.errors.append(str(error)))
-        notebook.page.on(
+
+@pytest.fixture
+def opened(lab: Lab, kept: BrowserContext) -> Iterator[Callable[..., Notebook]]:
+    """Open a notebook of the lab by file name, in a page of this width."""
+    pages = []
+
+    def open_notebook(name: str, width: int = 1400) -> Notebook:
+        pages.append(page := kept.new_page())
+        page.set_viewport_size({"width": width, "height": 1000})
+        notebook = Notebook(page)
+        page.on("pageerror", lambda error: notebook.errors.append(str(error)))
+        page.on(
             "console",
             lambda m: (
                 notebook.errors.append(f"{m.location} {m.text}") if m.type == "error" else None
             ),
         )
-        notebook.page.goto(f"{lab.address}/lab/tree/notebooks/{name}?reset&token={lab.token}")
+        page.goto(f"{lab.address}/lab/tree/notebooks/{name}?reset&token={lab.token}")
         return notebook
 
     yield open_notebook
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     lab.end_sessions()

@@ -1,5 +1,5 @@
-"""The notebook in JupyterLab: it opens on a recorded run, launches a live one, and stays
-responsive.
+"""The notebook in JupyterLab: it opens on a recorded run, launches a live one, stays responsive, and
+saved and opened without its kernel it has its pictures.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 NAME = "01_adaptive_theta_join.ipynb"
 SETTINGS = {"scale": 0.01, "batches": 8, "hosts": 4, "pace": 0.5}
 PICTURE = ".braid-live .braid-cockpit[data-batch]"
-BUSY = "import time; time.sleep(4)"
+BUSY = "import time; time.sleep(2)"
 PROBE = 'print("the panel is", panel.state)'
 SAYS = """() => getComputedStyle(document.querySelector(".braid-live .braid-acts"), "::after").content"""
 """What the button to launch says besides its name."""
@@ -91,9 +91,11 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(twin).to_have_attribute("data-batch", "8", timeout=20_000)
     expect(twin).not_to_be_visible()
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    expect(page.locator(".jp-mod-dirty")).to_have_count(0, timeout=60_000)
     lab.end_sessions()
     page.reload()
-    page.wait_for_selector(".braid-twin .braid-cockpit[data-batch]", timeout=60_000)
+    expect(twin).to_have_attribute("data-batch", "8", timeout=60_000)
+    expect(twin).to_be_visible()
     expect(page.locator(".braid-twin .braid-title").first).to_contain_text("batch 8 of 8")
     expect(page.get_by_text("model not found")).not_to_be_visible()
     assert [text for text in notebook.errors if "model not found" not in text] == []

@@ -31,20 +31,29 @@ def luminance(colour: str) -> float:
     return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_either_scheme(browser: Browser, tmp_path: Path, scheme: str) -> None:
+def written(folder: Path, *cells: Any) -> str:
+    """The address of a report of these cells."""
+    (file := folder / "report.html").write_text(
+        page(nbformat.v4.new_notebook(cells=[*cells]), "report", folder), encoding="utf-8"
+    )
+    return file.as_uri()
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A report of some words and a chart."""
     chart = segments.figure(simulate(Aligned(3), [(3, 4, 5)] * 4, windows=(2, 2, 2)))
     shown = nbformat.v4.new_output("display_data", {"text/html": chart.to_html()})
-    cells = [
-        nbformat.v4.new_markdown_cell("Some words."),
-        nbformat.v4.new_code_cell("", outputs=[shown]),
-    ]
-    (tmp_path / "report.html").write_text(
-        page(nbformat.v4.new_notebook(cells=cells), "report", tmp_path), encoding="utf-8"
-    )
-    context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
+    words, drawn = nbformat.v4.new_markdown_cell("Some words."), nbformat.v4.new_code_cell("")
+    drawn.outputs = [shown]
+    return written(tmp_path_factory.mktemp("short"), words, drawn)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_either_scheme(browser: Browser, short: str, scheme: Any) -> None:
+    context = browser.new_context(color_scheme=scheme)
     report = context.new_page()
-    report.goto((tmp_path / "report.html").as_uri())
+    report.goto(short)
     report.wait_for_selector("text.gtitle")
     for selector in (".jp-RenderedMarkdown p", "text.gtitle", "text.xtitle", "text.ytitle"):
         ground, text = (luminance(c) for c in report.evaluate(COLOURS, [selector]))
@@ -71,10 +80,9 @@ def overlapping(texts: list[list[Any]]) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("width", [420, 900])
-def test_texts_of_a_chart_with_many_panels_lie_over_nothing(
-    browser: Browser, tmp_path: Path, width: int
-) -> None:
+@pytest.fixture(scope="module")
+def panels(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A report of a chart with nine panels."""
     rows = [
         (x, kind, wide, tall, x * 10)
         for x in range(5)
@@ -85,21 +93,19 @@ def test_texts_of_a_chart_with_many_panels_lie_over_nothing(
     data = pd.DataFrame(rows, columns=["x", "kind", "windows", "share", "y"])
     look = dict(x="x", y="y", color="kind", facet_col="windows", facet_row="share", height=680)
     title = "Results per 1000 comparisons, of the queries together, mean of the seeds (counted)"
-    cell = nbformat.v4.new_code_cell(
-        "",
-        outputs=[
-            nbformat.v4.new_output(
-                "display_data",
-                {"text/html": curves.lines(data, title, "per 1000", **look).to_html()},
-            )
-        ],
-    )
-    (tmp_path / "report.html").write_text(
-        page(nbformat.v4.new_notebook(cells=[cell]), "report", tmp_path), encoding="utf-8"
-    )
+    chart = curves.lines(data, title, "per 1000", **look)
+    cell = nbformat.v4.new_code_cell("")
+    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": chart.to_html()})]
+    return written(tmp_path_factory.mktemp("panels"), cell)
+
+
+@pytest.mark.parametrize("width", [420, 900])
+def test_texts_of_a_chart_with_many_panels_lie_over_nothing(
+    browser: Browser, panels: str, width: int
+) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900})
     report = context.new_page()
-    report.goto((tmp_path / "report.html").as_uri())
+    report.goto(panels)
     report.wait_for_selector(".legendtext")
     texts = report.evaluate(TEXTS)
     assert len(texts) > 40 and overlapping(texts) == []
