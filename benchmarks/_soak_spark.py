@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import _soak_disk
 import duckdb
 import psutil
 from braid import HashPartition
@@ -25,6 +26,8 @@ from pyspark.sql import functions as F
 
 LOOK = 0.05
 """Seconds between two looks at how far the run is."""
+SPARKS = 2
+"""Files that Spark's checkpoint gets with every batch, which its commit forces to disk."""
 KEY = "v // {recur} * 1000 + (v * {prime} + v // 7 * 31) % {range}"
 """Keys that recur for twenty batches and then never again, as an expression over ``v``."""
 TIME = "v // {rows} * 1000 + (v * 263) % 1000"
@@ -136,6 +139,7 @@ def soak(
         until(run, max(batches * stretch // moments, before + 1))
         held = holds(spark, folder)
         run.stop()
+        bare = _soak_disk.ms(folder / "commits", SPARKS)
         told = [e for e in run.events() if isinstance(e, BatchCommitted)][before:]
         began = time.perf_counter()
         run = join.start(folder)
@@ -146,7 +150,7 @@ def soak(
             "batches": told[-1].batch + 1,
             "ms a batch": 1000 * median(e.seconds["total"] for e in told),
             "slowest, ms": 1000 * max(e.seconds["total"] for e in told),
-            "ms a commit": 1000 * median(e.last_commit for e in told),
+            **_soak_disk.shares(1000 * median(e.last_commit for e in told), bare),
             "ms to resume": 1000 * resume,
             "ms to its first batch": 1000 * first,
             **held,

@@ -6,7 +6,9 @@ In process, the engine joins two streams in windows, a batch a second of event t
 given up and resumed, and the seconds of that are taken, with what the process and the folder hold,
 and told as it goes on. At the end the number of results is held against DuckDB's, and so are the
 rows of the result files. What a batch takes is also told in seconds of processors, which other work
-on the machine changes less.
+on the machine changes less. Of a commit it is also told what its files alone take: now and then the
+same is done with other files in the run's folder, bare. A file system may take longer for them as
+more files have been removed of late; what is left of a commit says whether Braid does.
 
 On Spark (``executor="spark"``), Spark makes the tuples, and the run is stopped and resumed as
 often, by the front door; what the JVM and the largest of its workers hold is told too. There "ms a
@@ -23,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
+import _soak_disk
 import _soak_spark
 import duckdb
 import numpy as np
@@ -42,6 +45,8 @@ from braid.engine.wire import JoinSpec
 
 HOSTS = HashPartition(4)
 MOMENTS = 10
+BARE = 20
+"""After every so many batches, what the files of a commit take is looked at."""
 MICRO = 1_000_000
 
 
@@ -117,7 +122,7 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
     """A row for each stretch of the run."""
     engine = opened(folder, window)
     for stretch in range(MOMENTS):
-        seconds, commits, worked = [], [], []
+        seconds, commits, worked, bare = [], [], [], []
         for number in range(batches * stretch // MOMENTS, batches * (stretch + 1) // MOMENTS):
             tuples = batch(number, rows)
             began, busy = time.perf_counter(), time.process_time()
@@ -125,6 +130,8 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
             worked.append(time.process_time() - busy)
             seconds.append(time.perf_counter() - began)
             commits.append(engine.last_commit)
+            if number % BARE == 0:
+                bare.append(_soak_disk.bare(folder / "commits"))
         engine.store.release()
         held = holds(folder)
         began, busy = time.perf_counter(), time.process_time()
@@ -135,7 +142,7 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
             "ms a batch": 1000 * median(seconds),
             "CPU ms a batch": 1000 * median(worked),
             "slowest, ms": 1000 * max(seconds),
-            "ms a commit": 1000 * median(commits),
+            **_soak_disk.shares(1000 * median(commits), 1000 * median(bare)),
             "ms to resume": 1000 * resume,
             "CPU ms to resume": 1000 * working,
             **held,
@@ -175,8 +182,9 @@ def measures(
     ]
 
 
-IN_PROCESS = dict.fromkeys(("ms a batch", "CPU ms a batch", "ms a commit", "RSS MB"), 1.3)
-ON_SPARK = dict.fromkeys(("ms a batch", "ms a commit", "RSS MB", "JVM heap MB"), 1.3)
+COMMIT = ("ms a commit", _soak_disk.OWN)
+IN_PROCESS = dict.fromkeys(("ms a batch", "CPU ms a batch", *COMMIT, "RSS MB"), 1.3)
+ON_SPARK = dict.fromkeys(("ms a batch", *COMMIT, "RSS MB", "JVM heap MB"), 1.3)
 WORKERS = dict.fromkeys(("JVM open files", "most of a worker"), 1.2) | {"largest worker MB": 1.3}
 FILES = {"open files": 1.2}
 RESUMED = "ms to resume"

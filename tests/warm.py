@@ -4,15 +4,14 @@ and compiled.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from subprocess import Popen, TimeoutExpired
 from typing import Any
 
-from braid.spark_session import SETTINGS
+from braid.spark_session import SETTINGS, launched
 from pyspark import SparkConf
-from pyspark.java_gateway import launch_gateway
 
 LAUNCHED = ("spark.driver.memory", "spark.driver.extraJavaOptions")
 """Settings that a JVM takes when it starts, and never after."""
@@ -55,11 +54,23 @@ class Jvm:
 def warm() -> Iterator[Jvm]:
     """A JVM, with what Braid's own sessions ask of one."""
     settings = SparkConf(loadDefaults=False).setAll([(k, SETTINGS[k]) for k in LAUNCHED])
-    with open(os.devnull, "wb") as nobody:
-        gateway = launch_gateway(settings, {"stderr": nobody})
+    gateway = launched(settings)
     try:
         yield Jvm(gateway)
     finally:
         gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(30)
+        end(gateway.proc)
+
+
+def end(process: Popen[bytes], within: float = 30.0) -> None:
+    """Have a JVM end that nobody needs any more. One that does not in so many seconds is killed,
+    and TimeoutExpired raised.
+    """
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(within)
+    except TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from braid.core.state import Seal
 from braid.engine.checkpoint import Checkpoint
@@ -221,6 +222,17 @@ def test_what_spark_has_written_is_forced_to_disk_before_a_commit(tmp_path: Path
     (checkpoint.folder / "offsets" / "2").touch()
     checkpoint.sweep()
     assert checkpoint.last("offsets") == 1
+
+
+def test_a_micro_batch_that_does_not_follow_is_refused(tmp_path: Path) -> None:
+    """Whatever Spark's checkpoint says meanwhile; one that has been is skipped."""
+    run = start(tmp_path / "run", durability="process")
+    ends_equal(run)
+    said = "micro-batch 5 has come, but the last that the run in .* has committed is 3; what lies"
+    with pytest.raises(RuntimeError, match=said):
+        run._engine.run(pa.table({}), 5)
+    run._engine.run(pa.table({}), 3)
+    assert Store(tmp_path / "run").committed() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", ["blocks", "new"])

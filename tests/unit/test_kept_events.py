@@ -7,18 +7,22 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from braid.core.decisions import decisions
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
     EventsDropped,
+    HostDid,
     QueryAdded,
+    QueryRemoved,
     RunEnded,
     RunStarted,
     numbers,
@@ -27,6 +31,7 @@ from braid.core.history import LiveBlocks
 from braid.core.plan import Block
 from braid.core.state import State
 from braid.core.tail import Tail
+from braid.engine import durable
 from braid.engine import store as module
 from braid.engine.check import check
 from braid.engine.durable import Damaged
@@ -37,7 +42,9 @@ from braid.engine.store import Store
 from braid.engine.told import Told
 from braid.health import health
 from braid.join import StreamJoin
+from braid.model.simulate import simulate
 from braid.papers.theta.events import MappingChanged
+from braid.papers.theta.grid import AdaptiveGrid
 from braid_widgets.base.fold import fold
 from braid_widgets.cockpit.inspect import host
 from braid_widgets.cockpit.view import recorded
@@ -79,6 +86,17 @@ def committed(happened: list[Any]) -> list[int]:
     return [e.batch for e in happened if isinstance(e, BatchCommitted)]
 
 
+def assert_summed(dropped: EventsDropped, gone: list[Any]) -> None:
+    """What hosts did in the batches that are gone, but for their seconds, which another run took."""
+    commits = [e for e in gone if isinstance(e, BatchCommitted)]
+    assert dropped.late == sum(e.late for e in commits)
+    whole = HostDid()
+    for e in commits:
+        whole.add(e.all_hosts)
+    counted = msgspec.structs.replace(whole, stored=0, stored_bytes=0, seconds=0.0)
+    assert msgspec.structs.replace(dropped.did, seconds=0.0) == counted
+
+
 def test_events_go_with_the_results_of_their_batches(pair: tuple[Path, Path]) -> None:
     whole, some = map(told, pair)
     start, dropped, *rest = some
@@ -89,6 +107,8 @@ def test_events_go_with_the_results_of_their_batches(pair: tuple[Path, Path]) ->
     assert [type(e) for e in rest] == [type(e) for e in whole[-len(rest) :]]
     gone = whole[1 : 1 + dropped.events]
     assert dropped.results == sum(e.results for e in gone if isinstance(e, BatchCommitted))
+    assert Counter(dropped.kinds) == Counter(type(e).__name__ for e in gone)
+    assert_summed(dropped, gone)
     blocks = LiveBlocks()
     for event in gone:
         if isinstance(event, BatchCommitted):
@@ -117,7 +137,42 @@ def test_a_run_that_goes_on_tells_what_is_kept(pair: tuple[Path, Path], tmp_path
         elif since:
             assert asked[0] == replace(dropped, events=first - since) and asked[1:] == rest
     assert run.metrics(by="batch")["batch"].tolist() == committed(rest)
-    assert fold(run.events()).totals.results == fold(whole).totals.results
+    found, wanted = fold(run.events()).totals, fold(whole).totals
+    assert replace(found, ratio_max=0) == replace(wanted, ratio_max=0)
+
+
+def test_totals_are_of_all_batches_whatever_is_kept(tmp_path: Path) -> None:
+    """Also of a grid that has migrated before and goes on to; the ratio alone is of what is kept."""
+    many = [90 * 6 ** (n // 8) for n in range(40)]
+    sizes = [(m, 10) if n // 8 % 2 else (10, m) for n, m in enumerate(many)]
+    everything = list(simulate(AdaptiveGrid(4, warmup=20), sizes, streams=("r", "s")))
+    whole = fold(everything).totals
+    assert whole.migrations > 2 and whole.moved > 0
+    some = Told(tmp_path / "events.jsonl", opening=1)
+    some.append(everything)
+    for batch in (20, 33):
+        assert some.drop(batch, False)
+        found = fold(some.since(0)).totals
+        assert replace(found, ratio_max=whole.ratio_max) == whole
+        (gone,) = some.of(EventsDropped)
+        assert gone.kinds["MigrationStarted"] > 0
+
+
+def test_what_an_older_version_dropped_is_not_taken_for_all(tmp_path: Path) -> None:
+    some = Told(tmp_path / "events.jsonl", opening=1)
+    some.append([START, *(e for n in range(9) for e in (BatchPlanned(n), commit(n)))])
+    assert some.drop(3, False)
+    start, line, *rest = some.path.read_bytes().splitlines()
+    older = {
+        k: v
+        for k, v in msgspec.json.decode(line).items()
+        if k not in ("late", "did", "kinds", "crc")
+    }
+    body = [start, durable.sealed(older), *rest]
+    some.path.write_bytes(b"".join(each + b"\n" for each in body))
+    assert fold(some.since(0)).totals.results == sum(range(9)) and some.drop(7, False)
+    (gone,) = some.of(EventsDropped)
+    assert gone.batch == 6 and gone.results == sum(range(7)) and gone.kinds == {}
 
 
 def test_readers_say_from_which_batch_on_there_are_events(pair: tuple[Path, Path]) -> None:
@@ -254,6 +309,29 @@ def test_events_of_an_older_run_are_summed_up(tmp_path: Path) -> None:
     assert gone.blocks == tuple(live.values()) and numbers(some.since(0)) == len(lines)
 
 
+def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
+    """However many come and go: of those that are served one each, and one of each that was served
+    from the beginning and is no more.
+    """
+    begin = [START, QueryAdded(-1, "first", 0, {}, {}, {}), QueryAdded(-1, "stays", 1, {}, {}, {})]
+    some, sizes = Told(tmp_path / "events.jsonl", opening=3), list[int]()
+    some.append(begin)
+    for n in range(200):
+        name = f"q{n % 3}"  # a name may come again
+        happened: list[Any] = [QueryAdded(n, name, 2, {}, {}, {}), QueryRemoved(n, name)]
+        happened += [QueryRemoved(n, "first")] if n == 2 else []
+        happened += [QueryAdded(n, "late", 3, {}, {}, {})] if n == 5 else []
+        some.append([*happened, BatchPlanned(n), commit(n)])
+        if n % 10 == 9 and some.drop(n - 1, False):
+            sizes.append(some.path.stat().st_size)
+    assert len(sizes) > 5 and max(sizes) < 1.1 * min(sizes[1:])
+    (gone,) = some.of(EventsDropped)
+    assert [e for e in some.since(0)[4:] if e.batch <= gone.batch] == [
+        QueryRemoved(2, "first"),
+        QueryAdded(5, "late", 3, {}, {}, {}),
+    ]
+
+
 def batches(count: int, each: int) -> Iterator[list[Any]]:
     """By batch, its events: every batch has a block more, and every third loses one; a query comes
     now and then.
@@ -311,6 +389,10 @@ def test_numbers_stay_whatever_is_dropped(
             live.commit(event)
         assert gone.blocks == tuple(live.values())
         at = everything.index(past[-1]) + 1
+        assert_summed(gone, everything[:at])
+        lasting = [e for e in some.since(0)[len(first) + 1 :] if e in everything[len(first) : at]]
+        stood_for = Counter(type(e).__name__ for e in everything[len(first) : at])
+        assert Counter(gone.kinds) == stood_for - Counter(type(e).__name__ for e in lasting)
     for since in (0, 1, at, *data.draw(st.lists(st.integers(0, some.count), max_size=5))):
         asked_for = some.since(since)
         assert numbers(asked_for) == some.count - since

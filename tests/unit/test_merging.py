@@ -32,6 +32,7 @@ from braid.join import JoinRun, StreamJoin
 from braid.reports.cli import main
 from oracle import Ids, differ, expected, ids, killed_before, tables
 from scatter import Scatter
+from unit.test_durability import Disk
 
 ON = "a.k = b.k"
 STREAMS = tables("ab", 60, seed=97, batches=12)
@@ -359,6 +360,53 @@ def test_a_repair_that_is_killed_has_told_sizes_first(
             assert json.loads(line)["size"] == (run / "new" / file.name).stat().st_size
     (made,) = repair(run)
     assert made.startswith(f"results/{file.name}") and check(run)[0] == []
+
+
+@pytest.mark.parametrize("same_name", [True, False])
+def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> None:
+    """In the place of one of a batch that is merged: who asks for that batch is told, and a repair
+    brings back what was there. Results as a whole are read from merged/.
+    """
+    file = Path(of_batches(run, 3, 6)[1])
+    batch, rows = int(file.name[:6]), pq.read_table(file)
+    other = file if same_name else file.with_name(f"{file.name[:9]}0badcafe.parquet")
+    file.unlink()
+    pq.write_table(pa.concat_tables([rows] * 9), other, write_page_checksum=True)
+    store = Store(run)
+    assert differ(ids(pq.read_table(store.result_files())), WANTED) == ""
+    said = (
+        f"{file} is damaged: it has {other.stat().st_size} bytes"
+        if same_name
+        else (f"{file} is missing; merged/ has its rows, and `braid repair")
+    )
+    with pytest.raises(Damaged, match=said):
+        store.result_files(batch, batch + 1, merged=False)
+    (fault,) = check(run)[0]
+    assert fault.startswith(f"{file} is ")
+    (made,) = repair(run)
+    assert made.startswith(f"results/{file.name}") and check(run)[0] == []
+    assert ids(pq.read_table(file)) == ids(rows)
+    again = StreamJoin.resume(run, STREAMS)
+    assert again.awaitTermination() and differ(ids(again.results()), WANTED) == ""
+    assert other.exists() == same_name and log_of(run) == [
+        f.name for f in sorted(run.glob("results/*.parquet"))
+    ]
+
+
+def test_a_cut_of_the_power_leaves_no_file_that_its_log_says_to_be_smaller(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Spark's log says is on disk before the file that is brought back is."""
+    file = Path(of_batches(run, 3, 6)[1])
+    file.unlink()
+    monkeypatch.setattr(merging, "_written", written_otherwise)
+    disk, log = Disk(run), "run/results/_spark_metadata"
+    with disk.recorded():
+        repair(run)
+    told = disk.done.index(("replace", f"{log}/9.compact"))
+    shown = disk.done.index(("replace", f"run/results/{file.name}"))
+    assert ("fsync", f"{log}/.9.compact.tmp") in disk.done[:told]
+    assert ("fsync", log) in disk.done[told:shown]
 
 
 @pytest.mark.parametrize("way", ["gone", "flipped", "written otherwise"])

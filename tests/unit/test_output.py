@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from braid.engine import sink_log
+from braid.engine.durable import Damaged
 from braid.engine.log import Merged
 from braid.engine.output import Output
 
@@ -243,6 +244,67 @@ def test_a_run_that_was_moved_is_named_anew(tmp_path: Path) -> None:
     assert logged(out) == upto(12)
 
 
+def cut(line: str) -> str:
+    return line[: len(line) // 2]
+
+
+def other_file(line: str) -> str:
+    """A letter of the name, and of nothing else."""
+    return line.replace("0000cafe", "0000cage")
+
+
+def no_time(line: str) -> str:
+    return line.replace('"modificationTime":', '"modificationTime":"')
+
+
+DAMAGES = (cut, other_file, no_time)
+
+
+@pytest.mark.parametrize("way", DAMAGES)
+def test_batches_are_not_dropped_by_a_log_that_is_damaged(tmp_path: Path, way: Any) -> None:
+    """One sentence says so, nothing is changed then, and the run that is resumed has the log."""
+    out = made(tmp_path / "run")
+    for batch in range(25):
+        out.publish(batch, written(out, batch))
+    file = out.log / "19.compact"
+    lines = file.read_text().split("\n")
+    file.write_text("\n".join([*lines[:12], way(lines[12]), *lines[13:]]))
+    before = {f: f.read_bytes() for f in out.results.rglob("*") if f.is_file()}
+    with pytest.raises(Damaged, match=r"^[^\n]*/19.compact is damaged: it has a line that is none"):
+        out.drop(0, 5)
+    assert {f: f.read_bytes() for f in out.results.rglob("*") if f.is_file()} == before
+    files = [[], [], [], [], [], *BATCHES[5:25]]
+    groups = [Merged(5, 10, sum(map(len, files[5:10])), ())]
+    Output(tmp_path / "run").recover(groups, files[10:], lambda: files[:10])
+    assert logged(out) == listed(out) == [n for names in files for n in names]
+    out.drop(5, 10)
+    assert logged(out) == listed(out) == [n for names in files[10:] for n in names]
+
+
+@pytest.mark.parametrize("way", DAMAGES)
+@pytest.mark.parametrize("batches", [20, 24])
+def test_of_the_log_the_last_line_is_whole_when_a_run_goes_on(
+    tmp_path: Path, way: Any, batches: int
+) -> None:
+    """It says after which time the files of the next batch are."""
+    out = made(tmp_path / "run")
+    for batch in range(batches):
+        out.publish(batch, written(out, batch))
+    file = max(out.log.iterdir(), key=lambda f: int(f.stem))
+    body = file.read_text().rpartition("\n")
+    file.write_text(f"{body[0]}\n{way(body[2])}")
+    if way is not other_file or batches != 20:
+        with pytest.raises(
+            Damaged, match=rf"^[^\n]*/{file.name} is damaged: it has a line that is"
+        ):
+            Output(tmp_path / "run").publish(batches, written(out, batches))
+    again = Output(tmp_path / "run")
+    groups = [Merged(0, 20, len(upto(19)), ())]
+    again.recover(groups, BATCHES[20:batches], lambda: BATCHES[:20])
+    again.publish(batches, written(out, batches))
+    assert logged(out) == listed(out) == upto(batches)
+
+
 @pytest.mark.parametrize("chunk", [1, 3, 7, 1000])
 @pytest.mark.parametrize("body", [b"", b"v1", b"v1\n{a}\n{b}", b"v1\n{a}\n{b", b"\n" * 21])
 def test_a_large_log_file_is_counted_in_pieces(
@@ -251,4 +313,4 @@ def test_a_large_log_file_is_counted_in_pieces(
     monkeypatch.setattr(sink_log, "_CHUNK", chunk)
     (tmp_path / "9.compact").write_bytes(body)
     found = sink_log._counted(tmp_path / "9.compact", 5)
-    assert found == (body.count(b"\n"), body[:5], body[-1:])
+    assert found == (body.count(b"\n"), body[:5], body.rpartition(b"\n")[2])

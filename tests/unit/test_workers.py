@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from signal import SIGKILL
+from subprocess import PIPE, Popen, TimeoutExpired
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +14,7 @@ import braid
 import pytest
 from braid import spark_session
 from braid.spark_session import equip
+from warm import end
 
 HOME = str(Path(braid.__file__).parents[1])
 
@@ -85,3 +88,13 @@ def test_what_a_jvm_says_comes_through_but_for_what_each_begins_with(
     os.close(said)
     spark_session._pass_on(told)
     assert capfd.readouterr().err == "no space left\nWARN"
+
+
+def test_a_jvm_of_the_tests_that_does_not_end_is_killed() -> None:
+    heeds = Popen(["cat"], stdin=PIPE)
+    end(heeds)
+    assert heeds.returncode == 0
+    deaf = Popen(["sleep", "60"], stdin=PIPE)
+    with pytest.raises(TimeoutExpired):
+        end(deaf, 0.1)
+    assert deaf.returncode == -SIGKILL

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from pyspark import SparkConf, SparkContext
@@ -104,13 +105,17 @@ def _launch(conf: Mapping[str, str]) -> None:
     if SparkContext._gateway is not None:
         return
     settings = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+    SparkContext(conf=settings, gateway=launched(settings))
+
+
+def launched(settings: SparkConf) -> Any:
+    """A JVM of its own: what it says on stderr comes by this process."""
     read, write = os.pipe()
     threading.Thread(target=_pass_on, args=(read,), name="braid-jvm", daemon=True).start()
     try:
-        gateway = launch_gateway(settings, {"stderr": write})  # type: ignore[no-untyped-call]
+        return launch_gateway(settings, {"stderr": write})  # type: ignore[no-untyped-call]
     finally:
         os.close(write)
-    SparkContext(conf=settings, gateway=gateway)
 
 
 def _pass_on(said: int) -> None:

@@ -41,6 +41,9 @@ class Event:
     lasting: ClassVar[tuple[str, ...] | None] = None
     """When earlier events are no longer kept, the last one stays of those that have the same values
     in these fields; None: none of this kind stays."""
+    undoes: ClassVar[str] = ""
+    """A lasting kind. When this event is no longer kept, and the last one of that kind that has the
+    same value in its first lasting field is not either, neither of the two stays."""
 
     def __init_subclass__(cls) -> None:
         known = _kinds.setdefault(cls.__name__, cls)
@@ -141,30 +144,6 @@ class PlacementChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class EventsDropped(Event):
-    """In place of the events of the batches up to ``batch``, which are no longer kept: it stands
-    for as many numbers as they were ``events``, but for those that ``stay``, which come next.
-
-    ``bytes`` had the run's events up to there, and ``before`` is their crc32; ``head`` is that of
-    the lines around this one. The batches had ``results``, and left these ``blocks``.
-    """
-
-    batch: int
-    events: int
-    stay: int
-    bytes: int
-    before: int
-    head: int
-    results: int
-    blocks: tuple[Block, ...]
-
-
-def numbers(happened: Iterable[Event]) -> int:
-    """How many numbers some events have: one each, but those that stand for others."""
-    return sum(e.events if isinstance(e, EventsDropped) else 1 for e in happened)
-
-
-@dataclass(frozen=True, slots=True)
 class BatchPlanned(Event):
     """The plan of a batch: compaction and the placement's plan as one; see Plan for the fields."""
 
@@ -209,6 +188,35 @@ class HostDid(msgspec.Struct, omit_defaults=True):
         """Count what another task did for this host as well."""
         for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(frozen=True, slots=True)
+class EventsDropped(Event):
+    """In place of the events of the batches up to ``batch``, which are no longer kept: it stands
+    for as many numbers as they were ``events``, but for those that ``stay``, which come next.
+
+    ``bytes`` had the run's events up to there, and ``before`` is their crc32; ``head`` is that of
+    the lines around this one. The batches had ``results`` and ``late`` tuples, and left these
+    ``blocks``; ``did`` is what all hosts did in them, but for what they stored. ``kinds`` says how
+    many events of each kind it stands for; empty where an older version of Braid dropped them.
+    """
+
+    batch: int
+    events: int
+    stay: int
+    bytes: int
+    before: int
+    head: int
+    results: int
+    blocks: tuple[Block, ...]
+    late: int = 0
+    did: HostDid = field(default_factory=HostDid)
+    kinds: Mapping[str, int] = field(default_factory=dict)
+
+
+def numbers(happened: Iterable[Event]) -> int:
+    """How many numbers some events have: one each, but those that stand for others."""
+    return sum(e.events if isinstance(e, EventsDropped) else 1 for e in happened)
 
 
 PARTS = ("source", "planning", "carriage", "kernels", "commit")
@@ -347,6 +355,7 @@ class QueryRemoved(Event):
 
     level = INFO
     lasting = ("name", "batch")
+    undoes = "QueryAdded"
 
     batch: int
     name: str

@@ -13,7 +13,6 @@ from braid.core.state import State
 from braid.engine import durable
 from braid.engine.durable import Damaged
 from braid.engine.log import OLD, Kept
-from braid.engine.merging import pages
 from braid.engine.mirror import Mirror, in_bucket, opened
 from braid.engine.remaking import Remakable, remakable
 from braid.engine.store import Store
@@ -127,9 +126,9 @@ def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
     yield from _tried_all(store.check_told)
     for named in store.named():
         yield from _tried_all(partial(store.check_result, named, deep=True))
-    listed = _tried(store.merged_files)
+    listed = _tried(store.listed)
     for name in [] if isinstance(listed, ValueError) else chain.from_iterable(listed):
-        yield from _tried_all(partial(pages, store.results / name))
+        yield from _tried_all(partial(store.check_other, name, deep=True))
     yield from [str(listed)] if isinstance(listed, ValueError) else []
     for kept in store.log.commits[-1:]:
         state = _tried(partial(store.state_of, kept))

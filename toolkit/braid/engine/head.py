@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import msgspec
 
 from braid.core import events
-from braid.core.events import BatchCommitted, EventsDropped
+from braid.core.events import BatchCommitted, EventsDropped, HostDid
 from braid.core.history import LiveBlocks
 from braid.core.plan import Block
 from braid.engine import durable
@@ -32,6 +33,38 @@ class _Committed(msgspec.Struct):
     results: int
     blocks: tuple[Block, ...]
     dropped: tuple[int, ...]
+    hosts: tuple[HostDid, ...] = ()
+    late: int = 0
+
+
+class _Sums:
+    """What events say in all that are no longer kept, after those that were ``dropped`` before."""
+
+    def __init__(self, dropped: EventsDropped | None) -> None:
+        self.blocks, self.did, self.results, self.late = LiveBlocks(), HostDid(), 0, 0
+        self._kinds, self._known = Counter[str](), dropped is None or bool(dropped.kinds)
+        if dropped is not None:
+            self.blocks.change(dropped.blocks)
+            self.did.add(dropped.did)
+            self._kinds.update(dropped.kinds)
+            self.results, self.late = dropped.results, dropped.late
+
+    def add(self, line: bytes) -> None:
+        """One more."""
+        self._kinds[_kind(line)] += 1
+        if commits(line):
+            batch = msgspec.json.decode(line, type=_Committed)
+            self.blocks.change(batch.blocks, batch.dropped)
+            self.results, self.late = self.results + batch.results, self.late + batch.late
+            for did in batch.hosts:
+                self.did.add(did)
+
+    def kinds(self, stay: Iterable[bytes]) -> dict[str, int]:
+        """How many of each kind there were, but for those that ``stay``; nothing if that is not
+        known of all.
+        """
+        self._kinds.subtract(map(_kind, stay))
+        return dict(+self._kinds) if self._known else {}
 
 
 @dataclass(frozen=True)
@@ -83,24 +116,29 @@ class Head:
         """The head of a file without the events of the batches up to this one, which have ``count``
         events and come to their ``end`` there.
         """
-        old = self.dropped
-        blocks = LiveBlocks()
-        blocks.change(old.blocks if old else ())
+        old, sums, lasting = self.dropped, _Sums(self.dropped), _Lasting()
         crc = old.before if old else zlib.crc32(b"".join(self.lines))
-        results, lasting, kinds = old.results if old else 0, dict[Any, bytes](), _lasting()
-        _last_of(self.lines[self.opening + 1 :], kinds, lasting)
+        for line in self.lines[self.opening + 1 :]:
+            sums.add(line)
+            lasting.add(line)
         for line in self.lines_from(file, self.end, end):
             crc = zlib.crc32(line, crc)
-            if commits(line):
-                did = msgspec.json.decode(line, type=_Committed)
-                blocks.change(did.blocks, did.dropped)
-                results += did.results
-            else:
-                _last_of([line], kinds, lasting)
-        opening, stay = self.lines[: self.opening], [*lasting.values()]
-        gone = count - len(opening) - len(stay)
-        check, left = zlib.crc32(b"".join(opening + stay)), tuple(blocks.values())
-        dropped = EventsDropped(batch, gone, len(stay), end, crc, check, results, left)
+            sums.add(line)
+            lasting.add(line)
+        opening, stay = self.lines[: self.opening], lasting.lines
+        dropped = EventsDropped(
+            batch,
+            count - len(opening) - len(stay),
+            len(stay),
+            end,
+            crc,
+            zlib.crc32(b"".join(opening + stay)),
+            sums.results,
+            tuple(sums.blocks.values()),
+            sums.late,
+            msgspec.structs.replace(sums.did, stored=0, stored_bytes=0),
+            sums.kinds(stay),
+        )
         line = durable.sealed(events.to_dict(dropped)) + b"\n"
         return Head([*opening, line, *stay], len(opening), dropped)
 
@@ -119,18 +157,31 @@ def of(file: IO[bytes], opening: int) -> Head:
     return Head([*lines, *stay], opening, dropped)
 
 
-def _last_of(lines: Iterable[bytes], kinds: Mapping[str, Any], lasting: dict[Any, bytes]) -> None:
-    """Have the last lines of events that last, in order."""
-    for line in lines:
-        if (name := _kind(line)) in kinds:
-            event = event_of(line)
-            key = name, *(getattr(event, field) for field in kinds[name].lasting)
-            lasting.pop(key, None)
-            lasting[key] = line
+class _Lasting:
+    """Of events, the lines of those that last."""
 
+    def __init__(self) -> None:
+        self._kinds = {n: kind for n, kind in events.kinds().items() if kind.lasting is not None}
+        self._last = dict[tuple[Any, ...], bytes]()
 
-def _lasting() -> dict[str, Any]:
-    return {name: kind for name, kind in events.kinds().items() if kind.lasting is not None}
+    @property
+    def lines(self) -> list[bytes]:
+        """In order."""
+        return [*self._last.values()]
+
+    def add(self, line: bytes) -> None:
+        """One more event, which may stand in for one before, or undo it."""
+        if (kind := self._kinds.get(_kind(line))) is None:
+            return
+        event = event_of(line)
+        values = tuple(getattr(event, name) for name in kind.lasting)
+        undone = [key for key in self._last if key[:2] == (kind.undoes, *values[:1])]
+        if undone:
+            del self._last[undone[-1]]
+        else:
+            key = kind.__name__, *values
+            self._last.pop(key, None)
+            self._last[key] = line
 
 
 def _kind(line: bytes) -> str:

@@ -5,13 +5,15 @@ written, and where a file is lost what stands in for it.
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 from braid.core.log import LOGGER
+from braid.core.state import Seal
 from braid.engine import durable
 from braid.engine.durable import Damaged
 from braid.engine.log import Log, Merged, Named, in_order, number
-from braid.engine.merging import Merging, of_many
+from braid.engine.merging import Merging, of_many, pages
 from braid.engine.output import Output
 
 
@@ -29,6 +31,7 @@ class Readable:
         self._gone = 0
         """The batches before this one are no longer kept, as another process has it."""
         self._seen: tuple[tuple[int, int] | None, list[list[str]]] = None, []
+        self._sizes: dict[str, int] = {}
 
     def named(self) -> list[Named]:
         """The result files that the log names: those of merged batches in few parts."""
@@ -93,11 +96,12 @@ class Readable:
         return found
 
     def _of_others(self, name: str) -> str:
-        """Where a file of a batch that is merged is. Raises Damaged where it is not there, and
-        ValueError where its batch is no longer kept.
+        """Where a file of a batch that is merged is. Raises Damaged where it is not there, or is
+        another, and ValueError where its batch is no longer kept.
         """
         file = self.results / name
         if file.exists():
+            self.check_other(name)
             return str(file)
         if same := self.merging.linked(name):
             return str(same)
@@ -111,23 +115,37 @@ class Readable:
             )
         raise Damaged(f"{file} is missing")
 
+    def check_other(self, name: str, deep: bool = False) -> None:
+        """Raise Damaged where a file of a batch that is merged, of those that are ``listed``, has
+        not the length that Spark's log says; ``deep``: or a page has not its checksum.
+        """
+        file = self.results / name
+        if deep:
+            pages(file)
+        if self._sizes.get(name, -1) not in (-1, file.stat().st_size):
+            self._sizes = self.output.sizes()  # a repair may have brought the file back meanwhile
+            if name in self._sizes:
+                durable.check(file, Seal(self._sizes[name], 0), deep=False)
+
     def listed(self) -> list[list[str]]:
-        """``merged_files``, asked once for each roll-up."""
+        """``merged_files``, asked once for each roll-up, of the names that Spark's log has."""
         known = self.log.since, self.log.first
         if self._seen[0] != known:
-            self._seen = known, self.merged_files()
+            self._sizes = self.output.sizes()
+            self._seen = known, self.merged_files(self._sizes)
         return self._seen[1]
 
-    def merged_files(self) -> list[list[str]]:
+    def merged_files(self, known: Collection[str] = ()) -> list[list[str]]:
         """By batch, the files in results/ of those that are merged too; those that are ``lost``
         among them, and none that another process has dropped. Raises Damaged where some are
-        missing, and their rows too.
+        missing, and their rows too. Names are looked at where a number is off, or where one is not
+        among the ``known`` ones, if any are.
         """
         found = self.output.listed(self.log.first)
         found[: self.log.since] = [[] for _ in range(self.log.since)]
         for merged in self.log.merged:
-            there = sum(map(len, found[merged.first : merged.end]))
-            if there == merged.files:
+            there = [name for names in found[merged.first : merged.end] for name in names]
+            if len(there) == merged.files and (not known or all(n in known for n in there)):
                 continue
             self._gone = self._kept_from()
             if merged.end > self._gone:
@@ -137,12 +155,20 @@ class Readable:
         return found
 
     def _stand_in(self, merged: Merged, found: list[list[str]]) -> None:
-        """Have merged/ stand in for files of a group that are lost; Spark's log names them."""
-        there = {name for names in found[merged.first : merged.end] for name in names}
+        """Have merged/ stand in for files of a group that are lost; Spark's log names them. Others
+        that are there no batch names, if it names as many as there were.
+        """
         batches = range(merged.first, merged.end)
-        logged = [n for n in self.output.logged(merged.end) if number(n) in batches]
-        lost = {*logged} - there
-        if len(there) + len(lost) != merged.files or any(map(self._is_gone, merged.parts)):
+        logged = {n for n in self.output.logged(merged.end) if number(n) in batches}
+        there = {name for batch in batches for name in found[batch]}
+        if len(logged) == merged.files:
+            there &= logged
+            found[merged.first : merged.end] = [
+                [name for name in found[batch] if name in logged] for batch in batches
+            ]
+        lost = logged - there
+        amiss = len(there) + len(lost) != merged.files
+        if amiss or (lost and any(map(self._is_gone, merged.parts))):
             raise Damaged(
                 f"{self.results} is damaged: it has {len(there)} files of the batches "
                 f"{merged.first} to {merged.end - 1}, {merged.files} were written"

@@ -15,7 +15,7 @@ from braid.core.events import BatchCommitted
 from braid.engine import durable
 from braid.engine.durable import Damaged
 from braid.engine.log import Merged, Named
-from braid.engine.merging import of_many, pages
+from braid.engine.merging import of_many
 from braid.engine.store import Store
 
 
@@ -59,7 +59,7 @@ def _results(store: Store) -> Iterator[Remakable]:
                 n
                 for names in files
                 for n in names
-                if _is_damaged(partial(pages, store.results / n))
+                if _is_damaged(partial(store.check_other, n, deep=True))
             }
             if gone:
                 counts = counts or {
@@ -104,7 +104,9 @@ def _apart(
 
     def make() -> None:
         sizes = store.merging.prepare(rows, store.force)
-        store.output.resize(sizes)  # first, as Spark loses rows of a file that it takes for smaller
+        store.output.resize(
+            sizes, store.force
+        )  # first, as Spark loses rows of a file that it takes for smaller
         store.merging.bring(rows.keys(), store.force)
 
     told = f"results/{min(gone)}" + (f" and {len(gone) - 1} more" if len(gone) > 1 else "")
@@ -118,7 +120,7 @@ def _lost(store: Store) -> Iterator[tuple[Named, list[list[str]]]]:
         for part in filter(lambda part: of_many(part.name), group.parts):
             if _is_damaged(partial(store.check_result, part, deep=True)):
                 files = _batches(store, group, part)
-                whole = (partial(pages, store.results / name) for each in files for name in each)
+                whole = (partial(store.check_other, n, deep=True) for each in files for n in each)
                 if not any(map(_is_damaged, whole)):
                     yield part, files
 

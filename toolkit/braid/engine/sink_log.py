@@ -15,6 +15,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
+from braid.engine import durable
 from braid.engine.durable import Damaged
 from braid.engine.log import Merged, number, ours
 
@@ -25,16 +28,29 @@ _CHUNK = 1 << 20
 """Bytes that are read at once."""
 
 
+class _Entry(msgspec.Struct):
+    """What of a line is read."""
+
+    path: str
+    size: int
+    time: int = msgspec.field(name="modificationTime")
+
+    @property
+    def name(self) -> str:
+        """The file that it names."""
+        return self.path.rpartition("/")[2]
+
+
 class SinkLog:
     """The log of the files in ``results``."""
 
     def __init__(self, results: Path) -> None:
         self.results, self.log = results, results / "_spark_metadata"
-        self._begin = f'{{"path":"{results.absolute().as_uri()}'
+        self._folder = results.absolute().as_uri()
         self._time: int | None = None
 
     def note(self, batch: int, names: Sequence[str]) -> None:
-        """Log the files of a batch."""
+        """Log the files of a batch. Raises Damaged where the line before them is."""
         lines = self._lines(names, self._last_time(batch))
         self._time = _time_of(lines) or self._time
         if _compact(batch):
@@ -44,12 +60,18 @@ class SinkLog:
             self.clean(_kept(batch))
 
     def forget(self, since: int, first: int) -> None:
-        """Name no longer the batches from ``since`` up to, not with, ``first``."""
+        """Name no longer the batches from ``since`` up to, not with, ``first``. Raises Damaged, and
+        changes nothing, where a line does not say of which batch it is.
+        """
+        left = {
+            file: [line for line in _read(file) if number(self._entry(line, file).name) >= first]
+            for file in self.log.glob("[0-9]*.compact")
+        }
         for batch in range(since, first):
             if (file := self.log / str(batch)).exists():
                 _put(file, [])
-        for file in self.log.glob("[0-9]*.compact"):
-            _put(file, [line for line in _read(file) if _batch_of(line) >= first])
+        for file, lines in left.items():
+            _put(file, lines)
 
     def clean(self, known: set[str]) -> None:
         """Remove files of the log that are not known."""
@@ -86,9 +108,11 @@ class SinkLog:
         some = sum(map(len, later[: max(0, end - first)]))
         least = some + sum(m.files for m in merged if m.end <= end)
         most = some + sum(m.files for m in merged if m.first < end)
-        begin = f"{_VERSION}\n{self._begin}".encode()
+        begin = f'{_VERSION}\n{{"path":"{self._folder}'.encode()
         lines, begun, last = _counted(self._file(end - 1), len(begin)) if end else (0, b"", b"")
-        return least <= lines <= most and (not lines or (begun == begin and last == b"}"))
+        return least <= lines <= most and (
+            not lines or (begun == begin and self._mine(last) is not None)
+        )
 
     def _names(self, files: Sequence[Sequence[str]], batch: int) -> list[str]:
         """What the log is to have of a batch."""
@@ -96,17 +120,32 @@ class SinkLog:
         return [name for each in files[first : batch + 1] for name in each]
 
     def _says(self, batch: int, names: Sequence[str]) -> bool:
-        """Whether the log names these files with a batch, in any order."""
-        lines = sorted(_read(self._file(batch))) if self._file(batch).exists() else None
-        return (
-            lines is not None
-            and len(lines) == len(names)
-            and all(map(str.startswith, lines, map(self._of, sorted(names))))
-        )
+        """Whether the log names these files with a batch, in any order, in lines that are whole."""
+        file = self._file(batch)
+        if not file.exists():
+            return False
+        try:
+            said = sorted(self._entry(line, file).path for line in _read(file))
+        except Damaged:
+            return False
+        return said == sorted(f"{self._folder}/{name}" for name in names)
 
-    def _of(self, name: str) -> str:
-        """How the line of a file begins."""
-        return f'{self._begin}/{name}"'
+    def _mine(self, line: str | bytes) -> _Entry | None:
+        """A line that names one of Braid's files here; None: it does not."""
+        try:
+            found = msgspec.json.decode(line, type=_Entry)
+        except (msgspec.DecodeError, UnicodeError):
+            return None
+        return found if ours(found.name) and found.path == f"{self._folder}/{found.name}" else None
+
+    def _entry(self, line: str, file: Path) -> _Entry:
+        """A line of a file of the log. Raises Damaged when it names none of Braid's files here."""
+        if (found := self._mine(line)) is None:
+            raise Damaged(
+                f"{file} is damaged: it has a line that is none of Spark's log; when the run is "
+                "resumed, the log is written anew"
+            )
+        return found
 
     def _rebuild(self, files: Sequence[Sequence[str]], needed: set[str]) -> None:
         whole: list[str] = []
@@ -151,29 +190,39 @@ class SinkLog:
         except FileNotFoundError:
             if name not in known:
                 raise Damaged(f"{self.results / name} is missing") from None
-            line = json.loads(known[name])
-            return line["size"], line["modificationTime"]
+            line = _decoded(known[name])
+            return line.size, line.time
         return stat.st_size, stat.st_mtime_ns // 10**6
 
     def logged(self, end: int) -> list[str]:
         """The files of the batches up to, not with, ``end`` that it names."""
         return [name for name in self._known() if number(name) < end]
 
+    def sizes(self) -> dict[str, int]:
+        """The bytes of the files that it names; nothing where a line of it is damaged."""
+        lines = self._all()
+        if any(_named(line) is None for line in lines):
+            return {}
+        return {entry.name: entry.size for entry in map(_decoded, lines)}
+
     def _known(self) -> dict[str, str]:
         """Its lines by file; what is damaged names none."""
-        after = max((_number(file) for file in self.log.glob("[0-9]*")), default=-1) + 1
-        found = {}
-        for line in self._logged(after):
-            if (name := _named(line)) is not None and ours(name):
-                found[name] = line
-        return found
+        named = ((_named(line), line) for line in self._all())
+        return {name: line for name, line in named if name is not None and ours(name)}
 
-    def resize(self, sizes: Mapping[str, int]) -> None:
-        """Have Spark's log name files with these sizes."""
+    def _all(self) -> list[str]:
+        """Its lines, as far as it goes."""
+        last = max((_number(file) for file in self.log.glob("[0-9]*")), default=-1)
+        return self._logged(last + 1)
+
+    def resize(self, sizes: Mapping[str, int], force: bool) -> None:
+        """Have Spark's log name files with these sizes, also after a power cut if ``force``."""
         for file in self.log.glob("[0-9]*"):
             lines = _read(file)
             if (new := [_resized(line, sizes) for line in lines]) != lines:
-                _put(file, new)
+                _put(file, new, force)
+        if force:
+            durable.sync(self.log)
 
     def _logged(self, batch: int) -> list[str]:
         """The lines of all batches before this one."""
@@ -185,7 +234,7 @@ class SinkLog:
         b = batch - 1
         while self._time is None and b >= 0:
             if lines := _read(self._file(b)):
-                self._time = _time_of(lines)
+                self._time = self._entry(lines[-1], self._file(b)).time
             b = -1 if _compact(b) else b - 1
         return self._time or 0
 
@@ -233,16 +282,15 @@ def _number(file: Path) -> int:
     return int(file.name.partition(".")[0])
 
 
-def _name(line: str) -> str:
-    """The file in a line of the log."""
-    return str(json.loads(line)["path"]).rpartition("/")[2]
+def _decoded(line: str) -> _Entry:
+    return msgspec.json.decode(line, type=_Entry)
 
 
 def _named(line: str) -> str | None:
-    """The same; None where the line is damaged."""
+    """The file in a line; None where the line is damaged."""
     try:
-        return _name(line)
-    except (ValueError, KeyError, TypeError):
+        return _decoded(line).name
+    except (msgspec.DecodeError, UnicodeError):
         return None
 
 
@@ -253,34 +301,29 @@ def _resized(line: str, sizes: Mapping[str, int]) -> str:
     return json.dumps({**json.loads(line), "size": size}, separators=(",", ":"))
 
 
-def _batch_of(line: str) -> int:
-    """The batch of the file in a line of the log."""
-    return number(_name(line))
-
-
 def _time_of(lines: Sequence[str]) -> int:
-    return int(json.loads(lines[-1])["modificationTime"]) if lines else 0
+    return _decoded(lines[-1]).time if lines else 0
 
 
 def _read(file: Path) -> list[str]:
-    return file.read_text().splitlines()[1:] if file.exists() else []
+    return file.read_text(errors="replace").splitlines()[1:] if file.exists() else []
 
 
 def _counted(file: Path, begin: int) -> tuple[int, bytes, bytes]:
-    """How many line ends a file has, its first ``begin`` bytes, and its last one."""
+    """How many line ends a file has, its first ``begin`` bytes, and its last line."""
     lines, last = 0, b""
     with open(file, "rb") as opened:
         begun = opened.read(begin)
         opened.seek(0)
         while chunk := opened.read(_CHUNK):
-            lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+            lines, last = lines + chunk.count(b"\n"), (last + chunk).rpartition(b"\n")[2]
     return lines, begun, last
 
 
-def _put(file: Path, lines: Iterable[str]) -> None:
-    """Write a log file so that it is there whole or not at all. It can be made again, so it is not
-    forced to disk.
+def _put(file: Path, lines: Iterable[str], force: bool = False) -> None:
+    """Write a log file so that it is there whole or not at all. It can be made again, so it is
+    forced to disk only where something else will rest on it.
     """
     temporary = file.with_name(f".{file.name}.tmp")
-    temporary.write_text("\n".join([_VERSION, *lines]))
+    durable.write(temporary, "\n".join([_VERSION, *lines]).encode(), force)
     os.replace(temporary, file)

@@ -69,7 +69,7 @@ class SharedRun(JoinRun):
         punctuation of Fig. 5.7: what comes after it is of later batches, so results are ordered
         within batches, and all of a batch stand before those of the next.
 
-        Raises ValueError for a name that no query has had.
+        Raises ValueError for a name that no query has had, or none of which anything is kept.
         """
         return self._found(name, ordered=ordered)
 
@@ -79,7 +79,9 @@ class SharedRun(JoinRun):
         spans = self._spans(name)
         if not spans:
             known = dict.fromkeys(e.name for e in self.store.told.of(QueryAdded))
-            raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}")
+            since = self.results_from
+            gone = f"; of those removed before batch {since} nothing is kept" if since else ""
+            raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}{gone}")
         spark, schema = (
             self.setup.spark,
             T.StructType([*self._result_schema.fields, T.StructField(QUERIES, T.LongType())]),

@@ -89,7 +89,7 @@ class Scene:
         self.since = event.batch + 1
         self.blocks.clear()
         self.blocks.change(event.blocks)
-        self.totals = replace(self.totals, results=event.results)
+        self.totals = Totals.of(event)
         for axis in (0, 1):
             self.joined.cut(axis, {key for b in event.blocks if b.stream == axis for key in b.keys})
 

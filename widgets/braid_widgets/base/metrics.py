@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from braid.core.events import PARTS, BatchCommitted
+from braid.core.events import PARTS, BatchCommitted, EventsDropped
+from braid.papers.theta.events import MigrationStarted
 from braid.papers.theta.mapping import decompose, ilf, optimal_ilf, square
 
 
@@ -167,6 +168,25 @@ class Totals:
     late: int = 0
     migrations: int = 0
     ratio_max: float = float("nan")
+
+    @classmethod
+    def of(cls, dropped: EventsDropped) -> Totals:
+        """Those of the batches whose events are no longer kept; the ratio is not known of them. Of
+        those that an older version of Braid dropped, the results alone are known.
+        """
+        did, kinds = dropped.did, dropped.kinds
+        return cls(
+            batches=kinds.get(BatchCommitted.__name__, 0),
+            results=dropped.results,
+            sent=did.received,
+            sent_bytes=did.received_bytes,
+            moved=did.moved,
+            moved_bytes=did.moved_bytes,
+            discarded=did.discarded,
+            compared=did.compared,
+            late=dropped.late,
+            migrations=kinds.get(MigrationStarted.__name__, 0),
+        )
 
     def plus(self, event: BatchCommitted, point: Point) -> Totals:
         """The totals with one batch more."""

@@ -1,0 +1,71 @@
+"""What the file system takes for the files of a commit, by itself.
+
+It may take longer for the same as a run goes on, whatever Braid does: ext4 without a journal, for
+every file that it makes, goes over those that were removed in the last minutes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+FOLDERS = 5
+"""So many times a commit forces a folder to disk: those of blocks, results, new results and the log
+before its manifest, and that of the log after it."""
+
+
+OWN = "ms a commit, but for its files"
+"""What is left, by name."""
+
+
+@contextmanager
+def made(path: Path, size: int) -> Iterator[int]:
+    """A new file of so many bytes, open."""
+    at = os.open(path, os.O_CREAT | os.O_WRONLY)
+    try:
+        os.write(at, b"x" * size)
+        yield at
+    finally:
+        os.close(at)
+
+
+def bare(folder: Path, sparks: int = 0) -> float:
+    """Seconds of a commit that does nothing but what it does with files: a manifest that is forced
+    to disk and linked, an entry of Spark's log that is moved into place, folders that are forced,
+    and files that go. ``sparks``: so many files that Spark has written, and their folders, are
+    forced besides.
+    """
+    entry, log, away = folder / ".bare", folder / ".bare-log", list[Path]()
+    began = perf_counter()
+    with made(entry, 3000) as file:
+        os.fsync(file)
+    os.link(entry, folder / ".bare-linked")
+    entry.unlink()
+    with made(log, 300):
+        pass
+    log.rename(folder / ".bare-moved")
+    for n in range(sparks):
+        away.append(folder / f".bare-{n}")
+        with made(away[-1], 300) as file:
+            os.fsync(file)
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(FOLDERS + sparks):
+        os.fsync(at)
+    os.close(at)
+    for file_gone in [folder / ".bare-linked", folder / ".bare-moved", *away]:
+        file_gone.unlink()
+    return perf_counter() - began
+
+
+def shares(commit: float, bare: float) -> dict[str, float]:
+    """A commit's milliseconds, those of its files alone, and what is left."""
+    return {"ms a commit": commit, "of it files": bare, OWN: commit - bare}
+
+
+def ms(folder: Path, sparks: int = 0, times: int = 100) -> float:
+    """The median of some, in milliseconds."""
+    return 1000 * median(bare(folder, sparks) for _ in range(times))
