@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -45,6 +46,7 @@ from braid.join import StreamJoin
 from braid.model.simulate import simulate
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid
+from braid.sharing.run import SharedRun
 from braid_widgets.base.fold import fold
 from braid_widgets.cockpit.inspect import host
 from braid_widgets.cockpit.view import recorded
@@ -326,6 +328,11 @@ def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
             sizes.append(some.path.stat().st_size)
     assert len(sizes) > 5 and max(sizes) < 1.1 * min(sizes[1:])
     (gone,) = some.of(EventsDropped)
+    run: Any = SimpleNamespace(_spans=lambda name: [], store=SimpleNamespace(told=some))
+    run.results_from = gone.batch + 1
+    said = f"'q1'; there are: first, stays, late.*; of those removed before batch {gone.batch + 1} "
+    with pytest.raises(ValueError, match=said + "nothing is kept"):
+        SharedRun._found(run, "q1")
     assert [e for e in some.since(0)[4:] if e.batch <= gone.batch] == [
         QueryRemoved(2, "first"),
         QueryAdded(5, "late", 3, {}, {}, {}),
