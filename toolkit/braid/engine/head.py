@@ -174,7 +174,7 @@ class _Lasting:
         if (kind := self._kinds.get(_kind(line))) is None:
             return
         event = event_of(line)
-        values = tuple(getattr(event, name) for name in kind.lasting)
+        values = tuple(getattr(event, name) for name in kind.lasting or ())
         undone = [key for key in self._last if key[:2] == (kind.undoes, *values[:1])]
         if undone:
             del self._last[undone[-1]]
