@@ -1,8 +1,5 @@
-"""A driver for a test to kill: ``python driver.py FOLDER start|resume [BATCH [EXECUTOR [FRACTION
-[MASTER]]]]``.
-
-It joins seeded streams, a fraction of all pairs when one is given. Given a batch, it makes the file
-FOLDER.held right before that batch's commit, and waits for ever.
+"""A driver for a test to kill: ``python driver.py RUNS [MASTER]``, RUNS being a list of ``Run`` in
+JSON. It has all of them at once: one that is not held begins when the others are.
 """
 
 from __future__ import annotations
@@ -13,47 +10,85 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import hub_cases
+import msgspec
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from braid.papers.shedding.shed import Shed
 from braid.spark_session import session
-from oracle import frames, tables
+from oracle import frames, tables, until
+from pyspark.sql import SparkSession
 from scatter import Scatter
 
+INTERPRETED = {
+    "spark_sql_codegen_wholeStage": "false",
+    "spark_sql_codegen_factoryMode": "NO_CODEGEN",
+}
+"""Settings of Spark's for tests: it compiles no code for queries of some hundred rows, each of
+which is asked a few times."""
 ON = "abs(a.n - b.n) <= 30 AND b.k <> a.k"
 WINDOWS = {"a": 300, "b": 250}
 STREAMS = tables("ab", {"a": 300, "b": 400}, seed=31, batches=8)
 
 
-def hold(folder: str, batch: int) -> None:
-    commit = Store.commit
+class Run(msgspec.Struct):
+    """A join of seeded streams in a folder, a fraction of all pairs when one is given, or a hub. It
+    makes the file FOLDER.held and waits for ever: right before the commit of batch ``held``, or
+    where ``hub_cases.held`` says.
+    """
 
-    def held(store: Store, number: int, *given: Any) -> None:
-        if number == batch:
-            Path(f"{folder}.held").touch()
+    folder: str
+    verb: str
+    held: int | None = None
+    way: str = "spark"
+    fraction: float | None = None
+
+    @property
+    def mark(self) -> Path:
+        return Path(f"{self.folder}.held")
+
+    def begin(self, spark: SparkSession) -> Any:
+        if self.verb == "hub":
+            return hub_cases.held(spark, self.folder)
+        streams = frames(spark, STREAMS)
+        if self.verb == "resume":
+            return StreamJoin.resume(self.folder, streams, executor=self.way)
+        return joined(streams, self.fraction, self.way).start(self.folder, batches="batch")
+
+
+def joined(streams: Any, fraction: float | None = None, way: str = "auto") -> StreamJoin:
+    """What all drivers run."""
+    windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
+    shed = None if fraction is None else Shed(fraction=fraction)
+    return StreamJoin(
+        streams, ON, Scatter(), windows, time="ts", check=True, executor=way, shed=shed
+    )
+
+
+def hold(runs: list[Run]) -> None:
+    commit, held = Store.commit, {run.folder: run for run in runs if run.held is not None}
+
+    def holding(store: Store, number: int, *given: Any) -> None:
+        run = held.get(str(store.path))
+        if run is not None and number == run.held:
+            run.mark.touch()
             threading.Event().wait()
         commit(store, number, *given)
 
-    Store.commit = held  # type: ignore[method-assign]
+    Store.commit = holding  # type: ignore[method-assign]
 
 
-def main(
-    folder: str, verb: str, batch: str = "", way: str = "spark", part: str = "", url: str = ""
-) -> None:
-    if batch:
-        hold(folder, int(batch))
+def main(told: str, master: str = "") -> None:
+    runs = msgspec.json.decode(told, type=list[Run])
+    hold(runs)
     alike = {"spark_executor_extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
-    streams = frames(session(cores=2, master=url or None, **alike), STREAMS)
-    if verb == "start":
-        windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
-        shed = Shed(fraction=float(part)) if part else None
-        join = StreamJoin(
-            streams, ON, Scatter(), windows, time="ts", check=True, executor=way, shed=shed
-        )
-        run = join.start(folder, batches="batch")
-    else:
-        run = StreamJoin.resume(folder, streams, executor=way)
-    run.awaitTermination()
+    spark = session(cores=2, master=master or None, **alike, **INTERPRETED)
+    waiting = [run for run in runs if run.held is not None or run.verb == "hub"]
+    begun = [run.begin(spark) for run in waiting]
+    until(lambda: all(run.mark.exists() for run in waiting), "moment to be held", 240)
+    begun += [run.begin(spark) for run in runs if run not in waiting]
+    for one in begun:
+        one.awaitTermination()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -279,34 +279,44 @@ def random_query(rng: random.Random) -> str:
     return f"SELECT f.id, c.id AS c {sql} WHERE c.seats >= {rng.randrange(2)}{more}"
 
 
-def launch_hub(folder: Any) -> Any:
-    """A hub in a process of its own, which waits for ever in the middle of a submission."""
-    import os
-    import subprocess
-    import sys
+def play(
+    spark: SparkSession,
+    data: Mapping[str, pa.Table],
+    path: Path,
+    script: dict[int, Callable[[HubRun], Any]],
+    monkeypatch: Any,
+    **settings: Any,
+) -> HubRun:
+    """A hub over all the data, with something done after some of the batches (-1: before all)."""
+    from braid.hub.hub import HubRun, QueryHub
 
-    root = Path(__file__).parent.parent
-    paths = os.pathsep.join(map(str, (root / "tests", root, root / "toolkit", root / "widgets")))
-    with open(f"{folder}.log", "ab") as log:
-        return subprocess.Popen(
-            [sys.executable, __file__, str(folder)],
-            env=os.environ | {"PYTHONPATH": paths},
-            stdout=log,
-            stderr=log,
-        )
+    joined = HubRun._joined
+
+    def scripted(run: HubRun, frame: Any, epoch: int) -> None:
+        if epoch == 0 and run.ledger.epoch < 0 and -1 in script:
+            script.pop(-1)(run)
+        joined(run, frame, epoch)
+        if epoch in script:
+            script.pop(epoch)(run)
+
+    monkeypatch.setattr(HubRun, "_joined", scripted)
+    run = QueryHub(frames(spark, data), "ts", **settings).start(path, batches="batch")
+    run.awaitTermination()
+    return run
 
 
-def main(folder: str) -> None:
-    """Submit after the second batch, and hold right before the ledger has it."""
+def held(spark: SparkSession, folder: str) -> HubRun:
+    """A hub that submits after its second batch, and waits for ever right before the ledger has
+    that.
+    """
     import threading
 
     from braid.hub.hub import HubRun, QueryHub
     from braid.hub.ledger import Ledger
-    from braid.spark_session import session
 
     write, joined = Ledger.write, HubRun._joined
 
-    def held(self: Ledger, path: Path, happened: Any = ()) -> None:
+    def holding(self: Ledger, path: Path, happened: Any = ()) -> None:
         if any(q.name == "cut off" for q in self.queries):
             Path(f"{folder}.held").touch()
             threading.Event().wait()
@@ -320,13 +330,5 @@ def main(folder: str) -> None:
         if epoch == 1:
             run.submit(LONG, "cut off")
 
-    Ledger.write, HubRun._joined = held, scripted  # type: ignore[method-assign]
-    QueryHub(frames(session(cores=2), tables(5)), "ts").start(
-        folder, batches="batch"
-    ).awaitTermination()
-
-
-if __name__ == "__main__":
-    import sys
-
-    main(sys.argv[1])
+    Ledger.write, HubRun._joined = holding, scripted  # type: ignore[method-assign]
+    return QueryHub(frames(spark, tables(5)), "ts").start(folder, batches="batch")

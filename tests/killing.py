@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import driver
+import msgspec
 from oracle import until
 
 
@@ -33,25 +34,25 @@ def descendants(pid: int) -> set[int]:
     return family - {pid}
 
 
-def launch(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    """The driver in a process of its own. Its output goes to a file beside the folder."""
+def launch(log: Path, *runs: driver.Run, master: str = "") -> subprocess.Popen[bytes]:
+    """A driver of these runs in a process of its own. Its output goes to a file."""
     program = Path(driver.__file__)
     root = program.parent.parent
     paths = os.pathsep.join(map(str, (program.parent, root, root / "toolkit", root / "widgets")))
-    with open(f"{folder}.log", "ab") as log:
+    with open(log, "ab") as out:
         return subprocess.Popen(
-            [sys.executable, str(program), str(folder), *arguments],
+            [sys.executable, str(program), msgspec.json.encode(runs).decode(), master],
             env=os.environ | {"PYTHONPATH": paths},
-            stdout=log,
-            stderr=log,
+            stdout=out,
+            stderr=out,
         )
 
 
-def kill(process: subprocess.Popen[bytes], log: Path, least: int = 2) -> None:
-    """kill -9 the driver; its JVM and workers, at ``least`` so many, then end by themselves."""
+def kill(process: subprocess.Popen[bytes], log: Path) -> None:
+    """kill -9 the driver; its JVM and workers then end by themselves."""
     family = descendants(process.pid)
     assert process.poll() is None, f"the driver ended before it could be killed: {log.read_text()}"
     process.kill()
     process.wait()
-    assert len(family) >= least
+    assert len(family) >= 2
     until(lambda: not family & parents().keys(), "end of the JVM that lost its driver")

@@ -149,6 +149,16 @@ def found(run: JoinRun) -> Ids:
     return Counter(zip(*(c.to_pylist() for c in ids.columns), strict=True))
 
 
+def weighed(run: JoinRun) -> dict[tuple[int, int], float]:
+    """The results of a run of streams a and b that sheds load, by id, with their weights."""
+    rows = run.results()
+    ids = [rows[a]["id"].alias(a) for a in ("a", "b")]
+    columns = rows.select(*ids, "weight").toArrow().to_pydict()
+    pairs = list(zip(columns["a"], columns["b"], strict=True))
+    assert len(set(pairs)) == len(pairs)
+    return dict(zip(pairs, columns["weight"], strict=True))
+
+
 def local(join: StreamJoin) -> Ids:
     """The join of two whole streams by the kernels, without the engine."""
     (whole, where), blocks = join.setup.union(join.streams), []

@@ -13,14 +13,10 @@ from oracle import differ, expected, found, frames, until
 from pyspark.sql import SparkSession
 
 
-def begun(store: Store) -> list[Path]:
-    return list(store.blocks.glob("000002-*"))
-
-
 def test_a_worker_is_killed_and_another_comes(spark: SparkSession, tmp_path: Path) -> None:
     folder, store = tmp_path / "run", Store(tmp_path / "run")
-    log = Path(f"{folder}.log")
-    with Cluster(2) as cluster, launch(folder, "start", "", "spark", "", cluster.url) as process:
+    log, run = tmp_path / "log", driver.Run(str(folder), "start")
+    with Cluster(2) as cluster, launch(log, run, master=cluster.url) as process:
         try:
             until(
                 lambda: list(store.blocks.glob("000002-*")) or process.poll() is not None,
@@ -34,6 +30,6 @@ def test_a_worker_is_killed_and_another_comes(spark: SparkSession, tmp_path: Pat
         finally:
             process.kill()
     assert store.committed() == list(range(8))
-    run = StreamJoin.resume(folder, frames(spark, driver.STREAMS))
-    run.awaitTermination()
-    assert differ(found(run), expected(driver.STREAMS, driver.ON, driver.WINDOWS)) == ""
+    again = StreamJoin.resume(folder, frames(spark, driver.STREAMS))
+    again.awaitTermination()
+    assert differ(found(again), expected(driver.STREAMS, driver.ON, driver.WINDOWS)) == ""

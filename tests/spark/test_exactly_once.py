@@ -1,4 +1,4 @@
-"""Real processes, really killed: the results are those of a run that nobody disturbed."""
+"""Workers and batches that are cut off: the results are those of a run that nobody disturbed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import driver
 import pytest
 from braid.engine import spark as executor
 from braid.engine.durable import Damaged
 from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
-from killing import kill, launch
-from oracle import differ, expected, found, frames, tables, until
+from oracle import differ, expected, found, frames, tables
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from scatter import Scatter
@@ -25,31 +23,6 @@ from scatter import Scatter
 def ended(run: JoinRun) -> JoinRun:
     run.awaitTermination()
     return run
-
-
-def test_a_driver_killed_twice(spark: SparkSession, tmp_path: Path) -> None:
-    """In the middle of batch 2's tasks, and right before the commit of batch 4."""
-    folder, store = tmp_path / "run", Store(tmp_path / "run")
-    held, log = Path(f"{folder}.held"), Path(f"{folder}.log")
-
-    process = launch(folder, "start")
-    until(lambda: list(store.blocks.glob("000002-*")) or process.poll(), "block of batch 2", 120)
-    kill(process, log)
-    assert store.committed() in ([0, 1], [0, 1, 2])
-
-    process = launch(folder, "resume", "4")
-    until(lambda: held.exists() or process.poll(), "batch 4 before its commit", 120)
-    kill(process, log)
-    assert store.committed() == [0, 1, 2, 3]
-    assert list(store.output.new.glob("000004-*"))
-    assert not list(store.results.glob("000004-*"))
-
-    run = ended(StreamJoin.resume(folder, frames(spark, driver.STREAMS)))
-    assert store.committed() == list(range(8))
-    assert differ(found(run), expected(driver.STREAMS, driver.ON, driver.WINDOWS)) == ""
-    named = {Path(f).name for f in store.result_files()}
-    assert {f.name for f in store.results.glob("*.parquet")} == named
-    assert not list(store.output.new.iterdir())
 
 
 def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
@@ -83,21 +56,16 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
         StreamJoin.resume(tmp_path / "run", join.streams)
 
 
-@pytest.mark.parametrize("stage", ["first_stage", "next_stage"])
 def test_python_workers_killed_in_the_middle_of_their_tasks(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each task of a stage stops when all its files are written; its worker is killed, and the task
-    tried again.
+    """Each task of two stages stops when all its files are written; its worker is killed, and the
+    task tried again.
     """
-    streams, on = tables("abc", 60, seed=41, batches=3), "a.k = b.k AND b.k = c.k"
-    real = getattr(executor, stage)
+    streams, on = tables("abc", 60, seed=41, batches=2), "a.k = b.k AND b.k = c.k"
     monkeypatch.setattr(executor, "partitions", lambda announced, work, most: most)
-    monkeypatch.setattr(
-        executor,
-        stage,
-        lambda batch, *more: stopping(real(batch, *more), tmp_path / f"{batch.number}"),
-    )
+    for stage in ("first_stage", "next_stage"):
+        monkeypatch.setattr(executor, stage, stopped(getattr(executor, stage), tmp_path / stage))
     join = StreamJoin(
         frames(spark, streams), on, Scatter(), partitions=2, check=True, executor="spark"
     )
@@ -107,9 +75,16 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
             os.kill(int(mark.read_text()), signal.SIGKILL)
             killed.add(mark)
         run.awaitTermination(0.02)
-    assert len(killed) >= 6
+    assert len(killed) == 2 * 2 * 2, "stages, batches, tasks"
     assert differ(found(run), expected(streams, on)) == ""
     assert run.metrics()["results"].sum() == run.results().count()
+
+
+def stopped(stage: Callable[..., Any], mark: Path) -> Callable[..., Any]:
+    """A stage whose tasks stop once in each batch."""
+    return lambda batch, *more: stopping(
+        stage(batch, *more), mark.with_name(f"{mark.name}-{batch.number}")
+    )
 
 
 def stopping(kernel: Callable[[Any], Iterator[Any]], mark: Path) -> Callable[[Any], Iterator[Any]]:

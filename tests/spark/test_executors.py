@@ -4,6 +4,7 @@ its batches go.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,7 +12,6 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-import driver
 import msgspec
 import pytest
 from braid import AdaptiveGrid, Auto, Coordinated, Ring, SharedJoin
@@ -21,11 +21,10 @@ from braid.engine.collect import Refused
 from braid.engine.executor import Executor, executor
 from braid.engine.process import ProcessExecutor
 from braid.engine.spark import SparkExecutor
-from braid.engine.store import Store
 from braid.explain import explain
 from braid.join import JoinRun, StreamJoin
-from killing import kill, launch
-from oracle import differ, expected, files, found, frames, tables, until
+from checks import named
+from oracle import differ, expected, files, found, frames, tables
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
@@ -33,30 +32,43 @@ ON = "a.k = b.k AND a.n < b.n AND a.s <> concat(b.s, a.s)"
 """An index, a link and a residual, so that every local join and DuckDB take part."""
 
 
-class Alternating:
-    """Each batch goes the other way than the last."""
+class Packed(SparkExecutor):
+    """Packs every batch on as many partitions."""
 
-    def __init__(self) -> None:
-        self.ways = cycle([ProcessExecutor(2, alone=0), executor("spark"), executor("process")])
+    def __init__(self, partitions: int) -> None:
+        super().__init__()
+        self.partitions = partitions
+
+    def execute(self, frame: Any, batch: Any) -> Any:
+        assert batch.spec.partitions == 2
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("braid.engine.spark.partitions", lambda *_: self.partitions)
+            return super().execute(frame, batch)
+
+
+class Turning:
+    """Each batch goes the next of several ways."""
+
+    def __init__(self, *ways: Executor) -> None:
+        self.ways = cycle(ways)
 
     def execute(self, frame: Any, batch: Any) -> Any:
         return next(self.ways).execute(frame, batch)
 
 
-class Packed(SparkExecutor):
-    """Packs every batch on as many partitions as ``packing`` says, by number."""
-
-    def __init__(self, packing: Callable[[int], int]) -> None:
-        super().__init__()
-        self.packing, self.done = packing, list[int]()
-
-    def execute(self, frame: Any, batch: Any) -> Any:
-        most = batch.spec.partitions
-        with pytest.MonkeyPatch.context() as patch:
-            chosen = lambda *_: min(most, self.packing(batch.number))  # noqa: E731
-            patch.setattr("braid.engine.spark.partitions", chosen)
-            self.done.append(chosen())
-            return super().execute(frame, batch)
+def way(name: str) -> Executor:
+    """Two stages of two tasks, one task, two threads, or what the product takes for "process"; or
+    turns of these.
+    """
+    if " " in name:
+        return Turning(*map(way, name.split()))
+    made: dict[str, Callable[[], Executor]] = {
+        "stages": lambda: Packed(2),
+        "one": lambda: Packed(1),
+        "threads": lambda: ProcessExecutor(2, alone=0),
+        "process": lambda: executor("process"),
+    }
+    return made[name]()
 
 
 def ran(join: StreamJoin, folder: Path, way: Executor, patch: pytest.MonkeyPatch) -> JoinRun:
@@ -79,19 +91,23 @@ def seen(run: JoinRun) -> list[Any]:
 
 
 PLACEMENTS = [
-    Scatter(pieces=3),
-    AdaptiveGrid(hosts=5, epsilon=0.5),
-    Coordinated(hosts=5, length=2),
-    Ring(hosts=4, form="interleaved", in_flight=50),
-    Auto(hosts=3),
+    (Scatter(pieces=3), "threads stages process one"),
+    (AdaptiveGrid(hosts=5, epsilon=0.5), "one stages threads one"),
+    (Coordinated(hosts=5, length=2), "stages one process stages"),
+    (Ring(hosts=4, form="interleaved", in_flight=50), "process one threads stages"),
+    (Auto(hosts=3), "stages threads one process"),
 ]
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS, ids=repr)
+@pytest.mark.parametrize(("placement", "turns"), PLACEMENTS, ids=[named(p) for p, _ in PLACEMENTS])
 def test_the_way_of_a_batch_changes_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, placement: Placement
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    placement: Placement,
+    turns: str,
 ) -> None:
-    """One task for a batch, stages of tasks, threads of this process, and turns of them: blocks,
+    """Stages of tasks, one task for a batch, threads of this process, and turns of them: blocks,
     results and counts of every batch are the same. Each stream has an event time of its own name.
     Auto changes, whatever it costs.
     """
@@ -109,32 +125,19 @@ def test_the_way_of_a_batch_changes_nothing(
         partitions=2,
         check=True,
     )
-    packings = {"stages": lambda _: 2, "one": lambda _: 1, "turns": lambda n: 1 + n % 2}
-    packed = {name: Packed(packing) for name, packing in packings.items()}
-    ways = {**packed, "process": executor("process"), "both": Alternating()}
-    runs = {n: ran(join, tmp_path / n, way, monkeypatch) for n, way in ways.items()}
-    assert set(packed["one"].done) == {1} and set(packed["turns"].done) == {1, 2}
-    want = expected(streams, ON, windows)
-    for name, run in runs.items():
+    want, first = expected(streams, ON, windows), None
+    for name in ("stages", "one", "process", turns):
+        run = ran(join, tmp_path / name, way(name), monkeypatch)
         assert differ(found(run), want) == ""
-        assert seen(run) == seen(runs["stages"])
+        told = seen(run)
+        first = first or told
+        assert told == first
         changed = sum(isinstance(e, PlacementChanged) for e in run.events())
         assert changed == isinstance(placement, Auto)
         spent = run.metrics(by="batch")
         assert (spent[["source", "planning", "carriage", "kernels", "commit"]] > 0).all(axis=None)
-        assert name not in packed or (spent[list(PARTS)] > 0).all(axis=None)
+        assert name not in ("stages", "one") or (spent[list(PARTS)] > 0).all(axis=None)
         assert spent[list(PARTS)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
-
-
-def test_three_streams_meet_on_threads(spark: SparkSession, tmp_path: Path) -> None:
-    """Partial results go from host to host as objects."""
-    streams, on = tables("abc", 60, seed=43, batches=3), "a.k = b.k AND b.k = c.k AND a.n < c.n"
-    join = StreamJoin(
-        frames(spark, streams), on, Scatter(), partitions=2, check=True, executor="process"
-    )
-    run = join.start(tmp_path / "run", batches="batch")
-    run.awaitTermination()
-    assert differ(found(run), expected(streams, on)) == ""
 
 
 def ways(run: JoinRun) -> list[str]:
@@ -218,39 +221,55 @@ def rows_of(join: StreamJoin, way: str) -> str:
     return next(how for what, _, how in explain(told).rows if what == "executor")
 
 
-def test_the_ways_meet_in_any_time_zone(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Blocks that one way has written are merged with those of the other."""
+def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> None:
+    """The way changes while the run goes on, and blocks that one way has written are merged with
+    those of the other.
+    """
     streams, on = tables("ab", 150, seed=17, batches=8), "a.k = b.k AND a.ts < b.ts"
-    zone = spark.conf.get("spark.sql.session.timeZone")
+    zone, begun = spark.conf.get("spark.sql.session.timeZone"), threading.Event()
+
+    def turn(results: Any, batch: int) -> None:
+        begun.wait()
+        run.execute_on("spark" if batch % 2 else "process")
+
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
-        join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
-        run = ran(join, tmp_path / "run", Alternating(), monkeypatch)
+        join = StreamJoin(
+            frames(spark, streams), on, Scatter(), partitions=2, check=True, executor="spark"
+        )
+        run = join.start(tmp_path / "run", batches="batch", foreachBatch=turn)
+        begun.set()
+        with pytest.raises(
+            ValueError, match="executor is 'threads'; it must be one of auto, process, spark"
+        ):
+            run.execute_on("threads")
+        run.awaitTermination()
         assert differ(found(run), expected(streams, on)) == ""
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
+    assert ways(run) == ["spark", "process"] * 4
 
 
-@pytest.mark.parametrize("way", ["process", "both", "too large"])
+@pytest.mark.parametrize("turns", [True, False], ids=["turns", "too large"])
 def test_a_shared_join_goes_either_way(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: bool
 ) -> None:
-    """Every query gets its own, also when a batch that had begun to come here goes to Spark."""
+    """Every query gets its own, also when a batch that had begun to come here goes to Spark. That it
+    does when all go through this process is in test_sharing.py.
+    """
     streams, on = tables("ab", 200, seed=18, batches=5), "a.k = b.k"
-    memory = "20 kB" if way == "too large" else None
+    memory = None if turns else "20 kB"
     join = SharedJoin(
         frames(spark, streams), on, "ts", "memory", hosts=2, partitions=2, check=True,
         driver_memory=memory,
     )  # fmt: skip
     join.add("short", "40 seconds", {"a": "a.n > 0"})
     join.add("long", {"a": "100 seconds", "b": "70 seconds"})
-    if way == "too large":
-        monkeypatch.setattr("braid.engine.collect.announced", lambda frame: 0)
-    else:
-        chosen = Alternating() if way == "both" else executor("process")
+    if turns:
+        chosen = way("threads stages process one")
         monkeypatch.setattr("braid.run.executor", lambda *_: chosen)
+    else:
+        monkeypatch.setattr("braid.engine.collect.announced", lambda frame: 0)
     run = join.start(tmp_path / "run", batches="batch")
     run.awaitTermination()
     asked = {"short": ({"a": 40, "b": 40}, f"{on} AND a.n > 0"), "long": ({"a": 100, "b": 70}, on)}
@@ -258,40 +277,7 @@ def test_a_shared_join_goes_either_way(
         ids = run.results(name).select("a.id", "b.id").toArrow()
         got = Counter(zip(*(c.to_pylist() for c in ids.columns), strict=True))
         assert differ(got, expected(streams, condition, windows)) == ""
-    assert set(ways(run)) == {"process": {"process"}, "too large": {"spark"}}.get(
-        way, {"process", "spark"}
-    )
-
-
-def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """kill -9 before the commit of batch 4, which ran in the driver, and of batch 6, which ran on
-    Spark.
-    """
-    folder, store = tmp_path / "run", Store(tmp_path / "run")
-    held, log = Path(f"{folder}.held"), Path(f"{folder}.log")
-    for verb, batch, way in (("start", "4", "process"), ("resume", "6", "spark")):
-        process = launch(folder, verb, batch, way)
-        until(lambda: held.exists() or process.poll(), f"batch {batch} before its commit", 480)  # noqa: B023
-        kill(process, log, least=1)  # on threads there is the JVM alone
-        held.unlink()
-        assert store.committed() == list(range(int(batch)))
-    run = StreamJoin.resume(folder, frames(spark, driver.STREAMS), executor="process")
-    run.awaitTermination()
-    assert store.committed() == list(range(8))
-    assert differ(found(run), expected(driver.STREAMS, driver.ON, driver.WINDOWS)) == ""
-
-
-def test_the_way_may_change_while_the_run_goes_on(spark: SparkSession, tmp_path: Path) -> None:
-    streams, on = tables("ab", 80, seed=5, batches=4), "a.k = b.k"
-    join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
-    run = join.start(tmp_path / "run", batches="batch")
-    with pytest.raises(
-        ValueError, match="executor is 'threads'; it must be one of auto, process, spark"
-    ):
-        run.execute_on("threads")
-    run.execute_on("process")
-    run.awaitTermination()
-    assert differ(found(run), expected(streams, on)) == ""
+    assert set(ways(run)) == ({"process", "spark"} if turns else {"spark"})
 
 
 def test_an_unknown_executor_is_refused(spark: SparkSession, tmp_path: Path) -> None:

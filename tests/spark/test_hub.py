@@ -4,11 +4,10 @@ What does not concern Spark is in tests/unit/test_hub.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from braid.hub.hub import HubRun, QueryHub
 from hub_cases import (
@@ -26,38 +25,10 @@ from hub_cases import (
     answered,
     expected,
     frames,
-    launch_hub,
+    play,
     tables,
 )
-from killing import kill
-from oracle import until
 from pyspark.sql import SparkSession
-
-Script = dict[int, Callable[[HubRun], None]]
-
-
-def play(
-    spark: SparkSession,
-    data: Mapping[str, pa.Table],
-    path: Path,
-    script: Script,
-    monkeypatch: Any,
-    **settings: Any,
-) -> HubRun:
-    """A hub over all the data, with something done after some of the batches (-1: before all)."""
-    joined = HubRun._joined
-
-    def scripted(run: HubRun, frame: Any, epoch: int) -> None:
-        if epoch == 0 and run.ledger.epoch < 0 and -1 in script:
-            script.pop(-1)(run)
-        joined(run, frame, epoch)
-        if epoch in script:
-            script.pop(epoch)(run)
-
-    monkeypatch.setattr(HubRun, "_joined", scripted)
-    run = QueryHub(frames(spark, data), "ts", **settings).start(path, batches="batch")
-    run.awaitTermination()
-    return run
 
 
 def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
@@ -107,7 +78,7 @@ def test_on_a_network_queries_come_and_go_and_what_was_told_stays(
         run.submit(WIDE, "wide again", at="S1")
         run.withdraw("late")
 
-    script: Script = {-1: lambda r: [r.submit(WIDE, "wide", at="S1")], 1: second, 3: fourth}
+    script = {-1: lambda r: [r.submit(WIDE, "wide", at="S1")], 1: second, 3: fourth}
     run = play(spark, data, tmp_path / "hub", script, monkeypatch, network=NETWORK, at=AT)
     spans = {"wide": (0, 4), "loud": (2, 6), "long": (2, 6), "late": (2, 4), "wide again": (4, 6)}
     asked = {"wide": WIDE, "loud": LOUD, "long": LONG, "late": THREE, "wide again": WIDE}
@@ -123,25 +94,6 @@ def test_on_a_network_queries_come_and_go_and_what_was_told_stays(
     flows = run.flows()
     rows = flows[flows["to"] == "loud"]["rows"].sum()
     assert rows == answered(run, "loud").total(), "what was sent is what was told"
-
-
-def test_a_hub_is_killed_in_the_middle_of_a_submission(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, data = tmp_path / "hub", tables(5)
-    process = launch_hub(folder)
-    until(Path(f"{folder}.held").exists, "the moment before the ledger is written", 150)
-    kill(process, Path(f"{folder}.log"), 1)  # a hub needs no Python workers of Spark
-    script: Script = {3: lambda r: [r.submit(LONG, "again")]}
-    run = play(spark, data, folder, script, monkeypatch)
-    assert set(run.queries) == {"wide", "three", "again"}, "what was not committed is not there"
-    for name, sql in (("wide", WIDE), ("three", THREE)):
-        assert answered(run, name) == expected(data, sql), name
-    again = run.query("again")
-    sure = expected(data, LONG, 4, complete=again.complete)
-    assert not sure - answered(run, "again") and not answered(run, "again") - expected(
-        data, LONG, 4
-    )
 
 
 def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
@@ -168,7 +120,8 @@ def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
             run.query("nobody")
         assert run.ledger == before
 
-    run = play(spark, data, tmp_path / "hub", {-1: submit}, monkeypatch)
+    first = {s: rows.filter(pc.equal(rows["batch"], 0)) for s, rows in data.items()}
+    run = play(spark, first, tmp_path / "hub", {-1: submit}, monkeypatch)
     with pytest.raises(RuntimeError, match="the hub has ended"):
         run.submit(NARROW)
     hub = QueryHub(frames(spark, data), "ts")

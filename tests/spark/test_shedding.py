@@ -1,19 +1,16 @@
-"""Shedding load on Spark: the same as in this process, over killed drivers, for many queries."""
+"""Shedding load on Spark: the same as in this process, for many queries."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import driver
 import pytest
 from braid import AdaptiveGrid, SharedJoin, Shed
 from braid.core.columns import DRAW
 from braid.core.events import BatchHarvested
-from braid.engine.store import Store
 from braid.join import StreamJoin
-from killing import kill, launch
-from oracle import expected, found, frames, tables, until
+from oracle import expected, found, frames, tables, weighed
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from scatter import Scatter
@@ -26,16 +23,6 @@ def join(spark: SparkSession, streams: Any, shed: Shed | None, **more: Any) -> S
     windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
     settings: Any = dict(windows=windows, time="ts", partitions=2, check=True) | more
     return StreamJoin(frames(spark, streams), ON, Scatter(), shed=shed, **settings)
-
-
-def weighed(run: Any) -> dict[Any, float]:
-    """Results by ids, with their weights."""
-    rows = run.results()
-    ids = [rows[a]["id"].alias(a) for a in ("a", "b")]
-    columns = rows.select(*ids, "weight").toArrow().to_pydict()
-    pairs = list(zip(columns["a"], columns["b"], strict=True))
-    assert len(set(pairs)) == len(pairs)
-    return dict(zip(pairs, columns["weight"], strict=True))
 
 
 def test_both_executors_find_the_same(spark: SparkSession, tmp_path: Path) -> None:
@@ -57,35 +44,6 @@ def test_both_executors_find_the_same(spark: SparkSession, tmp_path: Path) -> No
         groups = run.results().groupBy("a.k").agg(F.sum("weight").alias("n")).toPandas()
         assert groups["n"].sum() == pytest.approx(whole["estimated"])
     assert kept["spark"] == kept["process"]
-
-
-def test_a_driver_that_sheds_load_is_killed(spark: SparkSession, tmp_path: Path) -> None:
-    """kill -9 right before the commit of batch 4: results and weights are those of a run that
-    nobody disturbed.
-    """
-    windows = {a: f"{w} seconds" for a, w in driver.WINDOWS.items()}
-    made = StreamJoin(
-        frames(spark, driver.STREAMS),
-        driver.ON,
-        Scatter(),
-        windows,
-        time="ts",
-        check=True,
-        shed=Shed(fraction=0.4),
-    )
-    whole = made.start(tmp_path / "whole", batches="batch")
-    folder = tmp_path / "run"
-    held, log = Path(f"{folder}.held"), Path(f"{folder}.log")
-    process = launch(folder, "start", "4", "spark", "0.4")
-    until(lambda: held.exists() or process.poll(), "batch 4 before its commit", 240)
-    kill(process, log)
-    assert Store(folder).committed() == [0, 1, 2, 3]
-    run = StreamJoin.resume(folder, frames(spark, driver.STREAMS))
-    run.awaitTermination()
-    whole.awaitTermination()
-    assert weighed(run) == weighed(whole)
-    full = expected(driver.STREAMS, driver.ON, driver.WINDOWS)
-    assert 0 < len(weighed(run)) < full.total() and set(weighed(run)) <= set(full)
 
 
 def test_a_shared_join_sheds_load(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""Real drivers, really killed: what each run tells is what one tells that nobody disturbed.
+
+A driver has several runs, each at another moment when it is killed, so that few are started.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import driver
+import hub_cases
+import pytest
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from driver import Run
+from hub_cases import LONG, THREE, WIDE, answered
+from killing import kill, launch
+from oracle import Ids, differ, expected, found, frames, until, weighed
+from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs whose driver was killed -9: "spark" in the middle of batch 2's tasks, and right before
+    the commit of batch 4; "turns" right before the commit of batch 4, which ran in the driver, and
+    of batch 6, which ran on Spark; "shed" right before the commit of batch 4; "hub" in the middle of
+    a submission.
+    """
+    folder = tmp_path_factory.mktemp("killed")
+    log = folder / "log"
+    spark, turns, shed, hub = (folder / name for name in ("spark", "turns", "shed", "hub"))
+    process = launch(
+        log,
+        Run(str(turns), "start", 4, "process"),
+        Run(str(shed), "start", 4, "spark", 0.4),
+        Run(str(hub), "hub"),
+        Run(str(spark), "start"),
+    )
+    begun = Store(spark).blocks
+    until(lambda: [*begun.glob("000002-*")] or process.poll(), "block of batch 2", 300)
+    kill(process, log)
+    assert Store(spark).committed() in ([0, 1], [0, 1, 2])
+    assert Store(turns).committed() == Store(shed).committed() == [0, 1, 2, 3]
+
+    again = [Run(str(spark), "resume", 4), Run(str(turns), "resume", 6)]
+    for run in again:
+        run.mark.unlink(missing_ok=True)
+    process = launch(log, *again)
+    until(lambda: all(r.mark.exists() for r in again) or process.poll(), "moment to be held", 300)
+    kill(process, log)
+    assert Store(turns).committed() == [*range(6)]
+    return folder
+
+
+def truth() -> Ids:
+    return expected(driver.STREAMS, driver.ON, driver.WINDOWS)
+
+
+def test_a_driver_killed_twice(spark: SparkSession, killed: Path) -> None:
+    """What the batch that was cut off has written is not seen, and goes."""
+    store = Store(killed / "spark")
+    assert store.committed() == [0, 1, 2, 3]
+    assert list(store.output.new.glob("000004-*"))
+    assert not list(store.results.glob("000004-*"))
+    run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS))
+    run.awaitTermination()
+    assert store.committed() == list(range(8))
+    assert differ(found(run), truth()) == ""
+    named = {Path(f).name for f in store.result_files()}
+    assert {f.name for f in store.results.glob("*.parquet")} == named
+    assert not list(store.output.new.iterdir())
+
+
+def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, killed: Path) -> None:
+    store = Store(killed / "turns")
+    run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS), executor="process")
+    run.awaitTermination()
+    assert store.committed() == list(range(8))
+    assert differ(found(run), truth()) == ""
+
+
+def test_a_driver_that_sheds_load_is_killed(
+    spark: SparkSession, tmp_path: Path, killed: Path
+) -> None:
+    """Results and weights are those of a run that nobody disturbed."""
+    streams = frames(spark, driver.STREAMS)
+    whole = driver.joined(streams, fraction=0.4).start(tmp_path / "whole", batches="batch")
+    run = StreamJoin.resume(killed / "shed", streams)
+    run.awaitTermination()
+    whole.awaitTermination()
+    assert weighed(run) == weighed(whole)
+    full = truth()
+    assert 0 < len(weighed(run)) < full.total() and set(weighed(run)) <= set(full)
+
+
+def test_a_hub_is_killed_in_the_middle_of_a_submission(
+    spark: SparkSession, killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = hub_cases.tables(5)
+    script = {3: lambda r: [r.submit(LONG, "again")]}
+    run = hub_cases.play(spark, data, killed / "hub", script, monkeypatch)
+    assert set(run.queries) == {"wide", "three", "again"}, "what was not committed is not there"
+    for name, sql in (("wide", WIDE), ("three", THREE)):
+        assert answered(run, name) == hub_cases.expected(data, sql), name
+    again, most = run.query("again"), hub_cases.expected(data, LONG, 4)
+    sure = hub_cases.expected(data, LONG, 4, complete=again.complete)
+    assert not sure - answered(run, "again") and not answered(run, "again") - most
