@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
 
 ON = "a.k = b.k AND a.n < b.n"
-STREAMS = tables("ab", 120, seed=61, batches=12)
+STREAMS = tables("ab", 120, seed=61, batches=9)
 
 
 def upstream(spark: SparkSession, **settings: Any) -> StreamJoin:
@@ -57,7 +57,7 @@ def test_asked_batch_by_batch_every_result_comes_once(
         frame, batch = run.results_since(batch)
         got += ids(frame.collect())
     ended(run)
-    assert batch == 12 and [*given] == [*range(12)]
+    assert batch == 9 and [*given] == [*range(9)]
     assert differ(sum(given.values(), Ids()), got) == ""
     assert run.results_since(batch)[0].count() == 0
     assert run.results_since(batch)[1] == batch
@@ -65,14 +65,14 @@ def test_asked_batch_by_batch_every_result_comes_once(
     assert differ(ids(run.results().collect()), got) == ""
     merged = folder_of(run).replace("results", "merged")
     files = [*map(str, sorted(Path(merged).iterdir()))]
-    assert len(files) == 3 and files == run.store.result_files()[:3], "of nine batches"
+    assert len(files) == 2 and files == run.store.result_files()[:2], "of six batches"
     assert {unquote(f).removeprefix("file://") for f in run.results().inputFiles()} > set(files)
     assert differ(ids(run.results_since(4)[0].collect()), ids(since(run, 4))) == ""
     stream = spark.readStream.schema(run.results().schema).parquet(merged)
     writer = stream.writeStream.format("parquet").option("checkpointLocation", f"{tmp_path}/c")
     writer.trigger(availableNow=True).start(f"{tmp_path}/copy").awaitTermination()
     early = ids(spark.read.parquet(f"{tmp_path}/copy").collect())
-    assert differ(early + ids(since(run, 9)), got) == ""
+    assert differ(early + ids(since(run, 6)), got) == ""
 
 
 def since(run: JoinRun, batch: int) -> list[Any]:
@@ -114,7 +114,7 @@ def test_readers_of_plain_files_see_committed_batches(spark: SparkSession, tmp_p
     run = upstream(spark).start(tmp_path / "run", batches="batch")
     ended(run)
     want = expected(STREAMS, ON)
-    (run.store.output.new / "000012-0-half.parquet").write_bytes(b"PAR1")
+    (run.store.output.new / "000009-0-half.parquet").write_bytes(b"PAR1")
     with duckdb.connect() as db:
         rows = db.execute(
             f"SELECT a.id, b.id FROM read_parquet('{folder_of(run)}/*.parquet')"
@@ -169,7 +169,7 @@ def test_joins_feed_joins(
     """The results of a windowed join meet a third stream, also by event time; the second join fails
     in the middle and is resumed, while the first one goes on.
     """
-    third = tables("c", 150, seed=62, batches=12)
+    third = tables("c", 150, seed=62, batches=9)
     windows = {"a": "200 seconds", "b": "150 seconds"}
     first = upstream(spark, windows=windows, time="ts").start(tmp_path / "one", batches="batch")
     spans = {"ab": "240 seconds", "c": "90 seconds"}

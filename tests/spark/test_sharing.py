@@ -80,25 +80,42 @@ def test_every_query_gets_its_own_results(
     assert all(e.late == 0 for e in run.events() if isinstance(e, BatchCommitted))
 
 
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """After how many batches a run is paused, by its folder's name."""
+    publish, after = SharedRun._publish, dict[str, int]()
+
+    def publishing(run: SharedRun, happened: list[Any]) -> None:
+        publish(run, happened)
+        if run.status["batch"] == after.get(run.store.path.name):
+            del after[run.store.path.name]
+            run.pause()
+
+    monkeypatch.setattr(SharedRun, "_publish", publishing)
+    return after
+
+
 def test_queries_come_and_go_and_slices_change_while_it_runs(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, held: dict[str, int]
 ) -> None:
     first = {n: QUERIES[n] for n in ("trend", "uneven")}
+    held["run"] = 2
     run = shared(frames(spark, STREAMS), first, chain="memory").start(
-        tmp_path / "run", batches="batch", pace=0.5
+        tmp_path / "run", batches="batch"
     )
-    until(lambda: committed(run) >= 2, "second batch")
+    until(lambda: run.isPaused, "second batch")
     run.add("alarm", "60 seconds")
     added = next(e for e in run.events() if isinstance(e, QueryAdded) and e.name == "alarm")
-    came = committed(run) - 1
     run.split("150 seconds", stream="a")
     run.stop()
+    held["run"] = 4
     again = SharedJoin.resume(tmp_path / "run", frames(spark, STREAMS))
     assert [q.name for q in again.queries] == ["trend", "uneven", "alarm"]
-    until(lambda: committed(again) >= came + 4, "more batches")
+    until(lambda: again.isPaused, "more batches")
     again.merge("150 seconds")
     again.remove("uneven")
     again.rebalance("memory")
+    again.unpause()
     again.awaitTermination()
     assert not differ(ids(again.results("trend")), truth("trend"))
     assert not ids(again.results("uneven")) - truth("uneven")
@@ -120,10 +137,6 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
     assert later and not later - found, "what came after the query must be complete"
     reasons = [e.reason for e in again.events() if isinstance(e, ChainSet)]
     assert {"memory", "split", "merged"} <= set(reasons)
-
-
-def committed(run: SharedRun) -> int:
-    return len([e for e in run.events() if isinstance(e, BatchCommitted)])
 
 
 def data_batches(run: SharedRun) -> list[int]:
@@ -200,7 +213,9 @@ def test_a_run_that_has_ended_refuses_changes_and_keeps_its_results(
     assert not differ(ids(run.results("alarm")), truth("alarm", small))
 
 
-def test_selections_on_columns_of_any_name_and_kind(spark: SparkSession, tmp_path: Path) -> None:
+def test_selections_on_columns_of_any_name_and_kind(
+    spark: SparkSession, tmp_path: Path, held: dict[str, int]
+) -> None:
     """A field of a struct beside a column of its name, columns named as the engine's own things,
     and what is always false; from the start and on a running join.
     """
@@ -226,10 +241,12 @@ def test_selections_on_columns_of_any_name_and_kind(spark: SparkSession, tmp_pat
             "90 seconds",
             {"a": asked[name], "b": "b.n = NULL"} if name == "never" else {"a": asked[name]},
         )
-    run = join.start(tmp_path / "run", batches="batch", pace=0.3)
-    until(lambda: committed(run) >= 1, "first batch")
+    held["run"] = 1
+    run = join.start(tmp_path / "run", batches="batch")
+    until(lambda: run.isPaused, "first batch")
     for name in ("host", "space", "null"):
         run.add(name, "90 seconds", {"a": asked[name]})
+    run.unpause()
     run.awaitTermination()
     streams = {a: STREAMS[a].filter(pa.compute.less(STREAMS[a]["batch"], 4)) for a in "ab"}
     windows = {"a": 90, "b": 90}
@@ -261,25 +278,26 @@ def test_a_selection_that_is_not_the_same_each_time_is_refused(
         shared(frames(spark, STREAMS), {}).add("new", "1 minute", {"a": where})
 
 
-@pytest.mark.parametrize("way", ["spark", "process"])
-def test_many_queries_read_their_source_once(spark: SparkSession, tmp_path: Path, way: str) -> None:
+def test_many_queries_read_their_source_once(spark: SparkSession, tmp_path: Path) -> None:
     """Spark counts the rows that its scans read: those of a batch that is read twice count twice."""
-    rows = sum(t.num_rows for t in STREAMS.values())
+    streams = {a: frame.where("batch < 4") for a, frame in frames(spark, STREAMS).items()}
+    rows = {a: frame.count() for a, frame in streams.items()}
 
     def read(query: Any) -> int:
         return sum(p.numInputRows for p in query.recentProgress)
 
     many = {f"q{n}": ({"a": n, "b": n}, {"a": f"a.n > {n}"}) for n in range(10, 90, 10)}
-    run = shared(frames(spark, STREAMS), many).start(tmp_path / "run", batches="batch")
-    run.execute_on(way)
-    run.awaitTermination()
-    assert read(run.query) == rows
+    for way in ("spark", "process"):
+        run = shared(streams, many, executor=way).start(tmp_path / way, batches="batch")
+        run.awaitTermination()
+        assert {e.executor for e in run.events() if isinstance(e, BatchCommitted)} == {way}
+        assert read(run.query) == sum(rows.values())
 
-    twice = spark.readStream.schema(frames(spark, STREAMS)["a"].drop("batch").schema)
-    writer = twice.parquet(str(tmp_path / "run" / "input" / "a")).writeStream.foreachBatch(
+    twice = spark.readStream.schema(streams["a"].drop("batch").schema)
+    writer = twice.parquet(str(tmp_path / "spark" / "input" / "a")).writeStream.foreachBatch(
         lambda frame, _: [frame.toArrow(), frame.toArrow()]
     )
     query = writer.option("checkpointLocation", str(tmp_path / "twice"))
     again = query.trigger(availableNow=True).start()
     again.awaitTermination()
-    assert read(again) == 2 * STREAMS["a"].num_rows
+    assert read(again) == 2 * rows["a"]
