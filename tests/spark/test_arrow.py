@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from math import inf, nan
@@ -63,16 +64,21 @@ def answers(spark: SparkSession) -> dict[str, tuple[SqlType, list[Any]]]:
     return dict(zip(EXPRESSIONS, zip(kinds, values, strict=True), strict=True))
 
 
-@pytest.mark.parametrize("sql", EXPRESSIONS)
-def test_an_expression_means_the_same(
-    answers: dict[str, tuple[SqlType, list[Any]]], sql: str
-) -> None:
-    """Type and value, NULL, NaN and infinities among them."""
-    text, kind = ArrowAnalyser({"a": ROWS}).compiled("a", sql)
+@pytest.fixture(scope="module")
+def db() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as db:
         db.execute("SET TimeZone = 'UTC'")
         db.register("rows", ROWS)
-        mine = db.sql(f"SELECT {text} AS it FROM rows").to_arrow_table()["it"].to_pylist()
+        yield db
+
+
+@pytest.mark.parametrize("sql", EXPRESSIONS)
+def test_an_expression_means_the_same(
+    db: duckdb.DuckDBPyConnection, answers: dict[str, tuple[SqlType, list[Any]]], sql: str
+) -> None:
+    """Type and value, NULL, NaN and infinities among them."""
+    text, kind = ArrowAnalyser({"a": ROWS}).compiled("a", sql)
+    mine = db.sql(f"SELECT {text} AS it FROM rows").to_arrow_table()["it"].to_pylist()
     theirs = answers[sql]
     assert kind == theirs[0]
     assert all(map(same, mine, theirs[1])), (mine, theirs[1])

@@ -99,8 +99,11 @@ def truth(streams: int, windows: str, on: str) -> Ids:
     return expected(arrivals.tables(), on, spans)
 
 
-@pytest.mark.parametrize("windows", WINDOWS)
-@pytest.mark.parametrize("streams", RATES)
+JOINS = [(streams, "unequal") for streams in RATES] + [(3, "equal"), (4, "equal")]
+"""Equal windows are a case of unequal ones, and each stream's is looked at by itself."""
+
+
+@pytest.mark.parametrize(("streams", "windows"), JOINS)
 def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, windows: str) -> None:
     """By value where a placement needs that, else on a condition without an equality; another
     driver from the third batch on.
