@@ -7,7 +7,7 @@ every file that it makes, goes over those that were removed in the last minutes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -61,11 +61,12 @@ def bare(folder: Path, sparks: int = 0) -> float:
     return perf_counter() - began
 
 
-def shares(commit: float, bare: float) -> dict[str, float]:
-    """A commit's milliseconds, those of its files alone, and what is left."""
-    return {"ms a commit": commit, "of it files": bare, OWN: commit - bare}
-
-
-def ms(folder: Path, sparks: int = 0, times: int = 100) -> float:
-    """The median of some, in milliseconds."""
-    return 1000 * median(bare(folder, sparks) for _ in range(times))
+def shares(commits: Sequence[float], pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Milliseconds of a commit, of its files alone, and what is left: medians, that one of the
+    differences of ``pairs`` (seconds of a commit, and of a bare one right after it).
+    """
+    return {
+        "ms a commit": 1000 * median(commits),
+        "of it files": 1000 * median(bare for _, bare in pairs),
+        OWN: 1000 * median(commit - bare for commit, bare in pairs),
+    }

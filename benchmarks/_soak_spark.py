@@ -139,8 +139,9 @@ def soak(
         until(run, max(batches * stretch // moments, before + 1))
         held = holds(spark, folder)
         run.stop()
-        bare = _soak_disk.ms(folder / "commits", SPARKS)
+        bare = median(_soak_disk.bare(folder / "commits", SPARKS) for _ in range(100))
         told = [e for e in run.events() if isinstance(e, BatchCommitted)][before:]
+        commits = [e.last_commit for e in told]
         began = time.perf_counter()
         run = join.start(folder)
         resume = time.perf_counter() - began
@@ -150,7 +151,7 @@ def soak(
             "batches": told[-1].batch + 1,
             "ms a batch": 1000 * median(e.seconds["total"] for e in told),
             "slowest, ms": 1000 * max(e.seconds["total"] for e in told),
-            **_soak_disk.shares(1000 * median(e.last_commit for e in told), bare),
+            **_soak_disk.shares(commits, [(median(commits), bare)]),
             "ms to resume": 1000 * resume,
             "ms to its first batch": 1000 * first,
             **held,

@@ -122,7 +122,7 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
     """A row for each stretch of the run."""
     engine = opened(folder, window)
     for stretch in range(MOMENTS):
-        seconds, commits, worked, bare = [], [], [], []
+        seconds, commits, worked, pairs = [], [], [], list[tuple[float, float]]()
         for number in range(batches * stretch // MOMENTS, batches * (stretch + 1) // MOMENTS):
             tuples = batch(number, rows)
             began, busy = time.perf_counter(), time.process_time()
@@ -130,8 +130,8 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
             worked.append(time.process_time() - busy)
             seconds.append(time.perf_counter() - began)
             commits.append(engine.last_commit)
-            if number % BARE == 0:
-                bare.append(_soak_disk.bare(folder / "commits"))
+            if not pairs or number % BARE == 0:
+                pairs.append((commits[-1], _soak_disk.bare(folder / "commits")))
         engine.store.release()
         held = holds(folder)
         began, busy = time.perf_counter(), time.process_time()
@@ -142,7 +142,7 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
             "ms a batch": 1000 * median(seconds),
             "CPU ms a batch": 1000 * median(worked),
             "slowest, ms": 1000 * max(seconds),
-            **_soak_disk.shares(1000 * median(commits), 1000 * median(bare)),
+            **_soak_disk.shares(commits, pairs),
             "ms to resume": 1000 * resume,
             "CPU ms to resume": 1000 * working,
             **held,

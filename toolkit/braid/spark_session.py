@@ -51,8 +51,8 @@ SETTINGS = {
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # A restart needs the last batch; what is kept besides is listed in every batch.
     "spark.sql.streaming.minBatchesToRetain": "10",
-    # What the driver's JVM remembers, for Spark's own pages, of jobs and queries that have ended. By
-    # default of a thousand each, to which a run comes after hundreds of batches: 27 MB for small ones.
+    # What the driver's JVM remembers, for Spark's own pages, of jobs and queries that have ended.
+    # By default of a thousand each, to which a run comes after hundreds of batches: some 27 MB.
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",
