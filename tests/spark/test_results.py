@@ -54,6 +54,7 @@ def test_asked_batch_by_batch_every_result_comes_once(
     run = upstream(spark).start(tmp_path / "run", batches="batch", foreachBatch=give)
     got, batch = Ids(), 0
     while run.isActive or batch <= run.store.committed()[-1]:
+        until(lambda at=batch: not run.isActive or run.status["batch"] > at, "next batch")
         frame, batch = run.results_since(batch)
         got += ids(frame.collect())
     ended(run)
