@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.core import events
+from braid.core import events, telling
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
@@ -84,7 +84,7 @@ def drawn() -> Recorded:
 
 
 def test_a_summary_says_what_is_joined_how_far_and_what_is_held(drawn: Recorded) -> None:
-    assert inspect.summary(drawn).splitlines() == [
+    assert telling.summary(drawn).splitlines() == [
         "r, s joined on r.k = s.k; windows: r 5 seconds",
         "placement: Drawn(hosts=2) on 2 hosts, measured",
         "batches 0 to 3 committed: 40 of r and 40 of s in, 28 results",
@@ -94,7 +94,7 @@ def test_a_summary_says_what_is_joined_how_far_and_what_is_held(drawn: Recorded)
 
 
 def test_the_plan_of_a_batch(drawn: Recorded) -> None:
-    assert inspect.plan(drawn, 1).splitlines() == [
+    assert telling.plan(drawn, 1).splitlines() == [
         "batch 1: 10 of r, 10 of s in, 7 results",
         "  block 0 of r, keys [0, 1), of batch 0 is copied: host 1 reads host 0",
         "  fresh block 2 of r, keys [0, 1), of batch 1: stored on host 0",
@@ -103,15 +103,15 @@ def test_the_plan_of_a_batch(drawn: Recorded) -> None:
         "    probes r block 2 on host 0",
         "    puts off block 0",
     ]
-    two = inspect.plan(drawn, 2)
+    two = telling.plan(drawn, 2)
     assert "block 5 of r, keys [0, 1), of batch 0 is merged from blocks 0, 2 on host 0" in two
     assert "settles what it owes" in two and "MigrationEnded: group 0" in two
     assert "given up" not in two, "what is merged is no drop"
-    assert "block 5 is given up by host 0" in inspect.plan(drawn, 3)
+    assert "block 5 is given up by host 0" in telling.plan(drawn, 3)
 
 
 def test_the_story_of_a_block(drawn: Recorded) -> None:
-    assert inspect.story(drawn, 0).splitlines() == [
+    assert telling.story(drawn, 0).splitlines() == [
         "block 0 of r, keys [0, 1), of batch 0, 10 tuples",
         "  batch 0: fresh block 0 of r, keys [0, 1), of batch 0: stored on host 0",
         "  batch 0: probed by block 1 on host 0",
@@ -121,8 +121,8 @@ def test_the_story_of_a_block(drawn: Recorded) -> None:
         "  batch 2: probes s block 3 on host 1",
         "  batch 2: gone from hosts 0, 1",
     ]
-    assert inspect.story(drawn, 4).endswith("after batch 3: held on host 1")
-    assert inspect.story(drawn, 6).endswith("after batch 3: it got no tuple")
+    assert telling.story(drawn, 4).endswith("after batch 3: held on host 1")
+    assert telling.story(drawn, 6).endswith("after batch 3: it got no tuple")
 
 
 @pytest.mark.parametrize(
@@ -134,25 +134,25 @@ def test_the_story_of_a_block(drawn: Recorded) -> None:
         (3, 0, "met in batch 2: block 0 probed block 3 on host 1; the pair had been put off in batch 1 and was settled then"),
         (5, 1, "met in batch 0: block 1 probed block 0 on host 0; block 0 is now part of block 5"),
         (0, 4, "not met as such: block 0 became block 5 in batch 2; ask about those"),
-        (5, 6, "never met: block 5 left in batch 3, block 6 came in 3"),
+        (5, 6, "never met: block 5 left in batch 3, block 6 came in batch 3"),
         (2, 6, "not met as such: block 2 became block 5 in batch 2; ask about those"),
     ],
 )  # fmt: skip
 def test_why_two_blocks_met_or_did_not(drawn: Recorded, a: int, b: int, sentence: str) -> None:
-    assert sentence in [line.strip() for line in inspect.why(drawn, a, b).splitlines()[1:]]
+    assert sentence in [line.strip() for line in telling.why(drawn, a, b).splitlines()[1:]]
 
 
 def test_what_is_put_off_is_owed_until_it_is_settled() -> None:
     half = Recorded.of(DRAWN[:5])
     assert half.owed() == [(3, 0)] and Recorded.of(DRAWN).owed() == []
-    assert "owed: 1 pairs of blocks, such as 3 and 0" in inspect.summary(half)
-    assert "not met yet: block 3 put block 0 off in batch 1; the pair is owed" in inspect.why(half, 0, 3)  # fmt: skip
+    assert "owed: 1 pairs of blocks, such as 3 and 0" in telling.summary(half)
+    assert "not met yet: block 3 put block 0 off in batch 1; the pair is owed" in telling.why(half, 0, 3)  # fmt: skip
 
 
 def test_blocks_without_a_common_join_key_never_meet() -> None:
     run = Recorded.of(simulate(HashPartition(3), [(9, 9)] * 3))
     r, s = (next(b for b in run.blocks.values() if (b.stream, b.keys) == k) for k in [(0, (0, 1)), (1, (2, 3))])  # fmt: skip
-    assert "the routing keys [0, 1) and [2, 3) have none in common" in inspect.why(run, r.id, s.id)
+    assert "the routing keys [0, 1) and [2, 3) have none in common" in telling.why(run, r.id, s.id)
 
 
 def test_keys_tell_of_blocks_that_came_under_one_hash_and_of_no_others() -> None:
@@ -164,7 +164,7 @@ def test_keys_tell_of_blocks_that_came_under_one_hash_and_of_no_others() -> None
     assert [e.batch for e in events_ if isinstance(e, PlacementChanged)] == [3]
     run, apart = Recorded.of(events_), "have none in common"
     said = {
-        (a.batch >= 3, b.batch >= 3, apart in inspect.why(run, a.id, b.id))
+        (a.batch >= 3, b.batch >= 3, apart in telling.why(run, a.id, b.id))
         for a in run.blocks.values()
         for b in run.blocks.values()
         if (a.stream, b.stream) == (0, 1) and (a.keys[1] <= b.keys[0] or b.keys[1] <= a.keys[0])
@@ -172,7 +172,7 @@ def test_keys_tell_of_blocks_that_came_under_one_hash_and_of_no_others() -> None
     others = {(False, True, False), (True, False, False), (True, True, False)}
     assert said == {(False, False, True), *others}
     still = Recorded.of(e for e in events_ if getattr(e, "batch", 0) < 3)
-    assert apart in inspect.why(still, *_apart_in(still))
+    assert apart in telling.why(still, *_apart_in(still))
 
 
 def _apart_in(run: Recorded) -> tuple[int, int]:
@@ -183,9 +183,9 @@ def _apart_in(run: Recorded) -> tuple[int, int]:
 
 def test_on_a_ring_two_old_blocks_are_visited_together() -> None:
     run = Recorded.of(simulate(Ring(4), [(20, 20, 20)] * 12, windows=(5.0,) * 3, seed=1))
-    said = inspect.why(run, 3, 7)
+    said = telling.why(run, 3, 7)
     assert "visited together in batch 3: block 11 of t went to block 3, then to block 7" in said
-    assert "then t " in inspect.plan(run, 6), "a path of two hops"
+    assert "then t " in telling.plan(run, 6), "a path of two hops"
 
 
 def test_every_pair_of_a_run_with_migrations_has_an_answer() -> None:
@@ -201,7 +201,7 @@ def test_every_pair_of_a_run_with_migrations_has_an_answer() -> None:
     for a in first:
         for b in second:
             direct = [m for m in run.meetings if {m.block, m.other} == {a.id, b.id}]
-            said = inspect.why(run, a.id, b.id)
+            said = telling.why(run, a.id, b.id)
             assert len(direct) <= 1 and ("  met in batch" in said) == bool(direct), said
             if a.batch == b.batch:
                 assert direct, "fresh together"

@@ -9,6 +9,7 @@ import pytest
 from braid import AdaptiveGrid, Aligned, Ring, watch
 from braid.core.events import BatchCommitted, RunEnded, write
 from braid.core.placement import offered
+from braid.core.recorded import Recorded
 from braid.model.simulate import simulate
 from braid_widgets.base import show as showing
 from braid_widgets.base import twin
@@ -162,6 +163,20 @@ def test_a_host_that_is_clicked_says_what_it_holds(monkeypatch):
     assert first == "host 0 after batch 2: 3 blocks, 7 tuples"
     assert any(line.startswith("  block 4: ") and "of s" in line for line in blocks)
     assert told[1]["inspected"] == "there is no batch 9"
+
+
+def test_blocks_that_are_asked_about_tell_their_story_with_batches_from_1(monkeypatch):
+    cockpit, told = Cockpit(MIGRATION), []
+    monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content))
+    run = Recorded.of(MIGRATION)
+    met = next(m for m in run.meetings if m.batch)
+    for asked in ([met.block], [met.block, met.other], [9999], [1, 2, 3]):
+        cockpit._asked(None, {"inspect": {"blocks": asked}}, [])
+    story, why, unknown, several = (each["inspected"] for each in told)
+    assert f"  batch {met.batch + 1}: fresh block {met.block} of " in story
+    assert f"met in batch {met.batch + 1}: block {met.block} probed block {met.other}" in why
+    assert unknown.startswith("there is no block 9999; this run has had ")
+    assert several == "3 blocks were asked about; ask about one, or about two"
 
 
 def test_what_cannot_be_simulated_is_said(monkeypatch):

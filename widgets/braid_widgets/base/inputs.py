@@ -1,6 +1,6 @@
 """Controls of the panels, all in one style: a name that says what it is, with the paper's symbol,
-the unit and the range behind it, and a tip that says more. A value out of range is refused where it
-is typed; no control changes it.
+the unit and the range behind it, and a tip that says more. A number is typed, or chosen by the
+thumb below its box. A value out of range is refused where it is typed; no control changes it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import anywidget
 import ipywidgets as W
+
+from braid_widgets.base.film import bundle
 
 REFUSED = "braid-refused"
 """The CSS class of a control whose value is out of range; ``stage.css`` draws it."""
@@ -104,6 +107,12 @@ def pace(value: float) -> Number:
     """Seconds from batch to batch, at least."""
     tip = "a batch begins so long after the one before, or later; 0: as fast as it goes"
     return number("pace (s a batch)", 0, 60, value, 0.25, tip)
+
+
+class Dials(anywidget.AnyWidget):
+    """Puts a thumb below each number box of the panel that it stands in."""
+
+    _esm = bundle("dials")
 
 
 def refusals(controls: Sequence[Any]) -> list[str]:

@@ -13,7 +13,7 @@ from traitlets import TraitError
 from braid_widgets.base.charts import STYLE, WIDTH
 from braid_widgets.base.fold import Scene
 from braid_widgets.base.follow import follow
-from braid_widgets.base.inputs import refusals
+from braid_widgets.base.inputs import Dials, refusals
 from braid_widgets.base.live import Follower, Run, problem
 from braid_widgets.base.progress import line
 
@@ -120,7 +120,7 @@ class Launcher(W.VBox):
             [self.start, self.pause, self.stop, self.status], layout=W.Layout(flex_flow="row wrap")
         )
         self.price = W.HTML()
-        parts = [W.HTML(STYLE), grid, self.bar, self.price, self.message]
+        parts = [W.HTML(STYLE), grid, Dials(), self.bar, self.price, self.message]
         super().__init__(parts, layout=W.Layout(max_width=WIDTH))
         self.add_class("braid-panel")
         for control in self.inputs.values():

@@ -1,14 +1,15 @@
-"""What a host holds after a batch, block by block, in words."""
+"""What a host holds after a batch, block by block, and what became of a block, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from braid.core import words
+from braid.core import telling, words
 from braid.core.events import BatchCommitted, BatchPlanned, EventsDropped, RunStarted
 from braid.core.history import LiveBlocks
-from braid.core.recorded import meetings_of
+from braid.core.recorded import Recorded, meetings_of
 
 MOST = 40
 """Blocks that are told, the largest; of the rest how many there are."""
@@ -38,6 +39,17 @@ def host(events: Iterable[Any], number: int, batch: int) -> str:
     if 0 < batch <= since:
         raise ValueError(f"events are kept from batch {since + 1} on, not of batch {batch}")
     raise ValueError(f"there is no batch {batch}")
+
+
+def blocks(events: Iterable[Any], ids: Sequence[int]) -> str:
+    """The story of a block; of two, why their tuples met, or why not. Raises ValueError for any
+    other number of blocks, and for one that no batch had.
+    """
+    if len(ids) not in (1, 2):
+        raise ValueError(f"{len(ids)} blocks were asked about; ask about one, or about two")
+    run = Recorded.of(events)
+    told = telling.story(run, *ids) if len(ids) == 1 else telling.why(run, *ids)
+    return re.sub(r"\bbatch (\d+)", lambda found: f"batch {int(found[1]) + 1}", told)
 
 
 def _told(

@@ -273,7 +273,7 @@ class Cockpit(anywidget.AnyWidget):
         self._tell({"state": "earlier run"})
 
     def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
-        """The browser asks what another placement would do, or what a host holds."""
+        """The browser asks what another placement would do, what a host holds, or about blocks."""
         if not isinstance(content, dict):
             return
         if (place := content.get("inspect")) is not None:
@@ -287,7 +287,10 @@ class Cockpit(anywidget.AnyWidget):
 
     def _inspected(self, place: dict[str, Any]) -> None:
         try:
-            text = inspect.host(self._known(), int(place["host"]), int(place["batch"]))
+            if (ids := place.get("blocks")) is not None:
+                text = inspect.blocks(self._known(), [int(id) for id in ids])
+            else:
+                text = inspect.host(self._known(), int(place["host"]), int(place["batch"]))
         except (ValueError, KeyError, TypeError) as error:
             text = cause(error)
         self.send({"inspected": text})

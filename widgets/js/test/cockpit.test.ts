@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowOf as heldRow } from "../src/base/held.ts";
 import { longest } from "../src/cockpit/abreast.ts";
-import { hostOf } from "../src/cockpit/inspect.ts";
+import { blocksOf, hostOf } from "../src/cockpit/inspect.ts";
 import { batchAt, didWords, rowOf, within } from "../src/cockpit/lines.ts";
 import { extend, KEPT, positionOf, scaled } from "../src/cockpit/page.ts";
 import type { BatchFrame, CockpitPage, GridFrame, HostRows } from "../src/frames.ts";
@@ -106,6 +106,11 @@ test("what is clicked says which host it is", () => {
   assert.equal(hostOf("block 4: 9 tuples of r on host 3"), 3);
   assert.equal(hostOf("node 5: 120"), 5);
   assert.equal(hostOf("batch 7: (8, 8) to (16, 4)"), undefined);
+});
+
+test("blocks are typed with anything between them", () => {
+  assert.deepEqual(blocksOf("blocks 7, 12"), [7, 12]);
+  assert.deepEqual(blocksOf(" "), []);
 });
 
 test("side by side, the run that goes on longest leads; the others stay at their last batch", () => {

@@ -148,8 +148,8 @@ export class Film<Frame> {
 
   private press(event: KeyboardEvent): void {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!by || event.target === this.bar.slider || event.target instanceof HTMLSelectElement)
-      return;
+    const { target } = event;
+    if (!by || target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return;
     event.preventDefault();
     event.stopPropagation();
     this.turn(by);

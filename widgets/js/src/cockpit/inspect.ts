@@ -1,10 +1,8 @@
 // What a host holds, where somebody can be asked: a click on it in the map or in the rows over time.
+// Of the blocks that are told then, the story of one, or why two met or did not.
 import { add } from "../base/dom.ts";
 
-export interface Place {
-  host: number;
-  batch: number;
-}
+export type Place = { host: number; batch: number } | { blocks: number[] };
 
 /** The host that a text of the picture is about. */
 export function hostOf(text: string): number | undefined {
@@ -12,8 +10,14 @@ export function hostOf(text: string): number | undefined {
   return found === undefined ? undefined : Number(found);
 }
 
+/** The blocks that are typed, as "7", "7 12" or "blocks 7, 12". */
+export function blocksOf(text: string): number[] {
+  return (text.match(/\d+/g) ?? []).map(Number);
+}
+
 export class Inspect {
   private readonly told: HTMLElement;
+  private readonly form: HTMLFormElement;
   private readonly here: () => number;
   private readonly ask: ((place: Place) => void) | undefined;
 
@@ -23,6 +27,9 @@ export class Inspect {
     this.told = add(box, "pre", "braid-inspect");
     this.told.hidden = true;
     this.told.setAttribute("aria-live", "polite");
+    this.form = add(box, "form", "braid-whatif");
+    this.form.hidden = true;
+    this.blocks();
   }
 
   /** Asks about what is clicked in an element. */
@@ -37,7 +44,20 @@ export class Inspect {
 
   show(text: string): void {
     this.told.textContent = text;
-    this.told.hidden = !text;
+    this.told.hidden = this.form.hidden = !text;
+  }
+
+  /** Where one or two blocks are typed. */
+  private blocks(): void {
+    add(this.form, "span", "", "Block");
+    const ids = add(this.form, "input");
+    ids.setAttribute("aria-label", "a block, or two");
+    ids.placeholder = "7, or 7 12";
+    add(this.form, "button", "", "its story, or why two met");
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.ask?.({ blocks: blocksOf(ids.value) });
+    });
   }
 
   private named(text: string): void {
