@@ -43,7 +43,7 @@ RUN_ALL = """() => {
   window.jupyterapp.commands.execute("notebook:run-all-cells").finally(() => { window.ran = true });
 }"""
 COLD = """from braid.studies import live
-live.warm = lambda: None"""
+live.warm = lambda panel, **few: None"""
 STARTED = """() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].some(p => /[*\\d]/.test(p.textContent))"""
 
 

@@ -166,7 +166,7 @@ def test_stop_ends_a_chapter_that_waits_for_another_and_leaves_that_alone(asker:
 
 
 def test_where_nobody_can_press_a_button_nothing_is_made_ready_for_it(asker: Asker):
-    code = "from braid_widgets.base.show import asked\nprint(asked() is None)"
+    code = "from braid_widgets.base.somebody import asked\nprint(asked() is None)"
     assert asker.told[asker.run(code)] == ["False"]
     assert asker.told[asker.run(code, asks=False)] == ["True"]
     code = (

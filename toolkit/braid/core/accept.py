@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from datetime import timedelta
 from functools import cache, wraps
@@ -162,9 +164,19 @@ def with_types(check: Callable[[Any], None]) -> Callable[[Any], None]:
 @cache
 def _kinds(of: Any) -> dict[str, tuple[Any, str]]:
     """By name, the type and how that is written; types that are not known here say nothing."""
-    try:
-        hints = get_type_hints(of)
-    except NameError:
-        return {}
+    hints = _hints(of)
     written = {name: p.annotation for name, p in signature(of).parameters.items()}
     return {name: (hints[name], str(text)) for name, text in written.items() if name in hints}
+
+
+def _hints(of: Any) -> dict[str, Any]:
+    """The types by name; one that is imported for type checkers alone is left out."""
+    try:
+        return get_type_hints(of)
+    except NameError:
+        known = getattr(of, "__globals__", None) or vars(sys.modules[of.__module__])
+    hints: dict[str, Any] = {}
+    for name, text in of.__annotations__.items():
+        with suppress(NameError):
+            hints |= get_type_hints(type("One", (), {"__annotations__": {name: text}}), known)
+    return hints

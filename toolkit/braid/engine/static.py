@@ -225,21 +225,26 @@ def _number(frame: DataFrame, time: str | None, batches: int | str, cuts: list[i
         return F.col(f"`{batches}`").cast("int")
     if time is None:
         return F.pmod(F.xxhash64(F.lit(0), *hashable(frame)), F.lit(batches)).cast("int")
-    return cuts_below(_micros(time), cuts).cast("int")
+    return cuts_below(f"unix_micros(CAST(`{time}` AS TIMESTAMP))", cuts).cast("int")
 
 
-def cuts_below(value: Column, cuts: Sequence[int], low: int = 0) -> Column:
-    """How many of the ascending ``cuts`` lie below ``value``, as a balanced tree of comparisons;
-    NULL counts none.
+def cuts_below(value: str, cuts: Sequence[int]) -> Column:
+    """How many of the ascending ``cuts`` lie below ``value`` (SQL text), as a balanced tree of
+    comparisons; NULL counts none. Text goes to Spark at once, where a tree of columns takes a call
+    for each part.
     """
+    return F.expr(_tree(value, cuts, 0))
+
+
+def _tree(value: str, cuts: Sequence[int], low: int) -> str:
     if not cuts:
-        return F.lit(low)
+        return str(low)
     middle = len(cuts) // 2
     below, above = (
-        cuts_below(value, cuts[:middle], low),
-        cuts_below(value, cuts[middle + 1 :], low + middle + 1),
+        _tree(value, cuts[:middle], low),
+        _tree(value, cuts[middle + 1 :], low + middle + 1),
     )
-    return F.when(value > cuts[middle], above).otherwise(below)
+    return f"CASE WHEN {value} > {cuts[middle]}L THEN {above} ELSE {below} END"
 
 
 def _micros(time: str) -> Column:

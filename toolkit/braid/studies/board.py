@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,11 +17,12 @@ import pandas as pd
 from braid.core import events
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
-from braid.join import StreamJoin
 from braid.model.simulate import simulate
 from braid.papers.shedding.shed import Shed
-from braid.run import JoinRun
 from braid.studies.live import folder
+
+if TYPE_CHECKING:
+    from braid.run import JoinRun
 
 STREAMS = ("a", "b")
 DAY = pd.Timestamp("2026-01-01")
@@ -242,6 +243,8 @@ def others(board: Board, placements: Iterable[str]) -> Iterator[tuple[str, list[
 
 def launched(board: Board) -> JoinRun:
     """The same for real: real tuples, joined in this process. Raises ValueError."""
+    from braid.join import StreamJoin
+
     if board.recorded:
         raise ValueError("a recording is shown as it was; choose other data to run")
     given = tables(board)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from braid.core.spans import UNITS, text
-from braid.studies.psp import by_settings
 
 Settings = Mapping[str, Any]
 START = 15.0
@@ -105,6 +104,8 @@ def ring(chosen: Settings, batches: int) -> Cost:
     """Of ``live.ring``: a second of event time a batch. Raises ValueError for settings that are out
     of range.
     """
+    from braid.studies.psp import by_settings
+
     given, _ = by_settings(**chosen, seconds=float(batches))
     return Cost(sum(given.rates) * batches, 64, batches)
 

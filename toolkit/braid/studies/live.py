@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from braid.core import scratch
+from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
 from braid.core.query import Query
 
@@ -56,14 +57,33 @@ def _launched(name: str, join: Workload, under: Placement, pace: float = 0.0) ->
     return launch(_session(), folder(name), join, under, pace)
 
 
-def warm() -> None:
-    """Start Spark and run a small join on it, so that who launches the next one need not wait for
-    what is done once.
+class Launches(Protocol):
+    """What a panel has: what its button calls, and with what; ``run`` is what was launched last."""
+
+    run: Any
+
+    def launch(self, settings: dict[str, Any]) -> Any:
+        """Start a run by these settings."""
+
+    def settings(self) -> dict[str, Any]:
+        """What the controls say."""
+
+
+def warm(panel: Launches, **few: Any) -> None:
+    """Start Spark and run a small join on it, then the first batch of what the panel would launch,
+    so that who launches need not wait for what is done once. ``few`` are settings that make it
+    less. Who has launched meanwhile is not disturbed.
     """
     from braid.papers.baselines.centralized import Centralized
 
     join = _workload("arrivals", rates=(5.0, 5.0), seconds=3.0, batches=3)
     _launched("warm", join, Centralized()).awaitTermination()
+    if panel.run is not None:
+        return
+    run = panel.launch(panel.settings() | few)
+    while run.isActive and not any(isinstance(e, BatchCommitted) for e in run.events()):
+        run.awaitTermination(0.1)
+    run.stop()
 
 
 def theta(settings: Mapping[str, Any]) -> JoinRun:

@@ -13,13 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import SparkSession
 
-from braid.condition.residual import cursor
 from braid.core.events import BatchCommitted
 from braid.core.history import LiveBlocks
 from braid.core.query import Query
@@ -27,11 +25,14 @@ from braid.core.spans import text
 from braid.papers.psp import cost as ring_cost
 from braid.papers.slices.cost import node_latency, shared_ring
 from braid.papers.slices.events import ChainSet
-from braid.sharing.join import SharedJoin
-from braid.sharing.run import SharedRun
 from braid.studies.psp import Setting
 from braid.workloads.arrivals import MODULUS, Arrivals
 from braid.workloads.dashboards import Shared
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from braid.sharing.run import SharedRun
 
 Ids = Counter[tuple[int, ...]]
 
@@ -40,6 +41,8 @@ def start(shared: Shared, path: str | Path, hosts: int, pace: float = 0.0) -> Sh
     """One run for all the queries, with the slices of Mem-Opt, on a ring of that many hosts (1: a
     chain).
     """
+    from braid.sharing.join import SharedJoin
+
     join = SharedJoin(
         shared.join.streams, shared.join.on, shared.join.time or "ts", chain="memory", hosts=hosts
     )
@@ -59,6 +62,8 @@ class Oracle:
     """The data of a join, asked by DuckDB for each query alone."""
 
     def __init__(self, shared: Shared) -> None:
+        from braid.condition.residual import cursor
+
         self.shared = shared
         self.connection = cursor()
         for alias, frame in shared.join.streams.items():

@@ -5,27 +5,31 @@ and without a bound on seconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from braid.core.events import BatchCommitted
-from braid.join import StreamJoin
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
-from braid.run import JoinRun
 from braid.studies import shedding_run
 from braid.studies.claim import Claim, verdict
 from braid.studies.live import folder
-from braid.workloads.legs import EQUAL, ON, WINDOWS, legs
+
+if TYPE_CHECKING:
+    from braid.run import JoinRun
 
 PAPER = "Gedik 2007"
 LIMIT = 2.0
 """What a batch of the burst may take, in median batches before it."""
 METHODS = {"tags": ("selective", "uniform", "drop"), "tail number": ("uniform", "drop", "keys")}
 """By condition, the methods that are compared; "keys" needs an equality."""
-Wait = Callable[[JoinRun], Any]
+Wait = Callable[["JoinRun"], Any]
+
+
+def _to_its_end(run: JoinRun) -> None:
+    run.awaitTermination()
 
 
 class Legs(NamedTuple):
@@ -39,11 +43,13 @@ class Legs(NamedTuple):
 
 
 def flown(
-    days: int = 2, fraction: float = 0.25, batches: int = 48, wait: Wait = JoinRun.awaitTermination
+    days: int = 2, fraction: float = 0.25, batches: int = 48, wait: Wait = _to_its_end
 ) -> Legs:
     """Legs of New York's flights, joined in this process in full and at ``fraction`` of the pairs.
     All figures are measured; ``wait`` waits for the end of a run.
     """
+    from braid.workloads.legs import EQUAL, ON, legs
+
     streams = legs(days, batches=batches)
     rows, kept = [], {}
     for name, on in (("tags", ON), ("tail number", EQUAL)):
@@ -70,6 +76,9 @@ def flown(
 
 
 def _joined(streams: Mapping[str, Any], on: str, shed: Shed | None, wait: Wait) -> JoinRun:
+    from braid.join import StreamJoin
+    from braid.workloads.legs import WINDOWS
+
     join = StreamJoin(dict(streams), on, Centralized(), WINDOWS, "ts", shed=shed)
     run = join.start(folder("legs"), batches="batch")
     wait(run)
@@ -136,7 +145,7 @@ def burst(
     rate: float = 1500.0,
     theta: int = 5,
     batches: int = 12,
-    wait: Wait = JoinRun.awaitTermination,
+    wait: Wait = _to_its_end,
 ) -> Burst:
     """Three times as many tuples in the middle third, on Spark: all of them joined, then with a
     bound on the seconds of a batch. Measured; ``rate`` in tuples a second of either stream, and

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,14 +18,14 @@ from braid.core.plan import Block
 from braid.core.report import Outcome, Size
 from braid.core.state import State
 from braid.core.step import Rules, Work
-from braid.join import StreamJoin
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
-from braid.run import JoinRun
-from braid.spark_session import session
 from braid.studies.claim import Claim, verdict
 from braid.studies.live import folder
 from braid.workloads.sets import Sets
+
+if TYPE_CHECKING:
+    from braid.run import JoinRun
 
 BURST = 3.0
 """How many times as many tuples come in the middle of a run."""
@@ -248,6 +248,9 @@ def launched(settings: Mapping[str, Any], batches: int) -> JoinRun:
 
 def run(sets: Sets, shed: Shed | None, pace: float = 0.0) -> JoinRun:
     """A workload of sets on Spark, on one host."""
+    from braid.join import StreamJoin
+    from braid.spark_session import session
+
     given = sets.workload(session())
     join = StreamJoin(given.streams, given.on, Centralized(), given.windows, given.time, shed=shed)
     return join.start(folder("shedding"), batches="batch", pace=pace)

@@ -5,16 +5,18 @@ alone (Wang 2008, Part I).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
 from braid.core.query import Query
 from braid.core.spans import text
-from braid.sharing.run import SharedRun
 from braid.studies.claim import Claim, verdict
-from braid.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from braid.sharing.run import SharedRun
+    from braid.workloads.base import Workload
 
 
 def change(

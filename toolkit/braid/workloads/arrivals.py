@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from braid.workloads.base import BATCH, Workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MODULUS = 1_000_000
 """Selectivities are multiples of one over this."""

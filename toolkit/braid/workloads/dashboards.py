@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from braid.core.query import Query
 from braid.workloads.base import Workload
 from braid.workloads.flights import flights
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CONDITIONS = {
     ("a", "d"): "a.tailnum = d.tailnum AND a.ts < d.ts",

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from braid.workloads.arrivals import EPOCH, Arrivals
 from braid.workloads.base import BATCH, Workload
 from braid.workloads.zipf import zipf
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Floats = npt.NDArray[np.float64]
 _DRAWN = 800

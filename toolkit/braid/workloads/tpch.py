@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from math import ceil
 from pathlib import Path
 
@@ -233,14 +234,17 @@ def fluct(
     _check_batches(batches)
     orders = _table(spark, scale, "orders").where("o_orderpriority NOT IN ('5-LOW', '1-URGENT')")
     streams = {"l": _lineitem(spark, scale, skew, seed), "o": orders}
-    hashes = {side: _hashes(stream, seed) for side, stream in streams.items()}
+    with ThreadPoolExecutor(len(streams)) as both:
+        found = both.map(lambda stream: _hashes(stream, seed), streams.values())
+        hashes = dict(zip(streams, found, strict=True))
     phases = fluctuation(len(hashes["l"]), len(hashes["o"]), k)
     total = sum(count for _, count in phases)
     edges = [total * b // batches for b in range(1, batches)]
     replayed = {}
     for side, stream in streams.items():
         cuts = [_threshold(hashes[side], sent) for sent in _sent(phases, side, edges)]
-        replayed[side] = stream.withColumn(BATCH, cuts_below(_arrival(seed), cuts))
+        hashed = stream.withColumn(BATCH, _arrival(seed))
+        replayed[side] = hashed.withColumn(BATCH, cuts_below(BATCH, cuts))
     return Workload("Fluct-Join", replayed, "l.l_orderkey = o.o_orderkey")
 
 

@@ -14,7 +14,7 @@ from IPython.display import HTML, display
 
 from braid_widgets.base.follow import telling
 from braid_widgets.base.launcher import ACTS
-from braid_widgets.base.show import asked
+from braid_widgets.base.somebody import asked
 from braid_widgets.base.twin import Twin
 
 _AT_WORK: ContextVar[bool] = ContextVar("braid-chapter", default=False)

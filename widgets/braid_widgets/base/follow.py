@@ -15,7 +15,7 @@ from IPython import get_ipython
 
 from braid_widgets.base.fold import Scene, fold
 from braid_widgets.base.progress import line
-from braid_widgets.base.show import headless
+from braid_widgets.base.somebody import headless
 
 _TELLER: ContextVar[Callable[[str], Any] | None] = ContextVar("braid-teller", default=None)
 

@@ -8,7 +8,7 @@ from typing import Any
 from braid.core.leaving import asking
 
 from braid_widgets.base.launcher import Launch, Launcher
-from braid_widgets.base.show import headless
+from braid_widgets.base.somebody import headless
 
 AT_ONCE = "modelled: every change is simulated at once"
 Simulate = Callable[[dict[str, Any]], Iterable[Any]]

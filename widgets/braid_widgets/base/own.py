@@ -11,7 +11,8 @@ from braid.papers.trace import Trace
 from braid_widgets.base import inputs
 from braid_widgets.base.charts import STYLE, WIDTH
 from braid_widgets.base.live import problem
-from braid_widgets.base.show import headless, show
+from braid_widgets.base.show import show
+from braid_widgets.base.somebody import headless
 from braid_widgets.base.steps import Steps, frames
 from braid_widgets.base.twin import Twin
 

@@ -4,7 +4,6 @@ and no network.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from importlib import import_module
@@ -12,10 +11,10 @@ from typing import Any
 
 import ipywidgets as W
 from braid.core.log import LOGGER
-from IPython import get_ipython
 from IPython.display import HTML, display
 
 from braid_widgets.base.charts import Chart
+from braid_widgets.base.somebody import asked, headless
 from braid_widgets.base.twin import LATER, Twin
 
 
@@ -24,20 +23,6 @@ class _Page:
 
     has_plotly = False
     charts = 0
-
-
-def headless() -> bool:
-    """Whether the notebook drives itself, as in a report: BRAID_HEADLESS=1."""
-    return os.environ.get("BRAID_HEADLESS", "") not in ("", "0")
-
-
-def asked() -> dict[str, Any] | None:
-    """The request to run the cell that is being run; None where nobody could press a button: in a
-    report, outside of a kernel, and where the one who asks takes no input, as papermill.
-    """
-    kernel = getattr(get_ipython(), "kernel", None)
-    request = kernel.get_parent("shell") if kernel and not headless() else None
-    return request if request and request["content"].get("allow_stdin") else None
 
 
 def html(view: Any) -> str:

@@ -15,7 +15,7 @@ from braid_widgets.base import inputs
 from braid_widgets.base.launcher import Launch, Launched
 from braid_widgets.base.live import Follower
 from braid_widgets.base.modelled import ModelledPanel, Simulate
-from braid_widgets.base.show import headless
+from braid_widgets.base.somebody import headless
 from braid_widgets.cockpit.abreast import Abreast
 from braid_widgets.cockpit.view import Cockpit
 

@@ -22,7 +22,7 @@ from braid_widgets.base.film import bundle, css, thinned
 from braid_widgets.base.fold import HISTORY, Scene
 from braid_widgets.base.live import INTERVAL, Follower, Run, paused_now
 from braid_widgets.base.pace import Pace
-from braid_widgets.base.show import headless
+from braid_widgets.base.somebody import headless
 from braid_widgets.base.still import svg
 from braid_widgets.base.twin import Twin
 from braid_widgets.cockpit import inspect

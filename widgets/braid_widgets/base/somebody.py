@@ -1,0 +1,46 @@
+"""Whether there is somebody who looks and can press a button; and what is made ready for them while
+a notebook imports the rest, so this module imports hardly anything.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from IPython import get_ipython
+from IPython.display import HTML, display
+
+_NO_CHART: dict[str, Any] = {
+    "data": [],
+    "layout": {"width": 10, "height": 10, "xaxis": {"visible": False}, "yaxis": {"visible": False}},
+}
+_GONE = 1.0
+"""Seconds until the empty chart is taken away: when the browser has begun to load what draws it."""
+
+
+def headless() -> bool:
+    """Whether the notebook drives itself, as in a report: BRAID_HEADLESS=1."""
+    return os.environ.get("BRAID_HEADLESS", "") not in ("", "0")
+
+
+def asked() -> dict[str, Any] | None:
+    """The request to run the cell that is being run; None where nobody could press a button: in a
+    report, outside of a kernel, and where the one who asks takes no input, as papermill.
+    """
+    kernel = getattr(get_ipython(), "kernel", None)
+    request = kernel.get_parent("shell") if kernel and not headless() else None
+    return request if request and request["content"].get("allow_stdin") else None
+
+
+def charts_come() -> None:
+    """Have the browser load what draws charts, which takes it a second or two, while the kernel
+    still imports. Of the empty chart that does it nothing is left.
+    """
+    if asked() is None:
+        return
+    chart = {"application/vnd.plotly.v1+json": _NO_CHART}
+    place: Any = display(chart, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    gone = threading.Timer(_GONE, lambda: place.update(HTML("")))  # type: ignore[no-untyped-call]
+    gone.daemon = True
+    gone.start()
