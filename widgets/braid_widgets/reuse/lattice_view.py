@@ -14,7 +14,7 @@ from braid.papers.reuse.lattice import LEVELS, Visit
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
 from braid_widgets.base.colours import RATIO, RESULTS
 
-_LONGEST = 30
+_LONGEST = 22
 """Letters of a key that are shown."""
 
 

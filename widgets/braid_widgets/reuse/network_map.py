@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 
 import pandas as pd
+from braid.core.words import counted
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import Deployment
 from braid.papers.reuse.network import Link
@@ -27,18 +28,18 @@ def on_links(model: CostModel, deployment: Deployment) -> dict[Link, float]:
 
 
 def network_map(model: CostModel, deployments: Mapping[str, Deployment]) -> Chart:
-    """Deployments side by side, by title; links have one scale in all of them."""
+    """Deployments one below another, by title; links have one scale in all of them."""
     loads = {title: on_links(model, d) for title, d in deployments.items()}
     most = max((rate for load in loads.values() for rate in load.values()), default=1.0)
-    plot = make_subplots(1, len(loads), subplot_titles=list(loads), horizontal_spacing=0.02)
+    plot = make_subplots(len(loads), 1, subplot_titles=list(loads), vertical_spacing=0.08)
     rows = []
-    for column, (title, load) in enumerate(loads.items(), 1):
+    for row, (title, load) in enumerate(loads.items(), 1):
         said = partial(_badges, deployments[title])
         for trace in (
             *link_traces(model.network, load, most, "bytes/s"),
-            *node_traces(model.network, said, showlegend=column == 1),
+            *node_traces(model.network, said, showlegend=row == 1),
         ):
-            plot.add_trace(trace, row=1, col=column)
+            plot.add_trace(trace, row=row, col=1)
         rows += [
             {"deployment": title, "link": f"{a} - {b}", "bytes a second (modelled)": rate}
             for (a, b), rate in sorted(load.items())
@@ -48,7 +49,7 @@ def network_map(model: CostModel, deployments: Mapping[str, Deployment]) -> Char
     plot.update_layout(
         template=TEMPLATE,
         title="What flows: links as wide as their bytes a second (modelled)",
-        height=460,
+        height=140 + 320 * len(loads),
         margin_t=90,
         legend=dict(orientation="h", y=-0.05),
     )
@@ -58,7 +59,7 @@ def network_map(model: CostModel, deployments: Mapping[str, Deployment]) -> Char
 def _badges(deployment: Deployment, node: str) -> list[str]:
     """What is at a node: operators with their demands, and queries."""
     operators = [
-        f"σ{o.id}: {len(o.definition.streams)} streams, {len(o.demands)} demands"
+        f"σ{o.id}: {len(o.definition.streams)} streams, {counted(len(o.demands), 'demand')}"
         for o in deployment.operators.values()
         if o.node == node
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from textwrap import wrap
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -27,6 +28,8 @@ COLOURS = {
     "query": "#862e9c",
 }
 """By what became of it."""
+ALONG, WIDE = 0.32, 26
+"""How far along an edge its text stands, off that of the box it leads to; letters of a line."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,8 @@ def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
             )
         )  # fmt: skip
         plot.add_annotation(
-            x=x0 + (x1 - x0) * 0.45, y=y0 + (y1 - y0) * 0.45, text=edge.text, showarrow=False,
+            x=x0 + (x1 - x0) * ALONG, y=y0 + (y1 - y0) * ALONG, text=_folded(edge.text),
+            showarrow=False,
             font=dict(size=11), yshift=14,
         )  # fmt: skip
     for became, colour in COLOURS.items():
@@ -147,18 +151,23 @@ def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
                 go.Scatter(
                     x=[b.x for b in mine], y=[b.y for b in mine], mode="markers+text", name=became,
                     marker=dict(color=colour, size=18, symbol="square"),
-                    text=[b.text for b in mine],
+                    text=[b.text for b in mine], cliponaxis=False,
                     textposition="middle left" if became == "stream" else "bottom center",
                 )
             )  # fmt: skip
     deep, high = max(b.x for b in boxes), max(b.y for b in boxes)
     plot.update_layout(
         template=TEMPLATE, title=f"Plan of {name}", height=220 + 120 * int(high + 1),
-        legend=dict(orientation="h", y=1.05), margin=dict(t=90, b=30, l=20, r=20),
+        legend=dict(orientation="h", y=1.05), margin=dict(t=90, b=30, l=60, r=40),
     )  # fmt: skip
     plot.update_xaxes(visible=False, range=[-0.35 * deep, deep + 0.35])
     plot.update_yaxes(visible=False, range=[high + 0.7, -0.5])
     return plot
+
+
+def _folded(told: str) -> str:
+    """Text in lines that are short enough to end before the next box."""
+    return "<br>".join(line for part in told.split("<br>") for line in wrap(part, WIDE))
 
 
 def _rows(edges: list[Edge]) -> pd.DataFrame:

@@ -82,6 +82,7 @@ def node_traces(
                     "<br>".join([f"<b>{n.name}</b>", *s]) for n, s in zip(nodes, said, strict=True)
                 ],
                 textposition="top center",
+                cliponaxis=False,
                 hoverinfo="text",
                 **more,
             )
