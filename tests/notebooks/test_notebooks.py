@@ -303,6 +303,8 @@ def test_cells_are_short_have_lasting_ids_and_say_what_they_do(notebook: Path) -
     for cell in cells:
         source = "".join(cell["source"])
         if cell["cell_type"] != "code":
+            raw = [line for line in source.splitlines() if line.startswith("<!--")]
+            assert not raw, f"{raw[0]!r} would be raw HTML to its end, stars and all"
             continue
         lines, settings = source.splitlines(), "parameters" in cell["metadata"].get("tags", [])
         wide = [n for n in lines if len(n) > 100 and not (settings and n.endswith(LISTED))]

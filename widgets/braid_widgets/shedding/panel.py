@@ -11,7 +11,7 @@ import ipywidgets as W
 import plotly.graph_objects as go
 
 from braid_widgets.base import inputs
-from braid_widgets.base.charts import Chart
+from braid_widgets.base.charts import BELOW, Chart
 from braid_widgets.base.launcher import PICTURE, Launch
 from braid_widgets.base.modelled import ModelledPanel, Simulate
 from braid_widgets.shedding import views
@@ -82,9 +82,11 @@ class ShedPanel(ModelledPanel):
 
 
 def _still(chart: Chart) -> Chart:
-    """The chart as it is now; its frames and their slider are left to reports."""
+    """The chart as it is now, with its legend below it; frames and their slider are left to
+    reports.
+    """
     still = go.Figure(data=chart.figure.data, layout=chart.figure.layout)
-    still.layout.sliders = ()
+    still.update_layout(sliders=(), legend={"xanchor": "left", **BELOW}, margin_b=100)
     return Chart(chart.name, still, chart.data)
 
 

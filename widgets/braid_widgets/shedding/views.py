@@ -215,7 +215,7 @@ def timeline(events: Iterable[Any]) -> Chart:
     for row, unit in enumerate(("tuples", "share", "seconds", "results"), 1):
         plot.update_yaxes(title=unit, rangemode="tozero", row=row, col=1)
     plot.update_xaxes(title="batch", row=4, col=1)
-    title = f"Throttle: what comes, what is processed, what it takes, what is found ({how})"
+    title = f"Throttle: tuples, share processed, seconds, results ({how})"
     plot.update_layout(template=TEMPLATE, title=title, height=640)
     return Chart("throttle", plot, data)
 
