@@ -49,7 +49,7 @@ def test_load_diffusion_simulates_and_draws_what_the_controls_say(
     page, title = notebook.page, notebook.page.locator(f"{PLOT} .gtitle")
     notebook.run_all()
     expect(title).to_contain_text("Segments by host: Aligned, 6 hosts (modelled run)", timeout=SOON)
-    page.get_by_label("placement").select_option("CTR")
+    page.get_by_label("placement", exact=True).select_option("CTR")
     page.get_by_label("fastest rate (tuples/s)").fill("8")
     page.get_by_label("fastest rate (tuples/s)").press("Tab")
     page.get_by_role("button", name="Simulate").click()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import braid as placements
 import pytest
 from braid.core.placement import registry
 from braid.launch import MULTIWAY, TWO_WAY, placement, workload
+from braid.studies import live
 from braid.workloads.base import Workload
 from braid.workloads.tpch import WORKLOADS
+from unit.scripted import MIGRATION
 
 NO_SPARK = None
 """What is refused is refused before Spark is asked for anything."""
@@ -128,3 +132,38 @@ def test_the_width_of_a_band_reaches_the_workloads_that_have_one(monkeypatch: py
         assert workload(NO_SPARK, name, width=3)["width"] == 3  # type: ignore[arg-type, index]
     assert "width" not in workload(NO_SPARK, "eq5", width=3)  # type: ignore[arg-type, operator]
     assert workload(NO_SPARK, "fluct", fluctuation=2)["k"] == 2  # type: ignore[arg-type, index]
+
+
+class Warmed:
+    """A panel, and the run that it launches."""
+
+    def __init__(self, run: object = None) -> None:
+        self.run, self.asked, self.stopped = run, {}, False
+        self.isActive = True
+
+    def settings(self) -> dict[str, Any]:
+        return {"scale": 1.0, "hosts": 4}
+
+    def launch(self, settings: dict[str, Any]) -> Warmed:
+        self.asked = settings
+        return self
+
+    def events(self) -> list[Any]:
+        return MIGRATION
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:
+        raise AssertionError("its first batch is there")
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def test_spark_warms_up_on_what_a_panel_would_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = SimpleNamespace(awaitTermination=lambda: True)
+    monkeypatch.setattr(live, "_workload", lambda *names, **settings: None)
+    monkeypatch.setattr(live, "_launched", lambda *names: small)
+    panel, busy = Warmed(), Warmed(run=small)
+    live.warm(panel, scale=0.01)
+    assert panel.asked == {"scale": 0.01, "hosts": 4} and panel.stopped
+    live.warm(busy)
+    assert not busy.asked, "somebody has launched already"
