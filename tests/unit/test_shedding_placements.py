@@ -19,7 +19,7 @@ from braid.core.report import Outcome
 from braid.core.state import State
 from braid.core.step import Rules
 from braid.local.harvest import draws
-from checks import SWING, Cluster, alike, arrivals, check_meetings, examples
+from checks import SWING, Cluster, arrivals, check_meetings, examples
 
 PLACEMENTS = examples()
 every_placement = pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
@@ -125,16 +125,15 @@ class ShedCluster(Cluster):
         for t in mine:
             if draw(t, first) < share:
                 for group in product(*(holds[b] for b in blocks)):
-                    whole = self.group((t, *group))
-                    if alike(whole, self.placement):
-                        self.selected[whole] += 1
+                    if self.alike(whole := (t, *group)):
+                        self.selected[self.numbers(whole)] += 1
 
     def _choose_owed(self, plan, holds):
         for route in plan.routes:
             if not route.fresh:
                 met = {b for path in route.paths for b in path[0].blocks()}
                 self.selected.update(
-                    self.group(p) for b in met for p in product(holds[route.block.id], holds[b])
+                    self.numbers(p) for b in met for p in product(holds[route.block.id], holds[b])
                 )
 
     def _commit(self, work, arrivals):

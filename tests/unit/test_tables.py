@@ -474,11 +474,12 @@ def test_the_seconds_of_a_batch_are_split_by_part(
         "kernels": (Replicas, "derive"),
         "commit": (Store, "snapshot"),
     }
+    late = 0.25  # seconds
     for part, (owner, name) in slow.items():
         whole = getattr(owner, name)
 
         def later(*given: Any, whole: Any = whole) -> Any:
-            time.sleep(0.5)
+            time.sleep(late)
             return whole(*given)
 
         with monkeypatch.context() as patch:
@@ -486,9 +487,9 @@ def test_the_seconds_of_a_batch_are_split_by_part(
             join = StreamJoin(tables("ab", 40, seed=83), "a.k = b.k", Scatter(), partitions=2)
             run = ended(join.start(tmp_path / part, batches=2, durability="process"))
         spent = run.metrics(by="batch")
-        assert list(spent["batch"]) == [0, 1] and (spent[part] >= 0.5).all()
+        assert list(spent["batch"]) == [0, 1] and (spent[part] >= late).all()
         others = spent[list(PARTS)].drop(columns=part).min()  # one batch may meet a busy machine
-        assert (others < 0.5).all(), part
+        assert (others < late).all(), part
         assert spent[list(PARTS)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
 
 

@@ -207,7 +207,8 @@ class Feed:
         found: dict[int, list[pa.RecordBatch]] = {}
         with cursor() as db:
             for i, (alias, query) in enumerate(self.queries.items()):
-                rows = pq.read_table(microbatches.file(folder / alias, number))
+                with pq.ParquetFile(microbatches.file(folder / alias, number)) as file:
+                    rows = file.read()  # one file: read_table looks for a dataset first
                 if not rows.num_rows:
                     continue
                 places = pa.array(np.arange(rows.num_rows))
