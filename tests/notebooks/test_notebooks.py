@@ -1,5 +1,5 @@
 """All notebooks by the same path as a report: they run, keep their claims, and leave one page that
-needs no network.
+needs no network. The tour is run from the wheel, in test_wheel.
 """
 
 from __future__ import annotations
@@ -71,17 +71,6 @@ def checked(page: Path) -> str:
     assert '<div data-film="cockpit">' in html and '"matrix":' in html, "the run plays"
     assert "widget-view" not in html and "Traceback" not in html
     return html
-
-
-@pytest.mark.usefixtures("on_spark")
-def test_the_tour(tmp_path: Path) -> None:
-    assert (
-        report("00_tour", page := tmp_path / "tour.html", ["tuples=600", "hosts=3", "batches=3"])
-        == 0
-    )
-    html = checked(page)
-    assert "pairs, the same as by brute force" in html
-    assert "batch 48 of 48" in html and "batch 3 of 3" in html, "the recorded run, and its own"
 
 
 @pytest.mark.usefixtures("on_spark")
