@@ -98,7 +98,7 @@ def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert "batch 6 of 6 (100%)" in told.err and f"wrote {page}" in told.out
 
 
-DIFFUSION = ["seconds=15", "points=2", "measured_seconds=2"]
+DIFFUSION = ["seconds=6", "points=2", "measured_seconds=2", "window=3", "hosts=4"]
 
 
 @pytest.mark.usefixtures("on_spark")
