@@ -101,6 +101,11 @@ def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(
     page.get_by_label("nodes (N)").press("Tab")
     expect(ring.locator("[data-slice$=':4'], [data-slice$=':5']")).to_have_count(0)
     expect(ring.locator("[data-slice$=':3']")).to_have_count(3)
+    dialled = page.locator(".braid-dialled", has=page.get_by_label("nodes (N)"))
+    dialled.locator(".braid-dial").fill("0")
+    expect(page.get_by_label("nodes (N)")).to_have_value("1")
+    expect(ring.locator("[data-slice$=':1']")).to_have_count(0)
+    expect(ring.locator("[data-slice$=':0']")).to_have_count(3)
     page.get_by_label("rates").fill("fast")
     page.get_by_label("rates").press("Tab")
     expect(page.get_by_role("alert")).to_have_text(

@@ -70,6 +70,10 @@ function dial(box: HTMLInputElement, range: Range): void {
     thumb.value = String(Math.round(part * FINE));
     thumb.style.setProperty("--part", `${100 * part}%`);
   };
+  // The control listens to what it holds: a place on the way is no value of its.
+  for (const kind of ["input", "change"]) {
+    thumb.addEventListener(kind, (event) => event.stopPropagation());
+  }
   thumb.addEventListener("input", () => {
     box.value = String(valueAt(range, Number(thumb.value) / FINE));
     thumb.style.setProperty("--part", `${(100 * Number(thumb.value)) / FINE}%`);
