@@ -29,6 +29,7 @@ ARCHIVE = Path(sys.prefix) / "spark.jsa"
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    " -XX:ReservedCodeCacheSize=240m -XX:-MethodFlushing"  # else one thread sweeps 48 MB all the time
     + (f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else ""),
 )
 os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
@@ -104,8 +105,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from braid.spark_session import session
+    from driver import INTERPRETED
 
-    spark = session("braid-tests", cores=2, spark_driver_extraJavaOptions="-Xss8m -XX:+UseSerialGC")
+    java = "-Xss8m -XX:+UseSerialGC"
+    spark = session("braid-tests", cores=2, spark_driver_extraJavaOptions=java, **INTERPRETED)
     yield spark
     spark.stop()
 
