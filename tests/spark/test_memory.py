@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,20 +14,26 @@ from braid.engine.choice import COPIES
 from braid.join import JoinRun, StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 
-ROWS, TEXT = 600_000, 100
+ROWS, TEXT = 60_000, 1100
 TUPLE = 8 + 8 + TEXT
 """About the bytes of a tuple: it has a number, an event time and a text."""
 
 
 @pytest.fixture(scope="module")
-def streams(spark: SparkSession) -> dict[str, DataFrame]:
-    """Two streams of which Spark alone has the rows; one tuple in a thousand has a partner."""
+def streams(spark: SparkSession) -> Iterator[dict[str, DataFrame]]:
+    """Two streams of which Spark alone has the rows, and hands them over some MB at once; one tuple
+    in a thousand has a partner.
+    """
 
     def rows(step: int) -> DataFrame:
         text = f"concat(cast(id AS string), repeat('x', {TEXT} - length(cast(id AS string))))"
         return spark.range(0, ROWS * step, step).selectExpr("id", f"{text} AS text")
 
-    return {"a": rows(1), "b": rows(1000)}
+    most = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(most)
+    spark.conf.set(most, "3000")
+    yield {"a": rows(1), "b": rows(1000)}
+    spark.conf.set(most, str(before))
 
 
 def resident(name: str) -> int:
