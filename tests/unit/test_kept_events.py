@@ -15,6 +15,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from braid.core.decisions import decisions
 from braid.core.events import (
@@ -328,15 +330,57 @@ def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
             sizes.append(some.path.stat().st_size)
     assert len(sizes) > 5 and max(sizes) < 1.1 * min(sizes[1:])
     (gone,) = some.of(EventsDropped)
-    run: Any = SimpleNamespace(_spans=lambda name: [], store=SimpleNamespace(told=some))
-    run.results_from = gone.batch + 1
-    said = f"'q1'; there are: first, stays, late.*; of those removed before batch {gone.batch + 1} "
-    with pytest.raises(ValueError, match=said + "nothing is kept"):
-        SharedRun._found(run, "q1")
+    run = shared(SimpleNamespace(told=some, log=SimpleNamespace(since=gone.batch + 1)))
+    name = f"q{gone.batch % 3}"
+    said = f"{name!r}; there are: first, stays, late.*; of those removed before batch "
+    with pytest.raises(ValueError, match=said + f"{gone.batch + 1} nothing is kept"):
+        run.results(name)
     assert [e for e in some.since(0)[4:] if e.batch <= gone.batch] == [
         QueryRemoved(2, "first"),
         QueryAdded(5, "late", 3, {}, {}, {}),
     ]
+
+
+def shared(store: Any) -> SharedRun:
+    """A shared run whose results are asked for, and nothing else."""
+    run = SharedRun.__new__(SharedRun)
+    run.store = store
+    return run
+
+
+def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
+    """Whenever it began to be served, and if it went and came again."""
+    store = Store(tmp_path / "run")
+    store.create({})
+    store.keep = Keep(bytes=1)
+    store.begin([START, *(QueryAdded(-1, q, n, {}, {}, {}) for n, q in enumerate("abc"))])
+    changes: dict[int, list[Any]] = {
+        2: [QueryRemoved(2, "b"), QueryRemoved(2, "c")],
+        8: [QueryAdded(8, "c", 2, {}, {}, {})],
+    }
+    for batch in range(12):
+        name = f"{batch:06d}-0-0000cafe.parquet"
+        pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
+        seals = {name: durable.seal(store.output.new / name, False)}
+        happened = [*changes.get(batch, []), commit(batch)]
+        store.commit(batch, store.snapshot(State(batch)), seals, happened)
+        store.tell(happened)
+    run = shared(store)
+
+    def asked(name: str, **more: Any) -> list[tuple[int, list[int]]]:
+        found = run._files(name, **more)
+        return [(bit, pq.read_table(files)["batch"].to_pylist()) for bit, files in found]
+
+    kept = run.results_from
+    assert kept == 6
+    for merged in (True, False):
+        assert asked("a", merged=merged) == [(0, [*range(kept, 12)])]
+        assert asked("c", merged=merged) == [(2, [9, 10, 11])]
+    assert asked("a", since=7, end=9) == [(0, [7, 8])]
+    with pytest.raises(ValueError, match=r"'b' was served before batch 6 only; .* nothing is kept"):
+        run.results("b")
+    with pytest.raises(ValueError, match="no query is named 'd'; there are: a, b, c"):
+        run.results("d")
 
 
 def batches(count: int, each: int) -> Iterator[list[Any]]:

@@ -69,33 +69,57 @@ class SharedRun(JoinRun):
         punctuation of Fig. 5.7: what comes after it is of later batches, so results are ordered
         within batches, and all of a batch stand before those of the next.
 
-        Raises ValueError for a name that no query has had, or none of which anything is kept.
+        They are all there are from batch ``results_from`` on. Raises ValueError for a name that no
+        query has had, or none of which anything is kept.
         """
         return self._found(name, ordered=ordered)
 
     def _found(
-        self, name: str, since: int = 0, end: int | None = None, ordered: bool = False
+        self,
+        name: str,
+        since: int | None = None,
+        end: int | None = None,
+        ordered: bool = False,
     ) -> DataFrame:
-        spans = self._spans(name)
-        if not spans:
-            known = dict.fromkeys(e.name for e in self.store.told.of(QueryAdded))
-            since = self.results_from
-            gone = f"; of those removed before batch {since} nothing is kept" if since else ""
-            raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}{gone}")
+        served = self._files(name, since, end, merged=not ordered)
         spark, schema = (
             self.setup.spark,
             T.StructType([*self._result_schema.fields, T.StructField(QUERIES, T.LongType())]),
         )
         parts = [spark.createDataFrame([], self._result_schema)]
+        for bit, files in served:
+            mine = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
+            found = read(spark, schema, files).where(mine)
+            parts.append((found.orderBy(*self._order()) if ordered else found).drop(QUERIES))
+        self.store.stay()
+        return reduce(DataFrame.union, parts[1:] or parts)
+
+    def _files(
+        self, name: str, since: int | None = None, end: int | None = None, merged: bool = True
+    ) -> list[tuple[int, list[str]]]:
+        """For each time that a query was served, its bit and the result files from batch ``since``
+        (None: the first that is kept) up to, not with, ``end``, where there are some.
+        """
+        spans, kept = self._spans(name), self.results_from
+        if not spans:
+            known = dict.fromkeys(e.name for e in self.store.told.of(QueryAdded))
+            gone = f"; of those removed before batch {kept} nothing is kept" if kept else ""
+            raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}{gone}")
+        if since is None:
+            since = kept
+            spans = [s for s in spans if s[1] >= kept or s[2] is None or s[2] > kept]
+            if not spans:
+                raise ValueError(
+                    f"query {name!r} was served before batch {kept} only; of its results "
+                    "nothing is kept"
+                )
+        served = list[tuple[int, list[str]]]()
         for bit, first, last in spans:
             ends = [e for e in (last, end) if e is not None]
             within = max(first, since), min(ends, default=None)
-            if files := self.store.result_files(*within, merged=not ordered):
-                mine = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
-                found = read(spark, schema, files).where(mine)
-                parts.append((found.orderBy(*self._order()) if ordered else found).drop(QUERIES))
-        self.store.stay()
-        return reduce(DataFrame.union, parts[1:] or parts)
+            if files := self.store.result_files(*within, merged=merged):
+                served.append((bit, files))
+        return served
 
     def results_since(self, batch: int = 0, name: str = "") -> tuple[DataFrame, int]:
         """The results of query ``name`` in the batches from number ``batch`` on, and the number to
