@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 NAME = "01_adaptive_theta_join.ipynb"
 SETTINGS = {"scale": 0.01, "batches": 8, "hosts": 4, "pace": 0.5}
 PICTURE = ".braid-live .braid-cockpit[data-batch]"
-BUSY = "import time; time.sleep(2)"
+BUSY = "import pathlib, time\nwhile not pathlib.Path('seen').exists(): time.sleep(0.1)"
 PROBE = 'print("the panel is", panel.state)'
 SAYS = """() => getComputedStyle(document.querySelector(".braid-live .braid-acts"), "::after").content"""
 """What the button to launch says besides its name."""
@@ -51,6 +51,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
 
     launch = page.locator("button", has_text=re.compile(r"^\s*Launch$"))
     page.wait_for_function(f"() => ({SAYS})().includes('the kernel is busy')", timeout=20_000)
+    (lab.folder / "seen").touch()
     notebook.done(notebook.cell(BUSY))
     page.wait_for_function(f"() => ({SAYS})() === 'none'", timeout=20_000)
 

@@ -242,7 +242,7 @@ def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> Non
     """Paused before its first batch, refused to others, unpaused, ended, and what it then says."""
     path = tmp_path / "run"
     join = StreamJoin(streams, "a.x = b.x", StaticGrid(4), partitions=2)
-    run = join.start(path, batches="batch")
+    run = join.start(path, batches="batch", pace=0.3)
     run.pause()
     assert run.isActive
     assert run.status["state"] == "paused"

@@ -24,7 +24,7 @@ from braid.engine.spark import SparkExecutor
 from braid.explain import explain
 from braid.join import JoinRun, StreamJoin
 from checks import named
-from oracle import differ, expected, files, found, frames, tables
+from oracle import differ, expected, files, found, frames, tables, until
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
@@ -222,15 +222,18 @@ def rows_of(join: StreamJoin, way: str) -> str:
 
 
 def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> None:
-    """The way changes while the run goes on, and blocks that one way has written are merged with
-    those of the other.
+    """The way changes while the run goes on, by a batch's own thread and by another, and blocks that
+    one way has written are merged with those of the other.
     """
     streams, on = tables("ab", 150, seed=17, batches=8), "a.k = b.k AND a.ts < b.ts"
     zone, begun = spark.conf.get("spark.sql.session.timeZone"), threading.Event()
 
     def turn(results: Any, batch: int) -> None:
         begun.wait()
-        run.execute_on("spark" if batch % 2 else "process")
+        if batch == 3:
+            run.pause()
+        else:
+            run.execute_on("spark" if batch % 2 else "process")
 
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
@@ -243,6 +246,9 @@ def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> 
             ValueError, match="executor is 'threads'; it must be one of auto, process, spark"
         ):
             run.execute_on("threads")
+        until(lambda: run.isPaused, "batch 3")
+        run.execute_on("spark")
+        run.unpause()
         run.awaitTermination()
         assert differ(found(run), expected(streams, on)) == ""
     finally:

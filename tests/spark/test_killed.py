@@ -10,6 +10,7 @@ from pathlib import Path
 import driver
 import hub_cases
 import pytest
+from braid.core.events import BatchCommitted
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from driver import Run
@@ -37,8 +38,10 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Run(str(spark), "start"),
     )
     begun = Store(spark).blocks
-    until(lambda: [*begun.glob("000002-*")] or process.poll(), "block of batch 2", 300)
-    kill(process, log)
+    try:
+        until(lambda: [*begun.glob("000002-*")] or process.poll(), "block of batch 2", 300)
+    finally:
+        kill(process, log)
     assert Store(spark).committed() in ([0, 1], [0, 1, 2])
     assert Store(turns).committed() == Store(shed).committed() == [0, 1, 2, 3]
 
@@ -46,8 +49,12 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for run in again:
         run.mark.unlink(missing_ok=True)
     process = launch(log, *again)
-    until(lambda: all(r.mark.exists() for r in again) or process.poll(), "moment to be held", 300)
-    kill(process, log)
+    try:
+        until(
+            lambda: all(r.mark.exists() for r in again) or process.poll(), "moment to be held", 300
+        )
+    finally:
+        kill(process, log)
     assert Store(turns).committed() == [*range(6)]
     return folder
 
@@ -76,6 +83,8 @@ def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, killed: Pat
     run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS), executor="process")
     run.awaitTermination()
     assert store.committed() == list(range(8))
+    ways = [e.executor for e in run.events() if isinstance(e, BatchCommitted)]
+    assert ways == ["process"] * 4 + ["spark"] * 2 + ["process"] * 2
     assert differ(found(run), truth()) == ""
 
 

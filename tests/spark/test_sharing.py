@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from braid.core.events import BatchCommitted, QueryAdded
 from braid.papers.slices.events import ChainSet
@@ -282,6 +283,9 @@ def test_many_queries_read_their_source_once(spark: SparkSession, tmp_path: Path
     """Spark counts the rows that its scans read: those of a batch that is read twice count twice."""
     streams = {a: frame.where("batch < 4") for a, frame in frames(spark, STREAMS).items()}
     rows = {a: frame.count() for a, frame in streams.items()}
+    tuples = {a: table.filter(pc.field("batch") < 4) for a, table in STREAMS.items()}
+    eighty = expected(tuples, f"{ON} AND a.n > 80", {"a": 80, "b": 80})
+    assert eighty
 
     def read(query: Any) -> int:
         return sum(p.numInputRows for p in query.recentProgress)
@@ -292,6 +296,7 @@ def test_many_queries_read_their_source_once(spark: SparkSession, tmp_path: Path
         run.awaitTermination()
         assert {e.executor for e in run.events() if isinstance(e, BatchCommitted)} == {way}
         assert read(run.query) == sum(rows.values())
+        assert differ(ids(run.results("q80")), eighty) == ""
 
     twice = spark.readStream.schema(streams["a"].drop("batch").schema)
     writer = twice.parquet(str(tmp_path / "spark" / "input" / "a")).writeStream.foreachBatch(

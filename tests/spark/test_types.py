@@ -4,7 +4,7 @@ match.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import chain
@@ -97,7 +97,7 @@ def texts(frame: DataFrame) -> list[str]:
 
 def by_file(frame: DataFrame) -> list[list[str]]:
     """The rows of each of the files that a frame reads, in the order of their names."""
-    found = defaultdict[str, list[str]](list)
+    found: dict[str, list[str]] = {Path(f).name: [] for f in frame.inputFiles()}
     for row in frame.select("_metadata.file_name", F.struct("*")).collect():
         found[row[0]].append(repr(row[1]))
     return [sorted(rows) for _, rows in sorted(found.items())]

@@ -247,7 +247,7 @@ def harvests(run: Any) -> list[Any]:
 
 def test_estimates_are_unbiased_and_their_errors_are_right(tmp_path):
     """Over many seeds the mean estimate is the truth, and 95 % intervals hold it about as often."""
-    streams = tables("ab", 150, seed=5, batches=2)
+    streams = tables("ab", 100, seed=5, batches=4)
     full = expected(streams, ON, WINDOWS).total()
     inside, found = 0, []
     for seed in range(40):

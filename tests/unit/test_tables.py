@@ -488,8 +488,8 @@ def test_the_seconds_of_a_batch_are_split_by_part(
             run = ended(join.start(tmp_path / part, batches=2, durability="process"))
         spent = run.metrics(by="batch")
         assert list(spent["batch"]) == [0, 1] and (spent[part] >= late).all()
-        others = spent[list(PARTS)].drop(columns=part).min()  # one batch may meet a busy machine
-        assert (others < late).all(), part
+        others = spent[list(PARTS)].drop(columns=part)
+        assert (spent[part] - others.max(axis=1)).max() > late / 2, part  # one may meet a busy disk
         assert spent[list(PARTS)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
 
 
