@@ -28,7 +28,8 @@ ARCHIVE = Path(sys.prefix) / "spark.jsa"
 """Spark's classes, which `make test` has written."""
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
-    "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1 "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
     " -XX:ReservedCodeCacheSize=240m -XX:-MethodFlushing"  # else one thread sweeps 48 MB all the time
     + (f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else ""),
 )
@@ -111,6 +112,19 @@ def spark() -> Iterator[SparkSession]:
     spark = session("braid-tests", cores=2, spark_driver_extraJavaOptions=java, **INTERPRETED)
     yield spark
     spark.stop()
+
+
+@pytest.fixture(scope="module")
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Spark compiles its queries, as it does for users: where its own answers are the truth."""
+    from driver import INTERPRETED
+
+    before = {name.replace("_", "."): value for name, value in INTERPRETED.items()}
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="session")

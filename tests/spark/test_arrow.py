@@ -16,6 +16,8 @@ from braid.condition.sqltypes import SqlType
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 UTC = pa.timestamp("us", "UTC")
 ROWS = pa.table(
     {

@@ -20,6 +20,8 @@ from oracle import Ids, differ, frames, met, tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 # One condition a line; "index" says that the parser must find a link between the streams, "scan"
 # that it must not.
 CONDITIONS = """
@@ -181,16 +183,11 @@ def _block(
 
 
 @pytest.fixture(scope="module")
-def truth(spark: SparkSession, given: dict[str, DataFrame]) -> dict[str, Ids]:
-    """Spark's own answer to all conditions, in one pass over all pairs: so many that it compiles
-    them for once.
-    """
-    interpreted = spark.conf.get("spark.sql.codegen.factoryMode")
-    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+def truth(given: dict[str, DataFrame]) -> dict[str, Ids]:
+    """Spark's own answer to all conditions, in one pass over all pairs."""
     pairs = given["a"].alias("a").crossJoin(given["b"].alias("b"))
     columns = [F.expr(f"coalesce({on}, false)").alias(str(i)) for i, on in enumerate(TEXTS)]
     answer = pairs.select(F.col("a.id").alias("a"), F.col("b.id").alias("b"), *columns).toArrow()
-    spark.conf.set("spark.sql.codegen.factoryMode", str(interpreted))
     a, b = (answer.column(x).to_numpy() for x in ("a", "b"))
     hits = [
         np.flatnonzero(answer.column(str(i)).to_numpy(zero_copy_only=False))

@@ -18,6 +18,8 @@ from oracle import Ids, differ, local, met
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 CONDITIONS = """
 index | size(array_intersect(a.x, b.x)) >= 2
 index | 1 < size(array_intersect(a.x, b.x))

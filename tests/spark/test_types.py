@@ -25,6 +25,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from scatter import Scatter
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 SCHEMA = """
     id long, byte byte, short short, int int, long long, float float, double double, text string, date date,
     `a time` timestamp, ntz timestamp_ntz, money decimal(10,2), wide decimal(38,10), flag boolean, raw binary,
