@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ def test_what_launches_need_is_made_ready_by_a_small_join(
 
     monkeypatch.setattr(live, "_launched", kept)
     monkeypatch.setattr(live, "folder", lambda name: tmp_path / name)
-    live.warm()
+    live.warm(SimpleNamespace(free=lambda: False))  # somebody has launched meanwhile
     (run,) = runs
     end = run.events()[-1]
     assert isinstance(end, RunEnded) and end.reason == "completed"

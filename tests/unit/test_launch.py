@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import braid as placements
+import ipywidgets as W
 import pytest
 from braid.core.placement import registry
 from braid.launch import MULTIWAY, TWO_WAY, placement, workload
 from braid.studies import live
 from braid.workloads.base import Workload
 from braid.workloads.tpch import WORKLOADS
+from braid_widgets.base.launcher import Launcher
 from unit.scripted import MIGRATION
 
 NO_SPARK = None
@@ -135,11 +139,17 @@ def test_the_width_of_a_band_reaches_the_workloads_that_have_one(monkeypatch: py
 
 
 class Warmed:
-    """A panel, and the run that it launches."""
+    """A panel, and the run that it launches, which has ``told`` events. ``waited`` is called when
+    somebody waits for the run.
+    """
 
-    def __init__(self, run: object = None) -> None:
-        self.run, self.asked, self.stopped = run, {}, False
+    def __init__(self, told: Sequence[Any] = MIGRATION, taken: bool = False) -> None:
+        self.told, self.taken, self.asked, self.stopped = told, taken, {}, False
         self.isActive = True
+        self.waited: Callable[[], Any] = lambda: pytest.fail("its first batch is there")
+
+    def free(self) -> bool:
+        return not self.taken
 
     def settings(self) -> dict[str, Any]:
         return {"scale": 1.0, "hosts": 4}
@@ -148,22 +158,75 @@ class Warmed:
         self.asked = settings
         return self
 
-    def events(self) -> list[Any]:
-        return MIGRATION
+    def events(self) -> Sequence[Any]:
+        return self.told
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        raise AssertionError("its first batch is there")
+        self.waited()
+        return False
 
     def stop(self) -> None:
         self.stopped = True
 
 
-def test_spark_warms_up_on_what_a_panel_would_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = SimpleNamespace(awaitTermination=lambda: True)
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The small join, which needs no Spark here."""
+    join = SimpleNamespace(awaitTermination=lambda: True)
     monkeypatch.setattr(live, "_workload", lambda *names, **settings: None)
-    monkeypatch.setattr(live, "_launched", lambda *names: small)
-    panel, busy = Warmed(), Warmed(run=small)
+    monkeypatch.setattr(live, "_launched", lambda *names: join)
+    return join
+
+
+@pytest.mark.usefixtures("small")
+def test_spark_warms_up_on_what_a_panel_would_launch() -> None:
+    panel, busy = Warmed(), Warmed(taken=True)
     live.warm(panel, scale=0.01)
     assert panel.asked == {"scale": 0.01, "hosts": 4} and panel.stopped
     live.warm(busy)
     assert not busy.asked, "somebody has launched already"
+
+
+@pytest.mark.usefixtures("small")
+def test_what_warms_up_is_stopped_by_a_launch_and_by_a_failure() -> None:
+    panel, broken = Warmed(told=()), Warmed(told=())
+    panel.waited = lambda: setattr(panel, "taken", True)
+    live.warm(panel)
+    assert panel.stopped
+
+    def failed() -> None:
+        raise RuntimeError("the run failed")
+
+    broken.waited = failed
+    with pytest.raises(RuntimeError, match="the run failed"):
+        live.warm(broken)
+    assert broken.stopped
+
+
+def test_who_launches_while_spark_starts_has_the_only_run(small: SimpleNamespace) -> None:
+    begun, go = [], threading.Event()
+
+    def launch(settings: dict[str, Any]) -> Any:
+        begun.append(settings)
+        go.wait(1)
+        raise RuntimeError("no more is needed")
+
+    def pressed() -> bool:
+        panel.start.click()
+        return True
+
+    panel = Launcher(launch, {"hosts": W.IntText(2)}, {})
+    small.awaitTermination = pressed
+    live.warm(panel)
+    go.set()
+    panel.wait(10)
+    assert begun == [{"hosts": 2}] and panel.state == "idle"
+
+
+@pytest.mark.usefixtures("small")
+def test_nothing_warms_up_on_a_value_that_is_refused() -> None:
+    hosts = W.IntText(2)
+    hosts.refusal = "it must be from 1"  # type: ignore[attr-defined]
+    panel = Launcher(lambda settings: pytest.fail("launched"), {"hosts": hosts}, {})
+    live.warm(panel)
+    assert panel.error is None, "and nothing new is told"

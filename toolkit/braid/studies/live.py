@@ -58,9 +58,7 @@ def _launched(name: str, join: Workload, under: Placement, pace: float = 0.0) ->
 
 
 class Launches(Protocol):
-    """What a panel has: what its button calls, and with what; ``run`` is what was launched last."""
-
-    run: Any
+    """What a panel has: what its button calls, and with what."""
 
     def launch(self, settings: dict[str, Any]) -> Any:
         """Start a run by these settings."""
@@ -68,22 +66,31 @@ class Launches(Protocol):
     def settings(self) -> dict[str, Any]:
         """What the controls say."""
 
+    def free(self) -> bool:
+        """Whether nothing has been launched, and the button would begin a run now."""
+
 
 def warm(panel: Launches, **few: Any) -> None:
     """Start Spark and run a small join on it, then the first batch of what the panel would launch,
     so that who launches need not wait for what is done once. ``few`` are settings that make it
-    less. Who has launched meanwhile is not disturbed.
+    less. Who launches meanwhile is not disturbed: once the panel is not free, this ends.
     """
     from braid.papers.baselines.centralized import Centralized
 
     join = _workload("arrivals", rates=(5.0, 5.0), seconds=3.0, batches=3)
     _launched("warm", join, Centralized()).awaitTermination()
-    if panel.run is not None:
+    if not panel.free():
         return
     run = panel.launch(panel.settings() | few)
-    while run.isActive and not any(isinstance(e, BatchCommitted) for e in run.events()):
-        run.awaitTermination(0.1)
-    run.stop()
+    try:
+        while panel.free() and run.isActive and not _committed(run):
+            run.awaitTermination(0.1)
+    finally:
+        run.stop()
+
+
+def _committed(run: Any) -> bool:
+    return any(isinstance(e, BatchCommitted) for e in run.events())
 
 
 def theta(settings: Mapping[str, Any]) -> JoinRun:

@@ -250,10 +250,17 @@ class Launcher(W.VBox):
 
     def refused(self) -> bool:
         """Whether a control has a value that is not taken; the message says so."""
-        texts = refusals([c for c in self.inputs.values() if not c.disabled])
+        texts = self._refusals()
         if texts:
             self.fail(ValueError(texts[0]))
         return bool(texts)
+
+    def _refusals(self) -> list[str]:
+        return refusals([c for c in self.inputs.values() if not c.disabled])
+
+    def free(self) -> bool:
+        """Whether nothing has been launched, and Launch would begin a run now."""
+        return self.state == "idle" and self.run is None and not self._refusals()
 
     def _price(self) -> None:
         """Say what a launch will take; nothing where a control has a value that is not taken."""
