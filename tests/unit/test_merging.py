@@ -300,6 +300,25 @@ def test_a_file_that_is_lost_while_results_are_read_is_named(run: Path) -> None:
         store.result_files(batch, batch + 1, merged=False)
 
 
+def test_a_file_that_goes_while_it_is_looked_at_is_named(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may drop results just then."""
+    store, real = Store(run), Store.check_other
+    file = Path(of_batches(run, 3, 6)[0])
+    batch = int(file.name[:6])
+
+    def going(store: Store, name: str, deep: bool = False) -> None:
+        file.unlink(missing_ok=True)
+        real(store, name, deep)
+
+    monkeypatch.setattr(Store, "check_other", going)
+    with pytest.raises(Damaged, match=f"{file.name} is missing; merged/ has its rows, and `braid"):
+        store.result_files(batch, batch + 1, merged=False)
+    with pytest.raises(Damaged, match=f"{file.name} is missing$"):
+        real(store, file.name)
+
+
 def test_what_another_process_has_dropped_is_not_lost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

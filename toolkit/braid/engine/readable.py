@@ -100,9 +100,12 @@ class Readable:
         another, and ValueError where its batch is no longer kept.
         """
         file = self.results / name
-        if file.exists():
+        try:
             self.check_other(name)
             return str(file)
+        except Damaged:
+            if file.exists():
+                raise
         if same := self.merging.linked(name):
             return str(same)
         self.merged_files()  # it may have been lost, or dropped, since they were listed
@@ -116,13 +119,17 @@ class Readable:
         raise Damaged(f"{file} is missing")
 
     def check_other(self, name: str, deep: bool = False) -> None:
-        """Raise Damaged where a file of a batch that is merged, of those that are ``listed``, has
-        not the length that Spark's log says; ``deep``: or a page has not its checksum.
+        """Raise Damaged where a file of a batch that is merged, of those that are ``listed``, is
+        gone, or has not the length that Spark's log says; ``deep``: or a page has not its checksum.
         """
         file = self.results / name
         if deep:
             pages(file)
-        if self._sizes.get(name, -1) not in (-1, file.stat().st_size):
+        try:
+            size = file.stat().st_size
+        except FileNotFoundError:
+            raise Damaged(f"{file} is missing") from None
+        if self._sizes.get(name, size) != size:
             self._sizes = self.output.sizes()  # a repair may have brought the file back meanwhile
             if name in self._sizes:
                 durable.check(file, Seal(self._sizes[name], 0), deep=False)
