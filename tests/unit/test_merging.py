@@ -377,8 +377,60 @@ def test_a_repair_that_is_killed_has_told_sizes_first(
     for line in sink_log._read(compact)[:-1]:
         if json.loads(line)["path"].endswith(file.name):
             assert json.loads(line)["size"] == (run / "new" / file.name).stat().st_size
-    (made,) = repair(run)
+    made, logged = repair(run)
     assert made.startswith(f"results/{file.name}") and check(run)[0] == []
+    assert logged.startswith("results/_spark_metadata/9.compact, from the names of the files in")
+
+
+def damage(compact: Path, number: int) -> None:
+    """Cut a line of Spark's log."""
+    lines = compact.read_text().split("\n")
+    lines[number] = lines[number][: len(lines[number]) // 2]
+    compact.write_text("\n".join(lines))
+
+
+def test_a_damaged_line_of_sparks_log_is_told_and_repaired(run: Path) -> None:
+    """The other lines still say how large their files are."""
+    compact, file = run / "results/_spark_metadata/9.compact", Path(of_batches(run, 3, 6)[1])
+    before = compact.read_text()
+    damage(compact, 2)
+    (fault,) = check(run)[0]
+    assert fault.startswith(f"{compact} is damaged: it has a line that is none of Spark's log; `br")
+    body = file.read_bytes()
+    pq.write_table(pa.concat_tables([pq.read_table(file)] * 9), file, write_page_checksum=True)
+    assert check(run)[0][0].startswith(f"{file} is damaged: it has {file.stat().st_size} bytes, ")
+    file.write_bytes(body)
+    (made,) = repair(run)
+    assert made.startswith("results/_spark_metadata/9.compact, from the names of the files in resu")
+    assert check(run)[0] == [] and log_of(run) == [f.name for f in sorted(run.glob("results/*.p*"))]
+    assert sizes_of(compact.read_text()) == sizes_of(before)
+
+
+def sizes_of(log: str) -> dict[str, int]:
+    return {Path(each["path"]).name: each["size"] for each in map(json.loads, log.split("\n")[1:])}
+
+
+@pytest.mark.parametrize("keep", [None, Keep(bytes=1)])
+def test_a_damaged_line_of_sparks_log_ends_no_run(
+    tmp_path: Path, keep: Keep | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whether all lines are written again, or those of batches that are dropped taken out."""
+    store = Store(tmp_path / "run", "process")
+    store.create({})
+    store.begin()
+    for batch in range(22):
+        name = f"{batch:06d}-0-0000cafe.parquet"
+        pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
+        seals = {name: durable.seal(store.output.new / name, False)}
+        store.commit(batch, store.snapshot(State(batch)), seals, [])
+        store.tell([])
+        if batch == 12:
+            damage(store.output.log / "9.compact", 4)
+            store.keep = keep
+    assert [("9.compact is damaged" in m, "done now" in m) for m in caplog.messages] == [(1, 1)]
+    assert (store.log.since > 12) == (keep is not None)
+    assert log_of(store.path) == [f.name for f in sorted(store.results.glob("*.parquet"))]
+    assert len(log_of(store.path)) == 22 - store.log.since and not store.output.damages()
 
 
 @pytest.mark.parametrize("same_name", [True, False])

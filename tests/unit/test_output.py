@@ -305,6 +305,24 @@ def test_of_the_log_the_last_line_is_whole_when_a_run_goes_on(
     assert logged(out) == listed(out) == upto(batches)
 
 
+@pytest.mark.parametrize("way", DAMAGES)
+def test_lines_that_are_written_again_are_whole(tmp_path: Path, way: Any) -> None:
+    """One that is damaged gets no further, and the others still say how large their files are."""
+    out = made(tmp_path / "run")
+    for batch in range(19):
+        out.publish(batch, written(out, batch))
+    file, sizes = out.log / "9.compact", out.sizes()
+    lines = file.read_text().split("\n")
+    file.write_text("\n".join([*lines[:5], way(lines[5]), *lines[6:]]))
+    name = Path(json.loads(lines[5])["path"]).name
+    assert out.sizes() == {n: size for n, size in sizes.items() if n != name} and name in sizes
+    assert [*out.damages()] == [file]
+    with pytest.raises(Damaged, match=r"^[^\n]*/9.compact is damaged: it has a line that is none"):
+        out.publish(19, written(out, 19))
+    out.again(BATCHES[:20])
+    assert logged(out) == listed(out) == upto(19) and not out.damages()
+
+
 @pytest.mark.parametrize("chunk", [1, 3, 7, 1000])
 @pytest.mark.parametrize("body", [b"", b"v1", b"v1\n{a}\n{b}", b"v1\n{a}\n{b", b"\n" * 21])
 def test_a_large_log_file_is_counted_in_pieces(

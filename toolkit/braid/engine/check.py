@@ -121,7 +121,9 @@ def _query(store: Store) -> dict[str, Any]:
 
 
 def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
-    """One after the other: the log, results, states and their blocks, input, checkpoint."""
+    """One after the other: the log, results, Spark's log of them, states and their blocks, input,
+    checkpoint.
+    """
     yield from _tried_all(store.log.refresh)
     yield from _tried_all(store.check_told)
     for named in store.named():
@@ -130,6 +132,7 @@ def _faults(store: Store, query: dict[str, Any]) -> Iterator[str]:
     for name in [] if isinstance(listed, ValueError) else chain.from_iterable(listed):
         yield from _tried_all(partial(store.check_other, name, deep=True))
     yield from [str(listed)] if isinstance(listed, ValueError) else []
+    yield from map(str, store.output.damages().values())
     for kept in store.log.commits[-1:]:
         state = _tried(partial(store.state_of, kept))
         if not isinstance(state, State):

@@ -36,7 +36,7 @@ def remakable(store: Store) -> list[Remakable]:
     """The damaged files of a run that can be made anew."""
     try:
         found = [_merged(store, part, files) for part, files in _lost(store)]
-        found += _results(store)
+        found += [*_results(store), *_logged(store)]
     except ValueError:  # the log, or results/: there is nothing that they could be made of
         found = []
     return [*found, *_delivered(store)]
@@ -66,6 +66,13 @@ def _results(store: Store) -> Iterator[Remakable]:
                     e.batch: e.results for e in store.history() if isinstance(e, BatchCommitted)
                 }
                 yield from _apart(store, part, files, gone, counts)
+
+
+def _logged(store: Store) -> Iterator[Remakable]:
+    """Files of Spark's log with damaged lines."""
+    for file in store.output.damages():
+        name = f"{file.relative_to(store.path)}"
+        yield Remakable(name, "from the names of the files in results/", store.log_anew)
 
 
 def _linked(store: Store, part: Named) -> Remakable:
@@ -104,9 +111,8 @@ def _apart(
 
     def make() -> None:
         sizes = store.merging.prepare(rows, store.force)
-        store.output.resize(
-            sizes, store.force
-        )  # first, as Spark loses rows of a file that it takes for smaller
+        # First, as Spark loses rows of a file that it takes for smaller.
+        store.output.resize(sizes, store.force)
         store.merging.bring(rows.keys(), store.force)
 
     told = f"results/{min(gone)}" + (f" and {len(gone) - 1} more" if len(gone) > 1 else "")

@@ -50,11 +50,13 @@ class SinkLog:
         self._time: int | None = None
 
     def note(self, batch: int, names: Sequence[str]) -> None:
-        """Log the files of a batch. Raises Damaged where the line before them is."""
+        """Log the files of a batch. Raises Damaged where the line before them is, or one that is
+        written again.
+        """
         lines = self._lines(names, self._last_time(batch))
-        self._time = _time_of(lines) or self._time
         if _compact(batch):
-            lines = [*self._logged(batch), *lines]
+            lines = [*self._checked(batch), *lines]
+        self._time = _time_of(lines) or self._time
         _put(self._file(batch), lines)
         if _compact(batch):
             self.clean(_kept(batch))
@@ -99,6 +101,7 @@ class SinkLog:
         numbers = [int(name.partition(".")[0]) for name in needed]
         if not all(self._says(b, self._names(files, b)) for b in numbers):
             self._rebuild(files, needed)
+            self._time = None
         self.clean(_kept(last))
 
     def _sums(self, merged: Sequence[Merged], later: Sequence[Sequence[str]]) -> bool:
@@ -141,11 +144,21 @@ class SinkLog:
     def _entry(self, line: str, file: Path) -> _Entry:
         """A line of a file of the log. Raises Damaged when it names none of Braid's files here."""
         if (found := self._mine(line)) is None:
-            raise Damaged(
-                f"{file} is damaged: it has a line that is none of Spark's log; when the run is "
-                "resumed, the log is written anew"
-            )
+            raise self._damage(file)
         return found
+
+    def _damage(self, file: Path) -> Damaged:
+        return Damaged(
+            f"{file} is damaged: it has a line that is none of Spark's log; "
+            f"`braid repair {self.results.parent}` writes the log anew"
+        )
+
+    def damages(self) -> dict[Path, Damaged]:
+        """Of its files that are read, those with a line that names none of Braid's, and what to say
+        of them.
+        """
+        files = [self.log / name for name in sorted(_needed(self._last()))]
+        return {f: self._damage(f) for f in files if not all(map(_is_whole, _read(f)))}
 
     def _rebuild(self, files: Sequence[Sequence[str]], needed: set[str]) -> None:
         whole: list[str] = []
@@ -199,21 +212,20 @@ class SinkLog:
         return [name for name in self._known() if number(name) < end]
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of the files that it names; nothing where a line of it is damaged."""
-        lines = self._all()
-        if any(_named(line) is None for line in lines):
-            return {}
-        return {entry.name: entry.size for entry in map(_decoded, lines)}
+        """The bytes of the files that it names in lines that are whole."""
+        return {name: _decoded(line).size for name, line in self._known().items()}
 
     def _known(self) -> dict[str, str]:
         """Its lines by file; what is damaged names none."""
-        named = ((_named(line), line) for line in self._all())
-        return {name: line for name, line in named if name is not None and ours(name)}
+        return {_decoded(line).name: line for line in self._all() if _is_whole(line)}
 
     def _all(self) -> list[str]:
         """Its lines, as far as it goes."""
-        last = max((_number(file) for file in self.log.glob("[0-9]*")), default=-1)
-        return self._logged(last + 1)
+        return self._logged(self._last() + 1)
+
+    def _last(self) -> int:
+        """The last batch that it has; -1: none."""
+        return max((_number(file) for file in self.log.glob("[0-9]*")), default=-1)
 
     def resize(self, sizes: Mapping[str, int], force: bool) -> None:
         """Have Spark's log name files with these sizes, also after a power cut if ``force``."""
@@ -226,8 +238,18 @@ class SinkLog:
 
     def _logged(self, batch: int) -> list[str]:
         """The lines of all batches before this one."""
-        first = max(0, _last_compact(batch - 1))
-        return [line for b in range(first, batch) for line in _read(self._file(b))]
+        return [line for file in self._before(batch) for line in _read(file)]
+
+    def _checked(self, batch: int) -> list[str]:
+        """Those, each of which names one of Braid's files here. Raises Damaged."""
+        found = [(line, file) for file in self._before(batch) for line in _read(file)]
+        for line, file in found:
+            self._entry(line, file)
+        return [line for line, _ in found]
+
+    def _before(self, batch: int) -> list[Path]:
+        """The files that have them."""
+        return [self._file(b) for b in range(max(0, _last_compact(batch - 1)), batch)]
 
     def _last_time(self, batch: int) -> int:
         """The time of the last file before this batch."""
@@ -292,6 +314,11 @@ def _named(line: str) -> str | None:
         return _decoded(line).name
     except (msgspec.DecodeError, UnicodeError):
         return None
+
+
+def _is_whole(line: str) -> bool:
+    """Whether a line names one of Braid's files, wherever the run is."""
+    return ours(_named(line) or "")
 
 
 def _resized(line: str, sizes: Mapping[str, int]) -> str:

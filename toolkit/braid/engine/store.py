@@ -35,7 +35,8 @@ import re
 import time
 import uuid
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -227,7 +228,23 @@ class Store(Readable):
                     durable.sync(folder)
                 self.checkpoint.sync()
             self.log.append(self.force, snapshot, named, lines)
-            self.output.publish(batch, [*results])
+            self._logs(partial(self.output.publish, batch, [*results]))
+
+    def _logs(self, change: Callable[[], None]) -> None:
+        """Change Spark's log; where it is damaged, after it has been written anew."""
+        try:
+            change()
+        except Damaged as damaged:
+            LOGGER.warning("%s, which is done now", damaged)
+            self.log_anew()
+            change()
+
+    def log_anew(self) -> None:
+        """Write Spark's log anew, with the files of all batches that are kept. Raises Damaged where
+        some of them are missing.
+        """
+        later = [[f.name for f in kept.results] for kept in self.log.commits]
+        self.output.again([*self.merged_files(self.output.sizes()), *later])
 
     def tidy(self, state: State, snapshot: Named) -> None:
         """After a commit: drop states but the last two, block files that neither names, and result
@@ -350,7 +367,7 @@ class Store(Readable):
             self.merging.show(merged)
             if self.log.since > since:
                 self.log.forgo(self.force)
-                self.output.drop(since, self.log.since)
+                self._logs(partial(self.output.drop, since, self.log.since))
                 self.merging.recover(self.log.merged)
                 LOGGER.info("results are kept from batch %d on", self.log.since)
         self._drop_events()
