@@ -410,6 +410,25 @@ def sizes_of(log: str) -> dict[str, int]:
     return {Path(each["path"]).name: each["size"] for each in map(json.loads, log.split("\n")[1:])}
 
 
+@pytest.mark.parametrize("same_name", [True, False])
+def test_a_log_that_is_written_anew_names_no_foreign_file(run: Path, same_name: bool) -> None:
+    """In the place of a result: its size and its name are as the lines have it that are whole."""
+    damage(run / "results/_spark_metadata/9.compact", 2)
+    (run / "results/_spark_metadata/10").unlink()
+    file = Path(of_batches(run, 3, 6)[1])
+    batch, size, rows = int(file.name[:6]), file.stat().st_size, pq.read_table(file)
+    other = file if same_name else file.with_name(f"{file.name[:9]}0badcafe.parquet")
+    file.unlink()
+    pq.write_table(pa.concat_tables([rows] * 9), other, write_page_checksum=True)
+    Store(run).clean()
+    assert Store(run).output.sizes()[file.name] == size and other.exists() == same_name
+    with pytest.raises(Damaged, match=f"{file} is "):
+        Store(run).result_files(batch, batch + 1, merged=False)
+    (made,) = repair(run)
+    assert made.startswith(f"results/{file.name}") and check(run)[0] == []
+    assert ids(pq.read_table(file)) == ids(rows)
+
+
 @pytest.mark.parametrize("keep", [None, Keep(bytes=1)])
 def test_a_damaged_line_of_sparks_log_ends_no_run(
     tmp_path: Path, keep: Keep | None, caplog: pytest.LogCaptureFixture

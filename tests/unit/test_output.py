@@ -319,7 +319,7 @@ def test_lines_that_are_written_again_are_whole(tmp_path: Path, way: Any) -> Non
     assert [*out.damages()] == [file]
     with pytest.raises(Damaged, match=r"^[^\n]*/9.compact is damaged: it has a line that is none"):
         out.publish(19, written(out, 19))
-    out.again(BATCHES[:20])
+    out.again([], BATCHES[:20])
     assert logged(out) == listed(out) == upto(19) and not out.damages()
 
 

@@ -85,7 +85,7 @@ class Output(SinkLog):
         waiting = [name for name in os.listdir(self.new) if name in named]
         self._move(waiting)
         if not self._whole(merged, later, self.seen() if seen is None else seen + len(waiting)):
-            self.again([*earlier(), *later])
+            self.again(earlier(), later)
         self._clean(self.new, set())
 
     def _whole(self, merged: Sequence[Merged], later: Sequence[Sequence[str]], seen: int) -> bool:
@@ -93,11 +93,14 @@ class Output(SinkLog):
         files = sum(m.files for m in merged) + sum(map(len, later))
         return seen == files and self.is_whole(merged, later)
 
-    def again(self, files: Sequence[Sequence[str]]) -> None:
-        """Log these files by batch, where the log does not, and remove others."""
+    def again(self, merged: Sequence[Sequence[str]], later: Sequence[Sequence[str]]) -> None:
+        """Log these files by batch, where the log does not, and remove others. Those of batches
+        that are ``merged`` are as large as the log has it, as far as it is whole.
+        """
+        files = [*merged, *later]
         known = {name for names in files for name in names}
         self._move(name for name in os.listdir(self.new) if name in known)
-        self.renew(files)
+        self.renew(files, len(merged))
         self._clean(self.results, known)
 
     def _clean(self, folder: Path, known: set[str]) -> None:

@@ -5,6 +5,7 @@ written, and where a file is lost what stands in for it.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
@@ -145,14 +146,16 @@ class Readable:
     def merged_files(self, known: Collection[str] = ()) -> list[list[str]]:
         """By batch, the files in results/ of those that are merged too; those that are ``lost``
         among them, and none that another process has dropped. Raises Damaged where some are
-        missing, and their rows too. Names are looked at where a number is off, or where one is not
-        among the ``known`` ones, if any are.
+        missing, and their rows too. Names are looked at where a number is off, or where one of the
+        ``known`` ones is not there.
         """
+        names = Counter(map(number, known))
         found = self.output.listed(self.log.first)
         found[: self.log.since] = [[] for _ in range(self.log.since)]
         for merged in self.log.merged:
             there = [name for names in found[merged.first : merged.end] for name in names]
-            if len(there) == merged.files and (not known or all(n in known for n in there)):
+            wanted = sum(names[batch] for batch in range(merged.first, merged.end))
+            if len(there) == merged.files and sum(n in known for n in there) == wanted:
                 continue
             self._gone = self._kept_from()
             if merged.end > self._gone:

@@ -94,13 +94,15 @@ class SinkLog:
         plain = [b for b in range(max(first, _last_compact(last) + 1), last + 1)]
         return all(self._says(b, later[b - first]) for b in plain) and self._sums(merged, later)
 
-    def renew(self, files: Sequence[Sequence[str]]) -> None:
-        """Name these files by batch, where that is not so."""
+    def renew(self, files: Sequence[Sequence[str]], merged: int = 0) -> None:
+        """Name these files by batch, where that is not so. Those of the batches before ``merged``
+        keep the sizes that it has of them: of no other place are these known.
+        """
         last = len(files) - 1
         needed = _needed(last)
         numbers = [int(name.partition(".")[0]) for name in needed]
         if not all(self._says(b, self._names(files, b)) for b in numbers):
-            self._rebuild(files, needed)
+            self._rebuild(files, needed, merged)
             self._time = None
         self.clean(_kept(last))
 
@@ -160,11 +162,11 @@ class SinkLog:
         files = [self.log / name for name in sorted(_needed(self._last()))]
         return {f: self._damage(f) for f in files if not all(map(_is_whole, _read(f)))}
 
-    def _rebuild(self, files: Sequence[Sequence[str]], needed: set[str]) -> None:
+    def _rebuild(self, files: Sequence[Sequence[str]], needed: set[str], merged: int) -> None:
         whole: list[str] = []
         known = self._known()
         for batch, names in enumerate(files):
-            mine = self._lines(names, _time_of(whole), known)
+            mine = self._lines(names, _time_of(whole), known if batch < merged else {})
             whole += mine
             if self._file(batch).name in needed:
                 _put(self._file(batch), whole if _compact(batch) else mine)
@@ -175,8 +177,8 @@ class SinkLog:
     def _lines(
         self, names: Sequence[str], after: int, known: Mapping[str, str] | None = None
     ) -> list[str]:
-        """A line for each file, of one that is lost as it was ``known``. Their times grow from
-        batch to batch, since Spark reads files in the order of their times.
+        """A line for each file, as it was ``known`` if it was. Their times grow from batch to
+        batch, since Spark reads files in the order of their times.
         """
         stats = [(self.results / name, *self._stat(name, known or {})) for name in names]
         time = max([after + 1, *(changed for _, _, changed in stats)])
@@ -198,13 +200,13 @@ class SinkLog:
 
     def _stat(self, name: str, known: Mapping[str, str]) -> tuple[int, int]:
         """The bytes of a file, and when it was changed, in milliseconds. Raises Damaged."""
+        if name in known:
+            line = _decoded(known[name])
+            return line.size, line.time
         try:
             stat = (self.results / name).stat()
         except FileNotFoundError:
-            if name not in known:
-                raise Damaged(f"{self.results / name} is missing") from None
-            line = _decoded(known[name])
-            return line.size, line.time
+            raise Damaged(f"{self.results / name} is missing") from None
         return stat.st_size, stat.st_mtime_ns // 10**6
 
     def logged(self, end: int) -> list[str]:

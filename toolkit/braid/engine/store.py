@@ -244,7 +244,11 @@ class Store(Readable):
         some of them are missing.
         """
         later = [[f.name for f in kept.results] for kept in self.log.commits]
-        self.output.again([*self.merged_files(self.output.sizes()), *later])
+        self.output.again(self._earlier(), later)
+
+    def _earlier(self) -> list[list[str]]:
+        """By batch, the files of those that are merged, of the names that Spark's log has."""
+        return self.merged_files(self.output.sizes())
 
     def tidy(self, state: State, snapshot: Named) -> None:
         """After a commit: drop states but the last two, block files that neither names, and result
@@ -269,7 +273,7 @@ class Store(Readable):
         later = [[f.name for f in kept.results] for kept in self.log.commits]
         self.log.forgo(self.force)
         self.merging.recover(self.log.merged)
-        self.output.recover(self.log.merged, later, self.merged_files, self._visible)
+        self.output.recover(self.log.merged, later, self._earlier, self._visible)
         self._visible = None
         self._live = self._lives()
         live = {*self._live}.union(*self._live.values())
