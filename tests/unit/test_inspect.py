@@ -19,6 +19,8 @@ from braid.core import events, telling
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
+    Event,
+    EventsDropped,
     HostDid,
     PlacementChanged,
     RunEnded,
@@ -140,6 +142,28 @@ def test_the_story_of_a_block(drawn: Recorded) -> None:
 )  # fmt: skip
 def test_why_two_blocks_met_or_did_not(drawn: Recorded, a: int, b: int, sentence: str) -> None:
     assert sentence in [line.strip() for line in telling.why(drawn, a, b).splitlines()[1:]]
+
+
+@pytest.mark.parametrize(
+    "happened", [DRAWN, [DRAWN[0], EventsDropped(0, 2, 0, 0, 0, 0, 7, (R0, S1)), *DRAWN[3:]]]
+)
+def test_all_sentences_number_the_batches_from_the_first_on(happened: list[Event]) -> None:
+    from_0, from_100 = (_all_said(Recorded.of(happened, first=n)) for n in (0, 100))
+    assert re.sub(r"\b1(\d\d)\b", lambda n: str(int(n[1])), from_100) == from_0
+    assert all(len(n) == 3 for n in re.findall(r"\bbatch(?:es)? (\d+)", from_100))
+    assert "this run has batches 100 to 103" in from_100
+    assert ("kept from batch 101 on" in from_100) == (happened is not DRAWN)
+
+
+def _all_said(run: Recorded) -> str:
+    said = [telling.summary(run), *(telling.plan(run, batch) for batch in run.planned)]
+    said += [telling.story(run, id) for id in run.blocks]
+    said += [telling.why(run, a, b) for a in run.blocks for b in run.blocks]
+    for asked in (telling.plan, telling.story):
+        with pytest.raises(ValueError, match=r"^there is no ") as error:
+            asked(run, 77)
+        said.append(str(error.value))
+    return "\n".join(said)
 
 
 def test_what_is_put_off_is_owed_until_it_is_settled() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from braid import AdaptiveGrid, Aligned, Ring, watch
-from braid.core.events import BatchCommitted, RunEnded, write
+from braid.core.events import BatchCommitted, EventsDropped, RunEnded, write
 from braid.core.placement import offered
 from braid.core.recorded import Recorded
 from braid.model.simulate import simulate
@@ -17,6 +17,7 @@ from braid_widgets.base.fold import fold
 from braid_widgets.base.launcher import Launcher
 from braid_widgets.base.live import Pump
 from braid_widgets.base.show import show
+from braid_widgets.cockpit import inspect
 from braid_widgets.cockpit.view import Cockpit, Showing, recorded
 from braid_widgets.diffusion.panel import DiffusionPanel
 from braid_widgets.psp.panel import RingPanel
@@ -177,6 +178,11 @@ def test_blocks_that_are_asked_about_tell_their_story_with_batches_from_1(monkey
     assert f"met in batch {met.batch + 1}: block {met.block} probed block {met.other}" in why
     assert unknown.startswith("there is no block 9999; this run has had ")
     assert several == "3 blocks were asked about; ask about one, or about two"
+    gone = EventsDropped(0, 2, 0, 0, 0, 0, 0, ())
+    with pytest.raises(ValueError, match="; events are kept from batch 2 on$"):
+        inspect.blocks(
+            [MIGRATION[0], gone, *(e for e in MIGRATION if getattr(e, "batch", 0))], [9999]
+        )
 
 
 def test_what_cannot_be_simulated_is_said(monkeypatch):

@@ -38,7 +38,8 @@ class Recorded:
     ``blocks`` are all that ever were, as last known; ``born`` is the batch in which each was made
     or arrived, ``gone`` the one that it left in. ``sources`` has, for a merged or cut block, those
     it was made from. ``deferred`` is the batch in which a pair (fresh block, other) was put off.
-    ``changes`` are those of the placement.
+    ``changes`` are those of the placement. Batches count from 0; ``first`` is the number by which
+    the first is told, in all that is said of the run.
     """
 
     happened: Sequence[Any]
@@ -54,15 +55,16 @@ class Recorded:
     changes: list[PlacementChanged] = field(default_factory=list)
     dropped: EventsDropped | None = None
     """What stands for events that are no longer kept."""
+    first: int = 0
 
     @classmethod
-    def of(cls, happened: Iterable[Any]) -> Recorded:
+    def of(cls, happened: Iterable[Any], first: int = 0) -> Recorded:
         """Raises ValueError when no event says what is joined."""
         happened = tuple(happened)
         start = next((e for e in happened if isinstance(e, RunStarted)), None)
         if start is None:
             raise ValueError("there is no RunStarted among the events, so nothing has been joined")
-        run = cls(happened, start)
+        run = cls(happened, start, first=first)
         for event in happened:
             if isinstance(event, BatchPlanned):
                 run._plan(event)
@@ -126,6 +128,10 @@ class Recorded:
         made = placement.of(start.settings)
         return made.keyspace(made.start(len(start.streams))).keying
 
+    def told(self, batch: int) -> int:
+        """The number by which a batch is told."""
+        return batch + self.first
+
     @property
     def since(self) -> int:
         """The first batch whose events are kept."""
@@ -134,7 +140,7 @@ class Recorded:
     @property
     def kept(self) -> str:
         """That events are kept from a batch on, if they are not kept of all; else nothing."""
-        return f"events are kept from batch {self.since} on" if self.since else ""
+        return f"events are kept from batch {self.told(self.since)} on" if self.since else ""
 
     @property
     def last(self) -> int:

@@ -1,5 +1,6 @@
 """A run in words: what a batch's plan was, what became of a block, and why two blocks met or not.
-All of it comes from the run's events alone.
+All of it comes from the run's events alone. Batches are told by the run's numbers for them, from
+``first`` on.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _progress(run: Recorded) -> list[str]:
     earlier = 0 if run.dropped is None else run.dropped.results
     stored = [h.stored for h in last.hosts]
     lines = [
-        f"batches 0 to {run.last} committed: {came} in, "
+        f"batches {run.first} to {run.told(run.last)} committed: {came} in, "
         f"{earlier + sum(b.results for b in run.committed.values()):,} results",
         f"held: {len(live):,} blocks, {sum(last.live):,} tuples; {sum(stored):,} with replicas, "
         f"{max(stored, default=0):,} on the fullest of {len(stored)} hosts",
@@ -52,18 +53,23 @@ def _progress(run: Recorded) -> list[str]:
 
 
 def plan(run: Recorded, batch: int) -> str:
-    """The plan of a batch, and what came of it. Raises ValueError for a batch that was not."""
+    """The plan of a batch (from 0), and what came of it. Raises ValueError for a batch that was
+    not.
+    """
+    told = run.told(batch)
     if 0 <= batch < run.since:
-        raise ValueError(f"of batch {batch} no events are kept: {run.kept}")
+        raise ValueError(f"of batch {told} no events are kept: {run.kept}")
     if batch not in run.planned:
-        raise ValueError(f"there is no batch {batch}; this run has batches 0 to {run.last}")
+        raise ValueError(
+            f"there is no batch {told}; this run has batches {run.first} to {run.told(run.last)}"
+        )
     planned = run.planned[batch]
-    lines = [f"batch {batch}"]
+    lines = [f"batch {told}"]
     if batch in run.committed:
         did = run.committed[batch]
         came = ", ".join(f"{n:,} of {a}" for a, n in zip(run.streams, did.received, strict=True))
         lines[0] += f": {came} in, {did.results:,} results"
-    lines += [f"  {words.derived(d, run.streams)}" for d in planned.derivations]
+    lines += [f"  {words.derived(d, run.streams, run.first)}" for d in planned.derivations]
     replaced = {s for d in planned.derivations for s in d.sources if s != d.block.id}
     lines += [
         f"  block {id} is given up by {words.hosts(hosts)}"
@@ -71,7 +77,7 @@ def plan(run: Recorded, batch: int) -> str:
         if id not in replaced
     ]
     for route in planned.routes:
-        lines += [f"  {line}" for line in words.routed(route, run.streams)]
+        lines += [f"  {line}" for line in words.routed(route, run.streams, run.first)]
     lines += [f"  {_said(e)}" for e in run.happened if _of_paper(e, batch)]
     return "\n".join(lines)
 
@@ -97,27 +103,23 @@ def story(run: Recorded, id: int) -> str:
     """What became of a block, batch by batch. Raises ValueError for an id that no batch had."""
     block = run.block(id)
     size = f", {block.rows:,} tuples" if block.rows else ""
-    lines = [f"block {id} of {words.of(block, run.streams)}{size}"]
+    lines = [f"block {id} of {words.of(block, run.streams, run.first)}{size}"]
     lines += [f"  {run.kept}; it was there then"] if run.born[id] < run.since else []
-    for batch in sorted(run.planned):
-        lines += [
-            f"  batch {batch}: {line}"
-            for line in words.chapter(
-                id, run.planned[batch], run.streams, run.gone.get(id) == batch
-            )
-        ]
-        if run.gone.get(id) == batch:
-            lines.append(f"  batch {batch}: gone from {words.hosts(block.hosts)}")
+    for batch, planned in sorted(run.planned.items()):
+        gone = run.gone.get(id) == batch
+        said = [*words.chapter(id, planned, run.streams, gone, run.first)]
+        said += [f"gone from {words.hosts(block.hosts)}"] if gone else []
+        lines += [f"  batch {run.told(batch)}: {line}" for line in said]
     if id not in run.gone:
         held = f"held on {words.hosts(block.hosts)}" if block.rows else "it got no tuple"
-        lines.append(f"  after batch {run.last}: {held}")
+        lines.append(f"  after batch {run.told(run.last)}: {held}")
     return "\n".join(lines)
 
 
 def why(run: Recorded, a: int, b: int) -> str:
     """Why the tuples of two blocks met, or why not. Raises ValueError for an unknown id."""
     one, two = run.block(a), run.block(b)
-    head = f"block {a} of {words.of(one, run.streams)}, block {b} of {words.of(two, run.streams)}"
+    head = ", ".join(f"block {x.id} of {words.of(x, run.streams, run.first)}" for x in (one, two))
     if one.stream == two.stream:
         return f"{head}\n  never met: they are of one stream, {run.streams[one.stream]}"
     found = list(_met(run, a, b))
@@ -142,12 +144,15 @@ def _meeting(run: Recorded, m: Meeting, asked: Collection[int]) -> str:
         for heir in asked
         if id in run.ancestors(heir)
     ]
-    put_off = run.deferred.get((m.other, m.block), run.deferred.get((m.block, m.other)))
-    how = f"met in batch {m.batch}: block {m.block} probed block {m.other} on host {m.host}"
+    how = (
+        f"met in batch {run.told(m.batch)}: block {m.block} probed block {m.other} on host {m.host}"
+    )
     if m.hop > 1:
         how += f", in hop {m.hop}, with what the hops before had found"
     if not m.fresh:
-        how += f"; the pair had been put off in batch {put_off} and was settled then"
+        put_off = run.deferred.get((m.other, m.block), run.deferred.get((m.block, m.other)))
+        when = "before" if put_off is None else f"in batch {run.told(put_off)}"
+        how += f"; the pair had been put off {when} and was settled then"
     return how + "".join(older)
 
 
@@ -161,7 +166,7 @@ def _visited(run: Recorded, left: Collection[int], right: Collection[int]) -> It
                 if ones and others and route.block.id not in {*left, *right}:
                     pair = sorted((min(ones), min(others)), key=ids.__getitem__)
                     yield (
-                        f"visited together in batch {batch}: block {route.block.id} of "
+                        f"visited together in batch {run.told(batch)}: block {route.block.id} of "
                         f"{run.streams[route.block.stream]} went to block {pair[0]}, then "
                         f"to block {pair[1]}"
                     )
@@ -179,19 +184,19 @@ def _apart(run: Recorded, a: Block, b: Block) -> str:
     if (left := run.gone.get(early.id)) is not None and left <= born:
         if heirs := run.heirs(early.id):
             return (
-                f"not met as such: block {early.id} became {words.blocks(heirs)} in batch {left}; "
-                "ask about those"
+                f"not met as such: block {early.id} became {words.blocks(heirs)} in batch "
+                f"{run.told(left)}; ask about those"
             )
         came = "was made" if late.id in run.sources else "came"
         return (
-            f"never met: block {early.id} left in batch {left}, block {late.id} {came} in batch "
-            f"{born}"
+            f"never met: block {early.id} left in batch {run.told(left)}, block {late.id} {came} "
+            f"in batch {run.told(born)}"
         )
     for pair in ((a.id, b.id), (b.id, a.id)):
         if pair in run.deferred:
             return (
                 f"not met yet: block {pair[0]} put block {pair[1]} off in batch "
-                f"{run.deferred[pair]}; the pair is owed"
+                f"{run.told(run.deferred[pair])}; the pair is owed"
             )
     if not (a.rows and b.rows):
         empty = a if not a.rows else b

@@ -15,9 +15,11 @@ Planned = Plan | BatchPlanned
 """What is to be done with blocks."""
 
 
-def of(block: Block, streams: Names) -> str:
-    """A block's stream, routing keys and batch."""
-    return f"{streams[block.stream]}, keys {keys(block)}, of batch {block.batch}"
+def of(block: Block, streams: Names, first: int = 0) -> str:
+    """A block's stream, routing keys and batch. Here and below, ``first`` is the number of the
+    first batch.
+    """
+    return f"{streams[block.stream]}, keys {keys(block)}, of batch {block.batch + first}"
 
 
 def keys(block: Block) -> str:
@@ -40,9 +42,9 @@ def blocks(ids: Collection[int]) -> str:
     return f"block{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
 
 
-def routed(route: Route, streams: Names) -> Iterator[str]:
+def routed(route: Route, streams: Names, first: int = 0) -> Iterator[str]:
     """What a route says: a line for the block, then one for each path, and what is put off."""
-    what = f"block {route.block.id} of {of(route.block, streams)}"
+    what = f"block {route.block.id} of {of(route.block, streams, first)}"
     if route.fresh:
         yield f"fresh {what}: stored on {hosts(route.block.hosts)}"
     else:
@@ -59,24 +61,24 @@ def routed(route: Route, streams: Names) -> Iterator[str]:
         yield f"  puts off {blocks(route.deferred)}"
 
 
-def derived(d: Derivation, streams: Names) -> str:
+def derived(d: Derivation, streams: Names, first: int = 0) -> str:
     """How a block is made."""
     moved = [f"host {dst} reads host {src}" for dst, src in d.reads.items() if src != dst]
     how = f": {', '.join(moved)}" if moved else ""
+    what = f"block {d.block.id} of {of(d.block, streams, first)}"
     if d.sources == (d.block.id,):
-        return f"block {d.block.id} of {of(d.block, streams)} is copied{how}"
+        return f"{what} is copied{how}"
     verb = "merged" if len(d.sources) > 1 else "cut"
-    return (
-        f"block {d.block.id} of {of(d.block, streams)} is {verb} from {blocks(d.sources)} on "
-        f"{hosts(d.block.hosts)}{how}"
-    )
+    return f"{what} is {verb} from {blocks(d.sources)} on {hosts(d.block.hosts)}{how}"
 
 
-def chapter(id: int, plan: Planned, streams: Names, gone: bool = False) -> Iterator[str]:
+def chapter(
+    id: int, plan: Planned, streams: Names, gone: bool = False, first: int = 0
+) -> Iterator[str]:
     """What a plan does with a block; ``gone``: another line says that it leaves."""
     for d in plan.derivations:
         if d.block.id == id:
-            yield derived(d, streams)
+            yield derived(d, streams, first)
         elif id in d.sources:
             verb = "merged into" if len(d.sources) > 1 else "cut into"
             yield f"{verb} block {d.block.id}, keys {keys(d.block)}"
@@ -85,7 +87,7 @@ def chapter(id: int, plan: Planned, streams: Names, gone: bool = False) -> Itera
     by: dict[int, list[int]] = {}
     for route in plan.routes:
         if route.block.id == id:
-            yield from (line.strip() for line in routed(route, streams))
+            yield from (line.strip() for line in routed(route, streams, first))
         for path in route.paths:
             for host, ids in ((h, ids) for hop in path for h, ids in hop.probes.items()):
                 if id in ids:

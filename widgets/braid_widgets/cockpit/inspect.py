@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -42,14 +41,13 @@ def host(events: Iterable[Any], number: int, batch: int) -> str:
 
 
 def blocks(events: Iterable[Any], ids: Sequence[int]) -> str:
-    """The story of a block; of two, why their tuples met, or why not. Raises ValueError for any
-    other number of blocks, and for one that no batch had.
+    """The story of a block; of two, why their tuples met, or why not; batches count from 1. Raises
+    ValueError for any other number of blocks, and for one that no batch had.
     """
     if len(ids) not in (1, 2):
         raise ValueError(f"{len(ids)} blocks were asked about; ask about one, or about two")
-    run = Recorded.of(events)
-    told = telling.story(run, *ids) if len(ids) == 1 else telling.why(run, *ids)
-    return re.sub(r"\bbatch (\d+)", lambda found: f"batch {int(found[1]) + 1}", told)
+    run = Recorded.of(events, first=1)
+    return telling.story(run, *ids) if len(ids) == 1 else telling.why(run, *ids)
 
 
 def _told(
