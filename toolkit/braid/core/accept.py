@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import fields
 from datetime import timedelta
 from functools import cache, wraps
-from inspect import signature
+from inspect import get_annotations, signature, unwrap
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -170,13 +170,18 @@ def _kinds(of: Any) -> dict[str, tuple[Any, str]]:
 
 
 def _hints(of: Any) -> dict[str, Any]:
-    """The types by name; one that is imported for type checkers alone is left out."""
+    """The types by name, inherited ones too; one that is imported for type checkers alone is left
+    out.
+    """
     try:
         return get_type_hints(of)
     except NameError:
-        known = getattr(of, "__globals__", None) or vars(sys.modules[of.__module__])
+        pass
     hints: dict[str, Any] = {}
-    for name, text in of.__annotations__.items():
-        with suppress(NameError):
-            hints |= get_type_hints(type("One", (), {"__annotations__": {name: text}}), known)
+    for part in reversed(of.__mro__) if isinstance(of, type) else [unwrap(of)]:
+        known = getattr(part, "__globals__", None) or vars(sys.modules[part.__module__])
+        for name, text in get_annotations(part).items():
+            hints.pop(name, None)  # what it was in a base
+            with suppress(NameError):
+                hints |= get_type_hints(type("One", (), {"__annotations__": {name: text}}), known)
     return hints
