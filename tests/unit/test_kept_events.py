@@ -49,6 +49,7 @@ from braid.model.simulate import simulate
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.sharing.run import SharedRun
+from braid_widgets.base import totals
 from braid_widgets.base.fold import fold
 from braid_widgets.cockpit.inspect import host
 from braid_widgets.cockpit.view import recorded
@@ -164,7 +165,8 @@ def test_totals_are_of_all_batches_whatever_is_kept(tmp_path: Path) -> None:
 
 def test_what_an_older_version_dropped_is_not_taken_for_all(tmp_path: Path) -> None:
     some = Told(tmp_path / "events.jsonl", opening=1)
-    some.append([START, *(e for n in range(9) for e in (BatchPlanned(n), commit(n)))])
+    commits = [replace(commit(n), hosts=(HostDid(received=10),), late=1) for n in range(9)]
+    some.append([START, *(e for c in commits for e in (BatchPlanned(c.batch), c))])
     assert some.drop(3, False)
     start, line, *rest = some.path.read_bytes().splitlines()
     older = {
@@ -177,6 +179,12 @@ def test_what_an_older_version_dropped_is_not_taken_for_all(tmp_path: Path) -> N
     assert fold(some.since(0)).totals.results == sum(range(9)) and some.drop(7, False)
     (gone,) = some.of(EventsDropped)
     assert gone.batch == 6 and gone.results == sum(range(7)) and gone.kinds == {}
+    assert gone.did == HostDid() and gone.late == 0
+    scene = fold(some.since(0))
+    assert (scene.totals.batches, scene.totals.since) == (9, 7)
+    assert (scene.totals.sent, scene.totals.late) == (2 * 10, 2)
+    begin = "sent, moved, discarded, compared, migrations, late: from batch"
+    assert {(begin, 7, ""), ("batches", 9, ""), ("late", 2, "tuples")} < {*totals.rows(scene)}
 
 
 def test_readers_say_from_which_batch_on_there_are_events(pair: tuple[Path, Path]) -> None:

@@ -198,7 +198,8 @@ class EventsDropped(Event):
     ``bytes`` had the run's events up to there, and ``before`` is their crc32; ``head`` is that of
     the lines around this one. The batches had ``results`` and ``late`` tuples, and left these
     ``blocks``; ``did`` is what all hosts did in them, but for what they stored. ``kinds`` says how
-    many events of each kind it stands for; empty where an older version of Braid dropped them.
+    many events of each kind it stands for; where an older version of Braid dropped some of them it
+    is empty, and ``did`` and ``late`` are zero.
     """
 
     batch: int

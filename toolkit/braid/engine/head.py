@@ -38,16 +38,20 @@ class _Committed(msgspec.Struct):
 
 
 class _Sums:
-    """What events say in all that are no longer kept, after those that were ``dropped`` before."""
+    """What events say in all that are no longer kept, after those that were ``dropped`` before. Of
+    those that an older version dropped the results alone are known, so nothing else is summed up.
+    """
 
     def __init__(self, dropped: EventsDropped | None) -> None:
         self.blocks, self.did, self.results, self.late = LiveBlocks(), HostDid(), 0, 0
         self._kinds, self._known = Counter[str](), dropped is None or bool(dropped.kinds)
         if dropped is not None:
             self.blocks.change(dropped.blocks)
+            self.results = dropped.results
+        if dropped is not None and self._known:
             self.did.add(dropped.did)
             self._kinds.update(dropped.kinds)
-            self.results, self.late = dropped.results, dropped.late
+            self.late = dropped.late
 
     def add(self, line: bytes) -> None:
         """One more."""
@@ -55,9 +59,11 @@ class _Sums:
         if commits(line):
             batch = msgspec.json.decode(line, type=_Committed)
             self.blocks.change(batch.blocks, batch.dropped)
-            self.results, self.late = self.results + batch.results, self.late + batch.late
-            for did in batch.hosts:
-                self.did.add(did)
+            self.results += batch.results
+            if self._known:
+                self.late += batch.late
+                for did in batch.hosts:
+                    self.did.add(did)
 
     def kinds(self, stay: Iterable[bytes]) -> dict[str, int]:
         """How many of each kind there were, but for those that ``stay``; nothing if that is not

@@ -148,7 +148,8 @@ def _ratio(grids: Mapping[int, Grid], r: float, s: float, hosts: int) -> float:
 @dataclass(frozen=True, slots=True)
 class Totals:
     """A run so far. ``stored`` and ``stored_bytes`` are held now, with replicas; the other counts
-    are sums over batches.
+    are sums over batches: ``batches``, ``results`` and ``received`` over all, the others over those
+    from number ``since`` on.
 
     ``ratio_max`` is over the batches in which |R| and |S| are within a factor J, as the paper's
     theorem assumes.
@@ -168,15 +169,18 @@ class Totals:
     late: int = 0
     migrations: int = 0
     ratio_max: float = float("nan")
+    since: int = 0
 
     @classmethod
     def of(cls, dropped: EventsDropped) -> Totals:
         """Those of the batches whose events are no longer kept; the ratio is not known of them. Of
         those that an older version of Braid dropped, the results alone are known.
         """
-        did, kinds = dropped.did, dropped.kinds
+        did, kinds, end = dropped.did, dropped.kinds, dropped.batch + 1
+        if not kinds:
+            return cls(batches=end, results=dropped.results, since=end)
         return cls(
-            batches=kinds.get(BatchCommitted.__name__, 0),
+            batches=end,
             results=dropped.results,
             sent=did.received,
             sent_bytes=did.received_bytes,

@@ -40,6 +40,10 @@ def rows(scene: Scene) -> list[tuple[str, float | int, str]]:
     ]
     if t.late:
         found.append(("late", t.late, "tuples"))
+    if t.since:
+        found.append(
+            ("sent, moved, discarded, compared, migrations, late: from batch", t.since, "")
+        )
     if t.ratio_max == t.ratio_max:
         found.append(
             (

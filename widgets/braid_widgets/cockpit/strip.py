@@ -58,10 +58,11 @@ def _facts(scene: Scene, kept: Kept) -> Iterator[Fact]:
     if now.seconds > 0:
         yield Fact("batch took", f"{now.seconds:,.2f} s", "wall-clock from plan to next state")
     moved = f"{now.moved:,} in this batch"
+    far = f"from batch {totals.since} on" if totals.since else "so far"
     if totals.moved:
-        yield Fact("moved so far", f"{totals.moved:,} tuples", f"between hosts; {moved}")
+        yield Fact(f"moved {far}", f"{totals.moved:,} tuples", f"between hosts; {moved}")
     if totals.late:
-        yield Fact("late so far", f"{totals.late:,} tuples", "behind the watermark, not joined")
+        yield Fact(f"late {far}", f"{totals.late:,} tuples", "behind the watermark, not joined")
     if kept.seen:
         meaning = "results found by results of the full join, as their weights estimate it"
         yield Fact("recall so far", f"{kept.recall:.1%}", meaning)
