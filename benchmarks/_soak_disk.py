@@ -33,13 +33,25 @@ def made(path: Path, size: int) -> Iterator[int]:
         os.close(at)
 
 
+def forced(folder: Path) -> None:
+    """Force the names in a folder to disk."""
+    at = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(at)
+    finally:
+        os.close(at)
+
+
 def bare(folder: Path, sparks: int = 0) -> float:
     """Seconds of a commit that does nothing but what it does with files: a manifest that is forced
-    to disk and linked, an entry of Spark's log that is moved into place, folders that are forced,
-    and files that go. ``sparks``: so many files that Spark has written, and their folders, are
-    forced besides.
+    to disk and linked, an entry of Spark's log that is moved into place, a file in each of some
+    folders that are forced, and files that go. The folders are made beside ``folder``, and stay.
+    ``sparks``: so many files that Spark has written, and their folders, are forced besides.
     """
-    entry, log, away = folder / ".bare", folder / ".bare-log", list[Path]()
+    entry, log = folder / ".bare", folder / ".bare-log"
+    beside = [folder.parent / f".bare-{n}" for n in range(FOLDERS + sparks)]
+    for each in beside:
+        each.mkdir(exist_ok=True)
     began = perf_counter()
     with made(entry, 3000) as file:
         os.fsync(file)
@@ -48,16 +60,14 @@ def bare(folder: Path, sparks: int = 0) -> float:
     with made(log, 300):
         pass
     log.rename(folder / ".bare-moved")
-    for n in range(sparks):
-        away.append(folder / f".bare-{n}")
-        with made(away[-1], 300) as file:
-            os.fsync(file)
-    at = os.open(folder, os.O_RDONLY)
-    for _ in range(FOLDERS + sparks):
-        os.fsync(at)
-    os.close(at)
-    for file_gone in [folder / ".bare-linked", folder / ".bare-moved", *away]:
-        file_gone.unlink()
+    for n, each in enumerate(beside):
+        with made(each / "file", 300) as file:
+            if n >= FOLDERS:
+                os.fsync(file)
+        forced(each)
+    gone = [folder / ".bare-linked", folder / ".bare-moved", *(each / "file" for each in beside)]
+    for each in gone:
+        each.unlink()
     return perf_counter() - began
 
 

@@ -1,0 +1,37 @@
+"""What the soak takes for the files of a commit by themselves."""
+
+from __future__ import annotations
+
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+
+SOAK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "_soak_disk.py"))
+
+
+@pytest.mark.parametrize("sparks", [0, 3])
+def test_each_folder_is_forced_once_and_has_something_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sparks: int
+) -> None:
+    """A folder that is forced again has nothing to write, and takes no time."""
+    folder, forced, written = tmp_path / "run" / "commits", list[Path](), list[str]()
+    folder.mkdir(parents=True)
+
+    def fsync(at: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{at}"))
+        if path.is_dir():
+            forced.append(path)
+            assert [*path.iterdir()]
+        else:
+            written.append(path.name)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for _ in range(2):
+        forced.clear()
+        written.clear()
+        assert SOAK["bare"](folder, sparks) > 0
+        assert len(forced) == len({*forced}) == SOAK["FOLDERS"] + sparks
+        assert written == [".bare", *["file"] * sparks]
+        assert not [f for f in folder.parent.rglob("*") if f.is_file()], "all files go"
