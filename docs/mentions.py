@@ -35,7 +35,7 @@ _MENTION = re.compile(
 _NAMED = re.compile(
     r"(?:^|_)(figure|table|theorem|lemma|algorithm|equation)_(\d+)(?:_(\d+))?(?=_|$)"
 )
-_PERHAPS = re.compile(rf"{_KIND}\.?[\s#_]+\d")
+_PERHAPS = re.compile(rf"(?:{_KIND}|table)\.?[\s#_]+\d")
 """In every file that mentions something, in a text that may go over lines or in a name."""
 
 

@@ -80,6 +80,17 @@ def test_names_of_tests_count() -> None:
     assert named == [("elseidy", "Lemma", "4.4"), ("wang", "Theorem", "5")]
 
 
+def test_a_file_that_mentions_something_in_a_name_alone_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mentions, "ROOT", tmp_path)
+    file = tmp_path / "tests" / "test_wang.py"
+    file.parent.mkdir()
+    file.write_text('"""Wang 2008."""\n\n\ndef test_table_5_1_holds():\n    pass\n')
+    ((item, _),) = mentions.in_python(file, mentions.papers())
+    assert item == ("wang", "Table", "5.1")
+
+
 def test_every_mention_in_the_project_is_of_something_that_a_paper_has() -> None:
     found = mentions.index()
     lemma = found[mentions.Item("elseidy", "Lemma", "4.4")]
