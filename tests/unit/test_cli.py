@@ -319,6 +319,14 @@ def test_external_loads(html: str, loads: list[str] | None) -> None:
 def test_the_command_starts_without_loading_spark_and_never_loads_grammars() -> None:
     code = (
         "import sys, braid.reports.cli as cli; loaded = {'pyspark', 'papermill', 'nbconvert', "
-        "'plotly'} & sys.modules.keys(); cli.main(['list']); sys.exit(loaded or 'lark' in sys.modules)"
+        "'plotly'} & sys.modules.keys(); cli.main(); sys.exit(loaded or 'lark' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code, "list"]).returncode == 0
+
+
+def test_who_calls_the_command_keeps_its_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "rfc3987_syntax")
+    assert main(["list", "--notebooks", str(tmp_path)]) == 2
+    assert "rfc3987_syntax" not in sys.modules

@@ -23,12 +23,14 @@ Command = Callable[[argparse.Namespace], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns 0, or 1 when a notebook fails or a package is missing; wrong usage
-    leaves with 2 (argparse's SystemExit too).
+    """Run one command; without ``arguments``, as the console does, the one that this process was
+    started with. Returns 0, or 1 when a notebook fails or a package is missing; wrong usage leaves
+    with 2 (argparse's SystemExit too).
     """
     options = _parser().parse_args(arguments)
-    # With it, jsonschema compiles grammars for seconds, to check IRIs; notebooks have none.
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    if arguments is None:  # this process is the command's own
+        # With it, jsonschema compiles grammars for seconds, to check IRIs; notebooks have none.
+        sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     try:
         return int(options.command(options))
     except ModuleNotFoundError as error:
