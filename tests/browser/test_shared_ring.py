@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from braid.workloads.dashboards import DASHBOARDS
 from papermill import execute_notebook
 from playwright.sync_api import expect
 
@@ -39,6 +40,12 @@ def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(
     expect(windows).to_have_count(12)
     cut = "(box) => box.scrollWidth > box.clientWidth"
     assert not any(windows.nth(k).evaluate(cut) for k in range(12)), "no window is cut off"
+    whole = page.viewport_size
+    page.set_viewport_size({"width": 900, "height": 800})
+    texts = page.locator(".braid-live input[type=text]")
+    cut_off = f"(boxes) => boxes.filter({cut}).map((box) => box.value)"
+    assert not {q.name for q in DASHBOARDS} & set(texts.evaluate_all(cut_off)), "names stay whole"
+    page.set_viewport_size(whole)
     windows.first.fill("a: 3 hours, d: 1 hour")
     windows.first.press("Tab")
     expect(page.get_by_role("alert")).to_have_text(

@@ -160,13 +160,17 @@ class QueryTable(W.VBox):
             raise ValueError("no query is on; a shared join serves one or more")
 
 
-_WIDTHS = ("44px", "160px", "290px", "430px")
+_WIDTHS = {"160px": "140px", "290px": "60px", "430px": "60px"}
+"""Of a query's name, which is always read whole, its window and its selection: and at least."""
 
 
 def _layouts() -> list[W.Layout]:
     """Of the columns, which get narrower where there is no room."""
-    rest = [W.Layout(flex=f"0 1 {w}", width="auto", min_width="60px") for w in _WIDTHS[1:]]
-    return [W.Layout(width=_WIDTHS[0]), *rest]
+    rest = [
+        W.Layout(flex=f"0 1 {wide}", width="auto", min_width=least)
+        for wide, least in _WIDTHS.items()
+    ]
+    return [W.Layout(width="44px"), *rest]
 
 
 def _head() -> W.HBox:
