@@ -15,9 +15,9 @@ from playwright.sync_api import expect
 
 ROOT = Path(__file__).parents[2]
 NAME = "01_adaptive_theta_join.ipynb"
-SETTINGS = {"scale": 0.01, "batches": 8, "hosts": 4, "pace": 0.5}
+SETTINGS = {"scale": 0.01, "batches": 8, "hosts": 4, "pace": 1.0}
 PICTURE = ".braid-live .braid-cockpit[data-batch]"
-BUSY = "import pathlib, time\nwhile not pathlib.Path('seen').exists(): time.sleep(0.1)"
+BUSY = "import pathlib, time; [time.sleep(0.1) for _ in iter(pathlib.Path('seen').exists, True)]"
 PROBE = 'print("the panel is", panel.state)'
 SAYS = """() => getComputedStyle(document.querySelector(".braid-live .braid-acts"), "::after").content"""
 """What the button to launch says besides its name."""
