@@ -17,7 +17,7 @@ from braid_widgets.reuse.console import Console
 from braid_widgets.reuse.figures import Figures
 from braid_widgets.reuse.hub_map import hub_map, moment_map
 from braid_widgets.reuse.lattice_view import lattice_search
-from braid_widgets.reuse.plan_tree import plan_tree
+from braid_widgets.reuse.plan_tree import Box, Edge, _figure, plan_tree
 from braid_widgets.reuse.scenes import network_of, steps
 from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, Driven, tables
 from oracle import until
@@ -96,6 +96,22 @@ def test_a_plan_has_streams_operators_and_what_compensates() -> None:
     assert set(chart.data["level"]) <= set(LEVELS) and len(chart.figure.frames) == len(visits)
     lit = chart.figure.frames[-1].data[0]
     assert [s == "x" for s in lit.marker.symbol] == [bool(v.pruned) for v in visits]
+
+
+def test_the_deeper_a_plan_the_shorter_the_lines_of_its_texts() -> None:
+    told = "d.carrier_code IN ('CO', 'DL') AND d.delay >= 15"
+    longest, heights = [], []
+    for deep in (2, 6):
+        boxes = [Box(str(n), n, n, " ⋈ ".join("abcdefghijkl"), "new") for n in range(deep + 1)]
+        edges = [Edge(str(n), str(n + 1), told) for n in range(deep)]
+        plot = _figure(boxes, edges, "Q1")
+        lines = [each.text.split("<br>") for each in plot.layout.annotations]
+        lines += [text.split("<br>") for trace in plot.data for text in trace.text or ()]
+        assert {" ".join(each) for each in lines} == {told, boxes[0].text}, "no word is cut"
+        longest.append(max(len(line) for each in lines for line in each))
+        heights.append((plot.layout.height - 220) / (deep + 1))
+        assert {(n.xanchor, n.yanchor) for n in plot.layout.annotations} == {("left", "bottom")}
+    assert longest[1] <= len("d.carrier_code") < longest[0] <= 26 and heights[1] > heights[0]
 
 
 def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) -> None:

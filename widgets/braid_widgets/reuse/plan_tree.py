@@ -29,7 +29,11 @@ COLOURS = {
 }
 """By what became of it."""
 ALONG, WIDE = 0.32, 26
-"""How far along an edge its text stands, off that of the box it leads to; letters of a line."""
+"""How far along a steep edge its text stands, above it and to its outer side, as those of boxes are
+below them; letters of a line, at most.
+"""
+ROOM, LINE, ROW = 90, 15, 120
+"""Letters beside each other in a window of 640 pixels; pixels of a line, and of a row at least."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,10 @@ def _words(wanted: Definition, own: Compensation) -> Iterator[str]:
 
 def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
     at = {b.key: (b.x, b.y) for b in boxes}
+    deep, high = max(b.x for b in boxes), max(b.y for b in boxes)
+    letters = min(WIDE, int(ROOM / (1.35 * deep + 0.35)))
+    told = {b.key: _folded(b.text, letters) for b in boxes}
+    lines = [_folded(e.text, letters).count("<br>") + 1 for e in edges]
     plot = go.Figure()
     for edge in edges:
         (x0, y0), (x1, y1) = at[edge.source], at[edge.target]
@@ -140,9 +148,10 @@ def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
             )
         )  # fmt: skip
         plot.add_annotation(
-            x=x0 + (x1 - x0) * ALONG, y=y0 + (y1 - y0) * ALONG, text=_folded(edge.text),
-            showarrow=False,
-            font=dict(size=11), yshift=14,
+            x=x0 + (x1 - x0) * (ALONG if y1 != y0 else 0.55), y=y0 + (y1 - y0) * ALONG,
+            text=_folded(edge.text, letters),
+            showarrow=False, font=dict(size=11), yanchor="bottom", yshift=4,
+            xanchor="left" if y1 > y0 else "right" if y1 < y0 else "center",
         )  # fmt: skip
     for became, colour in COLOURS.items():
         mine = [b for b in boxes if b.became == became]
@@ -151,23 +160,24 @@ def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
                 go.Scatter(
                     x=[b.x for b in mine], y=[b.y for b in mine], mode="markers+text", name=became,
                     marker=dict(color=colour, size=18, symbol="square"),
-                    text=[b.text for b in mine], cliponaxis=False,
+                    text=[told[b.key] for b in mine], cliponaxis=False,
                     textposition="middle left" if became == "stream" else "bottom center",
                 )
             )  # fmt: skip
-    deep, high = max(b.x for b in boxes), max(b.y for b in boxes)
+    row = max(ROW, LINE * (max(lines) + max(t.count("<br>") + 1 for t in told.values())))
     plot.update_layout(
-        template=TEMPLATE, title=f"Plan of {name}", height=220 + 120 * int(high + 1),
-        legend=dict(orientation="h", y=1.05), margin=dict(t=90, b=30, l=60, r=40),
+        template=TEMPLATE, title=f"Plan of {name}", height=220 + row * int(high + 1),
+        legend=dict(orientation="h", y=1, yanchor="bottom"), margin=dict(t=90, b=30, l=60, r=40),
     )  # fmt: skip
     plot.update_xaxes(visible=False, range=[-0.35 * deep, deep + 0.35])
     plot.update_yaxes(visible=False, range=[high + 0.7, -0.5])
     return plot
 
 
-def _folded(told: str) -> str:
-    """Text in lines that are short enough to end before the next box."""
-    return "<br>".join(line for part in told.split("<br>") for line in wrap(part, WIDE))
+def _folded(told: str, letters: int) -> str:
+    """Text in lines that are short enough to end before the next box; no word is cut."""
+    parts = (wrap(part, letters, break_long_words=False) for part in told.split("<br>"))
+    return "<br>".join(line for part in parts for line in part)
 
 
 def _rows(edges: list[Edge]) -> pd.DataFrame:
