@@ -116,7 +116,9 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def compiled(spark: SparkSession) -> Iterator[None]:
-    """Spark compiles its queries, as it does for users: where its own answers are the truth."""
+    """Spark compiles its queries, as it does for users: where its own answers are the truth, and
+    where they are large.
+    """
     from driver import INTERPRETED
 
     before = {name.replace("_", "."): value for name, value in INTERPRETED.items()}

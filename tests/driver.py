@@ -5,18 +5,25 @@ JSON. It has all of them at once: one that is not held begins when the others ar
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import hub_cases
 import msgspec
+from braid.engine import spark as engine
+from braid.engine.spark import Stage
 from braid.engine.store import Store
+from braid.engine.wire import Batch
 from braid.join import StreamJoin
 from braid.papers.shedding.shed import Shed
 from braid.spark_session import session
 from oracle import frames, tables, until
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
@@ -26,6 +33,12 @@ INTERPRETED = {
 }
 """Settings of Spark's for tests: it compiles no code for queries of some hundred rows, each of
 which is asked a few times."""
+SPECULATING = {
+    "spark_speculation": "true",
+    "spark_speculation_interval": "100ms",
+    "spark_speculation_task_duration_threshold": "1s",
+}
+"""A task that has taken a second is begun once more elsewhere."""
 ON = "abs(a.n - b.n) <= 30 AND b.k <> a.k"
 WINDOWS = {"a": 300, "b": 250}
 STREAMS = tables("ab", {"a": 300, "b": 400}, seed=31, batches=8)
@@ -46,6 +59,11 @@ class Run(msgspec.Struct):
     @property
     def mark(self) -> Path:
         return Path(f"{self.folder}.held")
+
+    @property
+    def stalled(self) -> Path:
+        """Is there when a task of a run on a cluster was stalled."""
+        return Path(f"{self.folder}.stalled")
 
     def begin(self, spark: SparkSession) -> Any:
         if self.verb == "hub":
@@ -78,10 +96,34 @@ def hold(runs: list[Run]) -> None:
     Store.commit = holding  # type: ignore[method-assign]
 
 
+def stall(mark: Path, number: int) -> None:
+    """The first attempt at a task of batch ``number`` makes the file ``mark`` when all its files are
+    written, and then waits for ever.
+    """
+
+    def stalling(stage: Callable[[Batch], Stage], batch: Batch) -> Stage:
+        def run(given: Iterable[Any]) -> Iterator[Any]:
+            done = [*whole(given)]
+            task = TaskContext.get()
+            if task is not None and not task.partitionId() and not task.attemptNumber():
+                mark.touch()
+                signal.pause()
+            yield from done
+
+        whole = stage(batch)
+        return run if batch.number == number else whole
+
+    for name in ("only_stage", "first_stage"):
+        setattr(engine, name, partial(stalling, getattr(engine, name)))
+
+
 def main(told: str, master: str = "") -> None:
     runs = msgspec.json.decode(told, type=list[Run])
     hold(runs)
     alike = {"spark_executor_extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
+    if master:
+        alike |= SPECULATING
+        stall(runs[0].stalled, 5)
     spark = session(cores=2, master=master or None, **alike, **INTERPRETED)
     waiting = [run for run in runs if run.held is not None or run.verb == "hub"]
     begun = [run.begin(spark) for run in waiting]

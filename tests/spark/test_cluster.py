@@ -13,10 +13,13 @@ from oracle import differ, expected, found, frames, until
 from pyspark.sql import SparkSession
 
 
-def test_a_worker_is_killed_and_another_comes(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_path: Path) -> None:
+    """Of batch 5 a task stalls when its files are written, and Spark begins it on another worker
+    too: what the first wrote counts for nothing, and goes.
+    """
     folder, store = tmp_path / "run", Store(tmp_path / "run")
     log, run = tmp_path / "log", driver.Run(str(folder), "start")
-    with Cluster(2) as cluster, launch(log, run, master=cluster.url) as process:
+    with Cluster(2, apart=True) as cluster, launch(log, run, master=cluster.url) as process:
         try:
             until(
                 lambda: list(store.blocks.glob("000002-*")) or process.poll() is not None,
@@ -30,6 +33,11 @@ def test_a_worker_is_killed_and_another_comes(spark: SparkSession, tmp_path: Pat
         finally:
             process.kill()
     assert store.committed() == list(range(8))
+    assert run.stalled.exists()
+    assert not list(store.output.new.glob("000005-*")), "of the task that stalled"
+    assert {f.name for f in store.results.glob("*.parquet")} == {
+        Path(f).name for f in store.result_files()
+    }
     again = StreamJoin.resume(folder, frames(spark, driver.STREAMS))
     again.awaitTermination()
     assert differ(found(again), expected(driver.STREAMS, driver.ON, driver.WINDOWS)) == ""

@@ -19,6 +19,8 @@ from braid.workloads.zipf import zipf
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 # What the original system expects at scale factor 0.01 without skew (BCI: by calendar days).
 EXPECTED = [
     ("EQ5", {}, 11_995),

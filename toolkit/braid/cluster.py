@@ -141,23 +141,31 @@ def _out_of_reach(url: str, marker: str) -> str:
     return ""
 
 
+HOST = "127.0.0.1"
+"""The address of a cluster on this machine."""
+
+
 class Cluster:
     """A standalone master and workers of the Spark that PySpark brings, on this machine's loopback.
 
     ``url`` is what ``session(master=...)`` takes. Each worker has ``cores`` cores and a folder of
-    its own that goes with this process. Raises TimeoutError when one has not begun in two minutes.
+    its own that goes with this process. ``apart`` gives each an address of its own, 127.0.0.2 and
+    so on, which Spark takes for another machine's (Linux has them all). Raises TimeoutError when
+    one has not begun in two minutes.
     """
 
-    def __init__(self, workers: int = 2, cores: int = 1, memory: str = "1g") -> None:
+    def __init__(
+        self, workers: int = 2, cores: int = 1, memory: str = "1g", apart: bool = False
+    ) -> None:
         if workers < 1:
             raise ValueError(f"a cluster has {workers} workers; it must have 1 or more")
         self.folder = private("cluster")
-        self.cores, self.memory = cores, memory
+        self.cores, self.memory, self.apart = cores, memory, apart
         self.started: list[subprocess.Popen[bytes]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
         try:
             self.url = ""
-            self.url = self._told(self._begin("master.Master", "--port", "0"), "master at")
+            self.url = self._told(self._begin("master.Master", HOST, "--port", "0"), "master at")
             for worker in [self._worker() for _ in range(workers)]:
                 self._told(worker, _KNOWN)
         except BaseException:
@@ -182,6 +190,7 @@ class Cluster:
     def _worker(self) -> int:
         number = self._begin(
             "worker.Worker",
+            f"127.0.0.{len(self.workers) + 2}" if self.apart else HOST,
             *("--cores", str(self.cores), "--memory", self.memory),
             *("--work-dir", str(self.folder / f"work-{len(self.started)}"), self.url),
         )
@@ -202,17 +211,17 @@ class Cluster:
         with suppress(KeyboardInterrupt):
             self.started[0].wait()
 
-    def _begin(self, what: str, *arguments: str) -> int:
+    def _begin(self, what: str, host: str, *arguments: str) -> int:
         """Start a process of Spark's in a group of its own; its number among all."""
         import pyspark
 
         spark = Path(pyspark.__file__).parent
         named = (str(spark / "bin/spark-class"), f"org.apache.spark.deploy.{what}")
-        mine = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(spark)}
+        mine = {"SPARK_LOCAL_IP": host, "SPARK_HOME": str(spark)}
         mine["SPARK_MASTER_OPTS"] = "-Dspark.master.rest.enabled=false"
         with self._log(len(self.started)).open("wb") as out:
             process = subprocess.Popen(
-                [*named, "--host", "127.0.0.1", "--webui-port", "0", *arguments],
+                [*named, "--host", host, "--webui-port", "0", *arguments],
                 env=os.environ | mine,
                 stdout=out,
                 stderr=out,
