@@ -127,9 +127,9 @@ WIDE, ROW, LEFT, RIGHT = 1000, 26, 480, 80
 
 def chart(found: Sequence[dict[str, Any]]) -> str:
     """The measures as bars on one logarithmic axis of ratios, with what is required (a line) and
-    aimed at (a dashed one); as SVG.
+    aimed at (a dashed one); as SVG. A measure of 0 is in the table only.
     """
-    shown = [m for each in found for m in each["measures"]]
+    shown = [m for each in found for m in each["measures"] if m["value"] > 0]
     values = [v for m in shown for v in (m["value"], m["required"], m["aim"], 1) if v]
     low, high = log10(min(values)) - 0.05, log10(max(values)) + 0.05
     tall = ROW * len(shown) + 60
