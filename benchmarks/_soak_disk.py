@@ -13,6 +13,8 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+from braid.engine import durable
+
 FOLDERS = 5
 """So many times a commit forces a folder to disk: those of blocks, results, new results and the log
 before its manifest, and that of the log after it."""
@@ -29,15 +31,6 @@ def made(path: Path, size: int) -> Iterator[int]:
     try:
         os.write(at, b"x" * size)
         yield at
-    finally:
-        os.close(at)
-
-
-def forced(folder: Path) -> None:
-    """Force the names in a folder to disk."""
-    at = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(at)
     finally:
         os.close(at)
 
@@ -64,7 +57,7 @@ def bare(folder: Path, sparks: int = 0) -> float:
         with made(each / "file", 300) as file:
             if n >= FOLDERS:
                 os.fsync(file)
-        forced(each)
+        durable.sync(each)
     gone = [folder / ".bare-linked", folder / ".bare-moved", *(each / "file" for each in beside)]
     for each in gone:
         each.unlink()

@@ -319,6 +319,15 @@ def test_a_file_that_goes_while_it_is_looked_at_is_named(
         real(store, file.name)
 
 
+def add(store: Store, batch: int) -> None:
+    """Commit a batch with one result file."""
+    name = f"{batch:06d}-0-0000cafe.parquet"
+    pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
+    seals = {name: durable.seal(store.output.new / name, False)}
+    store.commit(batch, store.snapshot(State(batch)), seals, [])
+    store.tell([])
+
+
 def test_what_another_process_has_dropped_is_not_lost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -327,11 +336,7 @@ def test_what_another_process_has_dropped_is_not_lost(
     store.create({})
     store.begin()
     for batch in range(9):
-        name = f"{batch:06d}-0-0000cafe.parquet"
-        pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
-        seals = {name: durable.seal(store.output.new / name, False)}
-        store.commit(batch, store.snapshot(State(batch)), seals, [])
-        store.tell([])
+        add(store, batch)
         if batch == 4:
             readers += [Store(store.path), Store(store.path)]
             for reader in readers:
@@ -438,11 +443,7 @@ def test_a_damaged_line_of_sparks_log_ends_no_run(
     store.create({})
     store.begin()
     for batch in range(22):
-        name = f"{batch:06d}-0-0000cafe.parquet"
-        pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
-        seals = {name: durable.seal(store.output.new / name, False)}
-        store.commit(batch, store.snapshot(State(batch)), seals, [])
-        store.tell([])
+        add(store, batch)
         if batch == 12:
             damage(store.output.log / "9.compact", 4)
             store.keep = keep
