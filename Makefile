@@ -24,7 +24,7 @@ report: $(READY) java ## run one notebook: make report NAME=01_adaptive_theta_jo
 	@$(BIN)/braid report $(NAME) $(ARGS)
 
 test: $(READY) java chromium ## lint, all tests two at a time, and the wheel in a bare environment
-	@$(MAKE) --no-print-directory -j 2 lint js-test docs $(ARCHIVE)
+	@$(MAKE) --no-print-directory -j 2 $(ARCHIVE) lint js-test docs
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 $(ARGS)
 
 test-unit: $(READY) ## the tests that need no Spark, in seconds

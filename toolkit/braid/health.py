@@ -14,8 +14,8 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from braid.core import events
 from braid.core.events import BatchCommitted, RunEnded, RunStarted
+from braid.core.jsonl import event_of
 from braid.engine.mirror import in_bucket
 from braid.engine.store import Store
 from braid.papers.reuse.events import HubCommitted
@@ -169,19 +169,15 @@ def _of_hub(path: Path) -> dict[str, Any]:
 def _told(file: Path) -> tuple[Any, BatchCommitted | HubCommitted | None, RunEnded | None]:
     """The start, the last commit, and the end if nothing came after it."""
     with open(file, "rb") as lines:
-        first = events.from_dict(msgspec.json.decode(lines.readline()))
+        first = event_of(lines.readline())
         size, tail = os.fstat(lines.fileno()).st_size, _TAIL
         while True:
             lines.seek(max(0, size - tail))
             *whole, _ = lines.read(tail).split(b"\n")
-            told = [_event(line) for line in whole[tail < size :] if line]
+            told = [event_of(line) for line in whole[tail < size :] if line]
             commits = [e for e in told if isinstance(e, BatchCommitted | HubCommitted)]
             if commits or tail >= size:
                 break
             tail *= 4
     end = told[-1] if told and isinstance(told[-1], RunEnded) else None
     return first, commits[-1] if commits else None, end
-
-
-def _event(line: bytes) -> Any:
-    return events.from_dict(msgspec.json.decode(line))

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from braid.condition.predicate import Predicate
 from braid.condition.worth import utilities
 from braid.core.accept import flag, folder, seconds, whole
-from braid.core.codec import plain, typed
+from braid.core.codec import plain
 from braid.core.placement import Placement
 from braid.core.spans import Span, micros, written
-from braid.engine.check import advice
-from braid.engine.durable import Damaged, Durability
+from braid.engine.durable import Durability
 from braid.engine.executor import checked
 from braid.engine.keeping import keeping
 from braid.engine.memory import allowed
 from braid.engine.mirror import in_bucket, opened
-from braid.engine.store import Store
 from braid.engine.tables import table
 from braid.explain import Explanation, explain
 from braid.papers.shedding.shed import Shed
+from braid.readiness import adopted, check_whole, prepared, query_of, shed_of
 from braid.run import JoinRun
-from braid.setup import LONGEST_PACE, Replay, Setup, auto, check_placement, packed
+from braid.setup import LONGEST_PACE, Setup, auto, check_placement, packed
 from braid.shedding import check as check_shed
 from braid.sink import Give
 from braid.sink import checked as delivering
@@ -258,71 +256,28 @@ class StreamJoin:
             raise ValueError(f"keep is {keep!r}, but {store.url} is a bucket; leave it out there")
         seconds(pace, "pace", LONGEST_PACE)
         trigger = self.setup.trigger(trigger)
-        self._adopt(store)
+        self.setup = adopted(self.setup, store)
         if store.url and give is not None and self.setup.apart(self.streams):
             raise ValueError(
                 "foreachBatch gives results of a run in a bucket on this machine, and Spark's "
                 "workers are on others; read the bucket there, or ask a session whose master is "
                 "local[*]"
             )
-        known = self._known(store)
+        query = self._fingerprint()
+        known = query_of(store, query)
         replay = None if known is not None else self.setup.replay(batches)
         self.setup.equip()
         store.acquire()
         try:
             self.setup.share(store)
-            known = self._known(store) or self._prepared(store, replay)
-            self._check(store)
+            known = query_of(store, query) or prepared(store, query, self.setup, replay)
+            check_whole(store, self.setup)
             store.take_over()
             store.clean()
             return self.runs(self.setup, store, known, pace, trigger, give)
         except BaseException:
             store.release()
             raise
-
-    def _adopt(self, store: Store) -> None:
-        """A placement that nobody named stays what it was chosen to be, on whatever machine."""
-        if self.setup.chosen is not None and (known := store.query()) is not None:
-            kept = Placement.by_name(known["placement"]).of(known["settings"])
-            self.setup = replace(self.setup, placement=kept)
-
-    def _known(self, store: Store) -> dict[str, Any] | None:
-        """The settings of the run that the folder holds; None when none has been made ready."""
-        query, known = self._fingerprint(), store.query()
-        if known is None:
-            return None
-        differ = [k for k in query if k != "partitions" and known.get(k) != query[k]]
-        if differ:
-            there, here = _apart(known.get(differ[0]), query[differ[0]])
-            raise ValueError(
-                f"{store.where} holds a run of another query: {differ[0]} is {there!r} there and "
-                f"{here!r} here; use a new folder, or StreamJoin.resume to go on with that run"
-            )
-        return known if known.get("ready") else None
-
-    def _prepared(self, store: Store, replay: Replay | None) -> dict[str, Any]:
-        """Make the folder of a new run, with a copy of what is static."""
-        query = self._fingerprint()
-        store.create({**query, "ready": False})
-        count = None if replay is None else replay.write(store.input)
-        ends = len(self.setup.static) == len(self.streams)
-        known = {**query, "batches": count if ends else None, "ready": True}
-        if (chosen := self.setup.chosen) is not None:
-            known["chosen"] = {"why": chosen.why, "costs": chosen.costs}
-        store.copied.seal(store.force)
-        store.create(known)
-        return known
-
-    def _check(self, store: Store) -> None:
-        """Raise Damaged unless the run can go on where its last commit was."""
-        try:
-            store.verify()
-            self.setup.check_source(store)
-        except Damaged as damaged:
-            if store.url:
-                raise
-            raise Damaged(f"{damaged}; {advice(store)}") from None
-        store.copied.check()
 
     @staticmethod
     def resume(
@@ -374,17 +329,3 @@ class StreamJoin:
             "shed": s.shed,
         }
         return dict(plain(query))
-
-
-def _apart(there: Any, here: Any) -> tuple[Any, Any]:
-    """Two settings, without what they have in common."""
-    if not isinstance(there, Mapping) or not isinstance(here, Mapping):
-        return there, here
-    differ = [k for k in {**there, **here} if there.get(k) != here.get(k)]
-    return {k: there.get(k) for k in differ}, {k: here.get(k) for k in differ}
-
-
-def shed_of(query: Mapping[str, Any]) -> Shed | None:
-    """How the run of a folder sheds load, by its settings; None when it does not."""
-    known = query.get("shed")
-    return None if known is None else typed(known, Shed, "the stored shed")

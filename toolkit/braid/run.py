@@ -1,47 +1,28 @@
-"""JoinRun: a running join, what it has found and what happened."""
+"""JoinRun: a running join of Spark's streams, and what it has found."""
 
 from __future__ import annotations
 
-import threading
-import time as clock
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from braid.core.causes import cause, failed
-from braid.core.codec import plain, typed
 from braid.core.columns import WEIGHT
-from braid.core.events import BatchCommitted, PlacementChosen, RunEnded, RunStarted
-from braid.core.log import LOGGER, log
-from braid.core.markup import table
-from braid.core.waiting import wait
 from braid.engine.durable import Damaged
-from braid.engine.engine import Engine
-from braid.engine.executor import Executor, executor
-from braid.engine.store import Store
+from braid.engine.weakly import weakly
 from braid.engine.wire import JoinSpec
-from braid.health import Health, health
-from braid.metrics import metrics
-from braid.papers.shedding.rate import Budget
 from braid.results import flat, read
-from braid.setup import Setup
-from braid.shedding import estimates
-from braid.shedding import status as shed_status
-from braid.sink import Give, Sink
-from braid.watching import viewable, watch
+from braid.running import Running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-
 _MISSING = "spark.sql.files.ignoreMissingFiles"
 
 
-class JoinRun:
+class JoinRun(Running):
     """A running (or ended) join: what Spark's StreamingQuery is for a query, plus results, events
-    and metrics.
+    and metrics. What every run has, as ``stop``, ``events`` and ``metrics``, is in
+    braid.running.Running; a run of tables (TableRun) is one too, but for what is Spark's.
 
     It ends by itself when its input is known to be finite. All methods may be called from any
     thread.
@@ -50,52 +31,6 @@ class JoinRun:
     _deep = False
     """Whether results are held against their checksums before they are read. Spark does it page by
     page, when it reads them."""
-
-    def __init__(
-        self,
-        setup: Setup,
-        store: Store,
-        query: Mapping[str, Any],
-        pace: float,
-        trigger: Mapping[str, Any],
-        give: Give | None = None,
-    ) -> None:
-        self.setup, self.store, self._settings = setup, store, query
-        opening = self._opening()
-        store.begin(opening)
-        log(opening[:1])
-        self._reason, self._came = "", 0
-        self._gate, self._turn = threading.Event(), threading.RLock()
-        self._gate.set()
-        self._stopping, self._ended = threading.Event(), threading.Event()
-        self._error: BaseException | None = None
-        self._over, self._at = False, 0
-        self._pace, self._next_turn = pace, 0.0
-        self._began = clock.monotonic()
-        spec, frame = self._open()
-        self._engine = Engine(
-            spec,
-            setup.placement,
-            store,
-            setup.slack,
-            setup.check,
-            self._publish,
-            self._executor(setup.executor),
-            setup.queries,
-            setup.shed,
-        )
-        self._adjusted()
-        self._sink = None if give is None else Sink(give, store, self._of_batch)
-        self._done_before = self._engine.state.epoch + 1
-        self._spark_query = self._launch(frame, trigger)
-        threading.Thread(target=self._watch, name="braid-run", daemon=True).start()
-
-    def _adjusted(self) -> None:
-        """Keep to the budget that an earlier run of this folder was adjusted to."""
-        shed, stored = self.setup.shed, self._settings.get("budget")
-        if shed is not None and stored is not None:
-            budget = typed(stored, Budget, "the stored budget")
-            self._engine.adjust(lambda state: shed.adjusted(state, budget))
 
     def _open(self) -> tuple[JoinSpec, Any]:
         """What stays the same from batch to batch, and the streams' union."""
@@ -127,7 +62,7 @@ class JoinRun:
         return T.StructType([*self._schema.fields, *more])
 
     def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
-        writer = frame.writeStream.foreachBatch(self._turn_batch).option(
+        writer = frame.writeStream.foreachBatch(weakly(self._turn_batch)).option(
             "checkpointLocation", str(self.store.path / "checkpoint")
         )
         trigger = dict(trigger) or (
@@ -135,67 +70,10 @@ class JoinRun:
         )
         return (writer.trigger(**trigger) if trigger else writer).start()
 
-    def _opening(self) -> list[Any]:
-        """The events that come before those of the first batch."""
-        j = self.setup
-        started = RunStarted(
-            tuple(j.streams),
-            j.on,
-            j.windows,
-            type(j.placement).__name__,
-            self._settings["settings"],
-            j.placement.hosts,
-            j.placement.keys,
-            self._settings["batches"],
-        )
-        if (chosen := self._settings.get("chosen")) is None:
-            return [started]
-        name = type(j.placement).__name__
-        return [started, PlacementChosen(name, chosen["why"], chosen["costs"])]
-
-    def _of_batch(self, batch: int) -> Any:
-        """The results of one batch, which are good until the next is asked for."""
-        return self._read(self.store.lent(batch, self._deep))
-
-    def _deliver(self) -> None:
-        """Give the sink, if there is one, what it has not had."""
-        if self._sink is not None:
-            self._sink.deliver(self._engine.state.batch, self._stopping.is_set)
-
-    def _run(self, frame: DataFrame, number: int) -> None:
-        self._engine.run(frame, number)
-
-    def _ready(self, frame: DataFrame) -> None:
-        """Set what the query's own session needs: two plain stages."""
+    def _prepare(self, frame: DataFrame, number: int) -> None:
+        """Two plain stages are set in the query's own session."""
+        self._check_input(number)
         frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
-
-    def _turn_batch(self, frame: Any, number: int) -> None:
-        """Spark calls this for every micro-batch. An exception must reach Spark, or it would take
-        the batch for done.
-        """
-        self._gate.wait()
-        self._stopping.wait(max(0.0, self._next_turn - clock.monotonic()))
-        self._next_turn = clock.monotonic() + self._pace
-        with self._turn:
-            if self._stopping.is_set():
-                raise RuntimeError("the run was stopped before this batch")
-            self._at = threading.get_ident()
-            try:
-                self._deliver()
-                self._check_input(number)
-                self._ready(frame)
-                self._run(frame, number)
-                self._deliver()
-            except Exception as error:
-                self._error = failed(error, f"batch {self._engine.state.batch + 1} failed")
-                raise
-            except (
-                BaseException
-            ) as error:  # an interrupt: only an Exception finds its way back to Spark
-                self._error = error
-                raise RuntimeError(f"the batch was broken off by {type(error).__name__}") from error
-            finally:
-                self._at = 0
 
     def _check_input(self, number: int) -> None:
         """Raise Damaged when a file of the batch is gone: Spark takes that for one without rows."""
@@ -209,205 +87,19 @@ class JoinRun:
                 f"would be lost; restore it, or set {_MISSING} to true"
             )
 
-    def execute_on(self, way: str) -> None:
-        """Run the tasks of the next batches as "spark" tasks, on threads of this "process", or one
-        or the other ("auto"); see StreamJoin.
-        """
-        chosen = self._executor(way)
-        with self._turn:
-            self._engine.executor = chosen
-
-    def adjust(
-        self,
-        fraction: float | None = None,
-        pairs: float | None = None,
-        seconds: float | None = None,
-        speed: float | None = None,
-    ) -> None:
-        """Shed load to another budget from the next batch on; one of the four as for Shed. It is
-        written to the run's folder at once, and stays when the run is resumed.
-
-        Raises ValueError for a run that sheds no load, for amounts out of range, and when none or
-        several are given; RuntimeError once the run has ended.
-        """
-        if (shed := self.setup.shed) is None:
-            raise ValueError("the run sheds no load; start it with shed=, as Shed(seconds=1)")
-        if fraction is pairs is seconds is speed is None:
-            raise ValueError("no budget is given; it is one of fraction, pairs, seconds, speed")
-        budget = Budget.of(fraction, pairs, seconds, speed)
-        if budget.kind == "speed" and self.setup.time is None:
-            raise ValueError("speed needs event time, and this run has none")
-        with self._turn:
-            if self._over:
-                raise RuntimeError("the run has ended; its budget cannot be adjusted")
-            self._settings = {**self._settings, "budget": plain(budget)}
-            self.store.create(self._settings)
-            self._engine.adjust(lambda state: shed.adjusted(state, budget))
-
-    def estimate(self) -> pd.DataFrame:
-        """What the full join would have, by batch and in all, in a run that sheds load:
-        ``fraction`` r of the pairs, results ``found``, ``estimated`` results with the 95 %
-        ``error`` to either side (NaN: unknown), the share of pairs ``considered``, pairs
-        ``left_out``, and the utility of what was found and of what is estimated. In all are the
-        batches whose events are kept.
-
-        Raises ValueError for a run that sheds no load.
-        """
-        if self.setup.shed is None:
-            raise ValueError("the run sheds no load, so that its results are all there are")
-        return estimates(self.events())
-
-    def _executor(self, way: str) -> Executor:
-        return executor(way, self.store.told.recent, self.setup.memory)
-
     def _nothing(self) -> DataFrame:
         spark = self.setup.spark
         empty = {f.name: spark.createDataFrame([], f.dataType) for f in self._schema.fields}
         return self.setup.union(empty)[0]
-
-    def _publish(self, happened: list[Any]) -> None:
-        """Count what has happened, and log it."""
-        self._came += sum(sum(e.received) for e in happened if isinstance(e, BatchCommitted))
-        log(happened)
-
-    def _watch(self) -> None:
-        """Wait for the end, whatever its reason, and tell it as the last event. That the run has
-        ended is an event of its own: a thread that was waited for in vain may pass for dead.
-        """
-        try:
-            self._end()
-        finally:
-            self._ended.set()
-
-    def _end(self) -> None:
-        try:
-            self._spark_query.awaitTermination()
-            self._engine.finish(self._nothing(), self._stopping.is_set)
-            self._deliver()
-        except Exception as error:
-            self._error = self._error or error
-        with self._turn:
-            reason = (
-                "stopped"
-                if self._stopping.is_set()
-                else "failed"
-                if self.exception() is not None
-                else "completed"
-            )
-            failure = self.exception()
-            ended = RunEnded(
-                self._engine.state.batch, reason, "" if failure is None else _sentence(failure)
-            )
-            self._over, self._reason = True, reason
-            self._tell(ended)
-            self.store.release()  # last: events.jsonl is now that of whoever takes the run
-        log([ended])
-
-    def _tell(self, ended: RunEnded) -> None:
-        try:
-            self.store.told.append([ended])
-        except OSError as error:
-            LOGGER.error("the end of the run is not in events.jsonl: %s", error)
-
-    def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most ``timeout`` seconds; raises what made the run fail. Returns
-        whether it has ended.
-        """
-        ended = wait(self._ended, timeout)
-        if ended and (error := self.exception()) is not None:
-            raise error
-        return ended
-
-    def stop(self) -> None:
-        """Stop within one batch. A batch in the middle is given up and done again when the run is
-        resumed. Called by ``foreachBatch``, it returns at once, and the run ends after this batch.
-        """
-        if not self.isActive:
-            return
-        self._stopping.set()
-        self._gate.set()
-        if self._at == threading.get_ident():  # foreachBatch asks: the batch that waits for it ends
-            return
-        self._spark_query.stop()
-        wait(self._ended)
-
-    def pause(self) -> None:
-        """Hold the run before its next batch."""
-        self._gate.clear()
-
-    def unpause(self) -> None:
-        """Let a paused run go on."""
-        self._gate.set()
 
     @property
     def query(self) -> StreamingQuery:
         """Spark's own handle of the query."""
         return self._spark_query
 
-    def __repr__(self) -> str:
-        s = self.status
-        batches = f"{s['batch']} of {s['batches']}" if s["batches"] is not None else s["batch"]
-        return (
-            f"{type(self).__name__}({' ⋈ '.join(self.setup.streams)}: {s['state']}, "
-            f"batch {batches}, {s['tuples']:,} tuples, in {self.store.where!r})"
-        )
-
-    def _ipython_display_(self) -> None:
-        """The live view, see ``braid.watch``; without the extra for notebooks a table."""
-        if not viewable():
-            raise NotImplementedError  # IPython shows the table instead
-        watch(self)._ipython_display_()
-
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        """The live view as IPython and others ask for it."""
-        return watch(self)._repr_mimebundle_(**options) if viewable() else {}
-
-    def _repr_html_(self) -> str:
-        rows = tuple((name, str(value)) for name, value in self.status.items())
-        return table(f"{type(self).__name__} in {self.store.where}", rows)
-
-    @property
-    def isActive(self) -> bool:
-        """Whether the run goes on."""
-        return not self._ended.is_set()
-
-    @property
-    def isPaused(self) -> bool:
-        """Whether the run is held before its next batch."""
-        return self.isActive and not self._gate.is_set()
-
-    def exception(self) -> BaseException | None:
-        """What made the run fail, with its cause; None while it runs and when it ended well or was
-        stopped.
-        """
-        if self._stopping.is_set():
-            return None
-        return self._error or self._spark_query.exception()
-
-    def health(self) -> Health:
-        """How the run is, as ``braid health`` says it to other processes: printed, a line; and as
-        JSON or Prometheus's text.
-        """
-        return health(self.store.path)
-
-    @property
-    def status(self) -> dict[str, Any]:
-        """State, batches done and in all (None: unknown), tuples so far, tuples/s and seconds left
-        (None: unknown).
-        """
-        done, seconds = self._engine.state.epoch + 1, clock.monotonic() - self._began
-        here, total = done - self._done_before, self._settings["batches"]
-        going = "running" if self._gate.is_set() else "paused"
-        return {
-            "state": self._reason or going,
-            "batch": done,
-            "batches": total,
-            "tuples": sum(self._engine.state.received),
-            "tuples_per_second": self._came / seconds if seconds else 0.0,
-            "seconds_left": seconds / here * (total - done)
-            if total is not None and here > 0
-            else None,
-        } | ({} if self.setup.shed is None else {"shedding": shed_status(self.store.told.recent())})
+    def _of_batch(self, batch: int) -> Any:
+        """The results of one batch, which are good until the next is asked for."""
+        return self._read(self.store.lent(batch, self._deep))
 
     def results(self) -> DataFrame:
         """The committed results: one struct column per alias, so that "l.l_orderkey" selects; and
@@ -473,25 +165,3 @@ class JoinRun:
         )
         columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}
         return flat(whole, columns, self.setup.times, self.setup.shed is not None)
-
-    def events(self, since: int = 0) -> list[Any]:
-        """What happened, typed and in order, from event number ``since`` on. The last thousand
-        are in memory, all that are kept in the run's folder. Those that are not, see ``keep``, have
-        one ``EventsDropped`` in their place, which stands for as many numbers as it says
-        (``core.events.numbers``).
-        """
-        return self.store.told.since(since)
-
-    def metrics(self, by: str = "host") -> pd.DataFrame:
-        """One row per batch and host: tuples received, stored, moved, discarded, compared, results,
-        bytes and seconds. By "batch": one row per batch, with the tuples that came, the results,
-        what all hosts stored and compared, which way it went, where its seconds went (see
-        ``events.PARTS``), and ``last_commit``, the seconds in which the batch before became real.
-
-        Raises ValueError for another ``by``.
-        """
-        return metrics(self.store.told.of(BatchCommitted), by)
-
-
-def _sentence(error: BaseException) -> str:
-    return f"{type(error).__name__}: {cause(error)}"

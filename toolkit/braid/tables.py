@@ -147,11 +147,8 @@ class TableRun(JoinRun):
 
         return Turns(turn, todo, self._stopping.is_set)
 
-    def _check_input(self, number: int) -> None:
+    def _prepare(self, frame: Any, number: int) -> None:
         self.store.copied.check(number, deep=True)
-
-    def _ready(self, frame: Any) -> None:
-        """There is no session to be made ready."""
 
     def _executor(self, way: str) -> Executor:
         return executor("process")

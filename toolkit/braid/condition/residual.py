@@ -47,7 +47,7 @@ def residual_mask(
     residual: Residual,
     aliases: Sequence[str],
     columns: Mapping[tuple[int, str], pa.Array | pa.ChunkedArray],
-    measured: Sequence[pa.Array] = (),
+    measured: Sequence[pa.Array | pa.ChunkedArray] = (),
 ) -> np.ndarray:
     """Where the residual is true, for aligned columns by (stream, name) and what was ``measured``.
 

@@ -104,7 +104,7 @@ def load(
     cpu = costs.busy(did, host) / seconds
     memory = did.stored_bytes / (host.memory_mb * 1e6)
     bandwidth = did.network_bytes * 8 / (host.mbps * 1e6 * seconds)
-    return sum(w * phi for w, phi in zip(weights, (cpu, memory, bandwidth), strict=True))
+    return weights[0] * cpu + weights[1] * memory + weights[2] * bandwidth
 
 
 def check_weights(weights: Sequence[float]) -> None:

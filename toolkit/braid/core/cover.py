@@ -14,6 +14,8 @@ from math import prod
 from braid.core.harvest import Harvest
 from braid.core.plan import Block, Coverage, Hop, Keying, Path, Plan, Route, after
 
+_NONE: frozenset[int] = frozenset()
+
 
 class CoverError(AssertionError):
     """A plan that would lose a result or make one twice. The message is a sentence; where a batch
@@ -110,8 +112,9 @@ class CoverLedger:
                 f"fresh blocks {sorted(clash)} carry ids that are in use", *sorted(clash)
             )
         known = live | fresh
+        there = _present(known.values())
         for route in plan.routes:
-            _check_presence(route, known, self.streams)
+            _check_presence(route, there, self.streams)
             if route.fresh:
                 self._check_fresh(route, older, newer)
             else:
@@ -273,7 +276,19 @@ def _check_harvest(plan: Plan, harvest: Harvest, known: Mapping[int, Block]) -> 
                     )
 
 
-def _check_presence(route: Route, known: Mapping[int, Block], streams: int) -> None:
+def _present(blocks: Iterable[Block]) -> dict[tuple[int, int], set[int]]:
+    """The blocks by stream and host."""
+    alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for b in blocks:
+        alike.setdefault((b.stream, b.hosts), []).append(b.id)
+    there: dict[tuple[int, int], set[int]] = {}
+    for (stream, hosts), ids in alike.items():
+        for h in hosts:
+            there.setdefault((stream, h), set()).update(ids)
+    return there
+
+
+def _check_presence(route: Route, there: Mapping[tuple[int, int], set[int]], streams: int) -> None:
     f = route.block
     for path in route.paths:
         if sorted(hop.stream for hop in path) != [s for s in range(streams) if s != f.stream]:
@@ -288,15 +303,14 @@ def _check_presence(route: Route, known: Mapping[int, Block], streams: int) -> N
             )
         for hop in path:
             for host, ids in hop.probes.items():
-                for b in ids:
-                    there = known.get(b)
-                    if there is None or there.stream != hop.stream or host not in there.hosts:
-                        raise CoverError(
-                            f"block {f.id} probes block {b} of stream {hop.stream} on host {host}: "
-                            "not there",
-                            f.id,
-                            b,
-                        )
+                if not there.get((hop.stream, host), _NONE).issuperset(ids):
+                    b = next(b for b in ids if b not in there.get((hop.stream, host), _NONE))
+                    raise CoverError(
+                        f"block {f.id} probes block {b} of stream {hop.stream} on host {host}: "
+                        "not there",
+                        f.id,
+                        b,
+                    )
 
 
 def _check_derivations(blocks: tuple[Block, ...], plan: Plan) -> None:

@@ -1,32 +1,26 @@
 """What happened, typed and in order: the only thing that views read.
 
-Each event is one frozen dataclass and one JSON line, which names its kind and the version of the
-format. A class registers itself by deriving from ``Event``; the events of a paper live in
-``papers/<paper>/events.py``. Lists of events are what a live run, a replay and a report have in
-common.
+Each event is one frozen dataclass, and one line of JSON (jsonl.py). A class registers itself by
+deriving from ``Event``; the events of a paper live in ``papers/<paper>/events.py``. Lists of events
+are what a live run, a replay and a report have in common.
 """
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from logging import DEBUG, INFO
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
 from braid.core.harvest import Yield
 from braid.core.plan import Block, Derivation, Route
+from braid.core.report import HostDid
 from braid.core.spans import text
 
-VERSION = 2
-"""Of the format of lines. There is no reader of other versions."""
-
-_kinds: dict[str, type[Event]] = {}
+KINDS: dict[str, type[Event]] = {}
+"""Those of the modules that have been imported, by name; ``core.jsonl.kinds`` has all."""
 
 
 class Event:
@@ -46,13 +40,13 @@ class Event:
     same value in its first lasting field is not either, neither of the two stays."""
 
     def __init_subclass__(cls) -> None:
-        known = _kinds.setdefault(cls.__name__, cls)
+        known = KINDS.setdefault(cls.__name__, cls)
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise TypeError(
                 f"event {cls.__name__} of {cls.__module__} has the name of one of "
                 f"{known.__module__}; a name stands for one kind of event"
             )
-        _kinds[cls.__name__] = cls  # a dataclass with slots is made twice, and the second counts
+        KINDS[cls.__name__] = cls  # a dataclass with slots is made twice, and the second counts
 
     def decided(self, moment: Moment) -> str:
         """What was decided here and why, in a few words; empty where nothing was."""
@@ -153,43 +147,6 @@ class BatchPlanned(Event):
     drops: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
-class HostDid(msgspec.Struct, omit_defaults=True):
-    """What one host did in a batch, and what it holds after it. Bytes are of Arrow buffers.
-
-    Tasks count in it what they do, and leave what is held to the commit; in an event it stays as it
-    is. A line of JSON leaves zeros out.
-    """
-
-    received: int = 0
-    """Tuples sent to the host."""
-    received_bytes: int = 0
-    stored: int = 0
-    """Tuples held after the batch: the host's input load."""
-    stored_bytes: int = 0
-    moved: int = 0
-    """Tuples read from other hosts: migration."""
-    moved_bytes: int = 0
-    discarded: int = 0
-    """Tuples given up."""
-    compared: int = 0
-    """Candidate pairs looked at."""
-    probed: int = 0
-    """Tuples and intermediate results that met a block, once for each hop."""
-    sent: int = 0
-    """Intermediate results that left, once for each host that they went to."""
-    arrived: int = 0
-    """Intermediate results that came in."""
-    arrived_bytes: int = 0
-    results: int = 0
-    seconds: float = 0.0
-    """Of derivations, builds and probes, at the host at which a path enters a task."""
-
-    def add(self, other: HostDid) -> None:
-        """Count what another task did for this host as well."""
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
 @dataclass(frozen=True, slots=True)
 class EventsDropped(Event):
     """In place of the events of the batches up to ``batch``, which are no longer kept: it stands
@@ -220,22 +177,6 @@ def numbers(happened: Iterable[Event]) -> int:
     return sum(e.events if isinstance(e, EventsDropped) else 1 for e in happened)
 
 
-PARTS = ("source", "planning", "carriage", "kernels", "commit")
-"""Where the seconds of a batch go: until its tuples have come from the source; compaction and plan;
-what carries tuples, partial results and reports to and from the hosts, Spark's own jobs included;
-the slowest task of each stage, while its hosts derive, build, probe and write; the next state.
-"""
-
-
-def split(
-    total: float, source: float, planning: float, kernels: float, commit: float
-) -> dict[str, float]:
-    """The seconds of a batch by part, and in all: carriage is what the other parts leave."""
-    carriage = max(0.0, total - source - planning - kernels - commit)
-    parts = dict(zip(PARTS, (source, planning, carriage, kernels, commit), strict=True))
-    return parts | {"total": total}
-
-
 @dataclass(frozen=True, slots=True)
 class BatchCommitted(Event):
     """What a batch did, as counted by the hosts. Tuples are counted once, whatever their
@@ -251,8 +192,8 @@ class BatchCommitted(Event):
     """By stream, tuples held after the batch."""
     results: int
     seconds: Mapping[str, float]
-    """Wall-clock of the parts (see PARTS), and of the batch: "total". Of a simulated one, what is
-    "modelled"."""
+    """Wall-clock of the parts (see ``core.seconds``), and of the batch: "total". Of a simulated
+    one, what is "modelled"."""
     blocks: tuple[Block, ...]
     """Every block that is new or has changed."""
     dropped: tuple[int, ...]
@@ -377,42 +318,3 @@ class RunEnded(Event):
 
     def decided(self, moment: Moment) -> str:
         return f"the run failed: {self.error}" if self.reason == "failed" else ""
-
-
-def kinds() -> dict[str, type[Event]]:
-    """All kinds of events by name, those of every paper included."""
-    papers = import_module("braid.papers")
-    for folder in pkgutil.iter_modules(papers.__path__, "braid.papers."):
-        if folder.ispkg and find_spec(f"{folder.name}.events"):
-            import_module(f"{folder.name}.events")
-    return dict(_kinds)
-
-
-def to_dict(event: Event) -> dict[str, Any]:
-    """An event as plain values, with its kind and the version of the format."""
-    values: dict[str, Any] = msgspec.to_builtins(event, str_keys=True)
-    return {"v": VERSION, "kind": type(event).__name__, **values}
-
-
-def from_dict(data: Mapping[str, Any]) -> Event:
-    """Raises ValueError when the line has another version or an unknown kind."""
-    kind, version = data.get("kind"), data.get("v")
-    if version != VERSION or (kind not in _kinds and kind not in kinds()):
-        raise ValueError(
-            f"event of kind {kind!r}, version {version!r}; this version of Braid reads version "
-            f"{VERSION} of {', '.join(kinds())}"
-        )
-    return msgspec.convert(data, _kinds[kind], str_keys=True)
-
-
-def write(path: str | Path, events: Iterable[Event], append: bool = False) -> None:
-    """Write events as JSON lines, whole or appended."""
-    text = b"".join(msgspec.json.encode(to_dict(e)) + b"\n" for e in events)
-    with open(path, "ab" if append else "wb") as f:
-        f.write(text)
-
-
-def read(path: str | Path) -> list[Event]:
-    """The events of a JSONL file, in order."""
-    with open(path, "rb") as f:
-        return [from_dict(msgspec.json.decode(line)) for line in f if line.strip()]

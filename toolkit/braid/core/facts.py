@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from braid.core.plan import Block
 from braid.core.query import Query
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """What one host did in the last committed batch, and what it holds now: counts only, so that a
     plan repeats exactly.
 

@@ -39,6 +39,14 @@ class Harvest:
         """How many types of tuples of a stream are told apart, at least 1."""
         return max(1, len(self.types[stream])) if self.types else 1
 
+    def takes_all(self, rows: int) -> bool:
+        """Whether all tuples take part in all, of a stream that brings at most so many rows."""
+        return (
+            not self.keep
+            and all(min(by_type) >= 1 for by_type in self.shares.values())
+            and all(not most or rows <= most for most in self.expected.values())
+        )
+
 
 class Yield(NamedTuple):
     """What came of an item in a batch. ``considered`` are pairs (tuple that set out, row of a

@@ -45,11 +45,11 @@ def usage(e: BatchCommitted) -> tuple[Usage, ...]:
 
 def matches(earlier: AgedMatches, batch: AgedMatches) -> AgedMatches:
     """The matches of a batch added to those before it, which fade."""
-    faded = {at: (_KEPT * pairs, _KEPT * found) for at, (pairs, found) in earlier.items()}
-    return faded | {
-        at: (p + faded.get(at, (0, 0))[0], f + faded.get(at, (0, 0))[1])
-        for at, (p, f) in batch.items()
-    }
+    sums = {at: (_KEPT * pairs, _KEPT * found) for at, (pairs, found) in earlier.items()}
+    for at, (pairs, found) in batch.items():
+        before = sums.get(at, (0, 0))
+        sums[at] = (pairs + before[0], found + before[1])
+    return sums
 
 
 def by_step(matches: AgedMatches) -> Matches:

@@ -8,10 +8,46 @@ from typing import NamedTuple
 
 import msgspec
 
-from braid.core.events import HostDid
 from braid.core.facts import AgedMatches, Visit
 from braid.core.harvest import Harvested, together
 from braid.core.state import Address, Place, Seal
+
+
+class HostDid(msgspec.Struct, omit_defaults=True):
+    """What one host did in a batch, and what it holds after it. Bytes are of Arrow buffers.
+
+    Tasks count in it what they do, and leave what is held to the commit; in an event it stays as it
+    is. A line of JSON leaves zeros out.
+    """
+
+    received: int = 0
+    """Tuples sent to the host."""
+    received_bytes: int = 0
+    stored: int = 0
+    """Tuples held after the batch: the host's input load."""
+    stored_bytes: int = 0
+    moved: int = 0
+    """Tuples read from other hosts: migration."""
+    moved_bytes: int = 0
+    discarded: int = 0
+    """Tuples given up."""
+    compared: int = 0
+    """Candidate pairs looked at."""
+    probed: int = 0
+    """Tuples and intermediate results that met a block, once for each hop."""
+    sent: int = 0
+    """Intermediate results that left, once for each host that they went to."""
+    arrived: int = 0
+    """Intermediate results that came in."""
+    arrived_bytes: int = 0
+    results: int = 0
+    seconds: float = 0.0
+    """Of derivations, builds and probes, at the host at which a path enters a task."""
+
+    def add(self, other: HostDid) -> None:
+        """Count what another task did for this host as well."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class Size(NamedTuple):

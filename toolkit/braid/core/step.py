@@ -18,12 +18,12 @@ import msgspec
 from braid.core import codec, history
 from braid.core.compaction import compact, watermarks_of
 from braid.core.cover import CoverError, CoverLedger, LeftOut, check_tiles
-from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, Event, HostDid
+from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, Event
 from braid.core.facts import Facts, ages
 from braid.core.harvest import Harvested, squared
 from braid.core.placement import Placement
 from braid.core.plan import Block, Plan, after, joined
-from braid.core.report import Outcome, Size
+from braid.core.report import HostDid, Outcome, Size
 from braid.core.shedder import Shedder
 from braid.core.state import Address, Place, Seal, State
 from braid.core.words import story
@@ -353,10 +353,14 @@ def _hosts(
     touched = hosts_of(chain(before.values(), now.values()))
     width = max([rules.placement.hosts, touched, *(1 + h for h in outcome.hosts)])
     stored, size = [0] * width, [0] * width
+    alike: dict[tuple[int, ...], list[Block]] = {}
     for b in now.values():
-        for h in b.hosts:
-            stored[h] += b.rows
-            size[h] += b.bytes
+        alike.setdefault(b.hosts, []).append(b)
+    for hosts, blocks in alike.items():
+        rows, held = sum(b.rows for b in blocks), sum(b.bytes for b in blocks)
+        for h in hosts:
+            stored[h] += rows
+            size[h] += held
     gone = history.discarded(work.facts.blocks, work.plan, now)
     return tuple(
         msgspec.structs.replace(

@@ -7,9 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from braid.core import events
+from braid.core.jsonl import event_of
 
 
 class Tail:
@@ -45,4 +43,4 @@ class Tail:
             text = self._begun + file.read()
         *whole, self._begun = text.split(b"\n")
         self._offset += len(text) - len(self._begun)
-        return [events.from_dict(msgspec.json.decode(line)) for line in whole if line.strip()]
+        return [event_of(line) for line in whole if line.strip()]

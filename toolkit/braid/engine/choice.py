@@ -88,7 +88,7 @@ class Executed(NamedTuple):
 
 class Past(NamedTuple):
     """What a committed batch tells: its way; the bytes of its tuples, and those that its source
-    ``announced`` (0: none); its seconds, of them those of the ``kernels`` (see events.PARTS); what
+    ``announced`` (0: none); its seconds, of them those of the ``kernels`` (see core.seconds); what
     all its hosts worked, added up; how many tasks shared that; and on which machine.
     """
 

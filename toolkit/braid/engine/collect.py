@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -74,23 +75,36 @@ def scanned(frame: DataFrame) -> int:
     return sum(size for size in sizes if size < _UNKNOWN)
 
 
-def collected(frame: DataFrame, most: int = sys.maxsize) -> list[pa.RecordBatch]:
+class Allowance:
+    """Bytes that what comes at the same time may have together."""
+
+    def __init__(self, most: int = sys.maxsize) -> None:
+        self._left, self._turn = most, threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Take so many of them; returns whether there were as many."""
+        with self._turn:
+            self._left -= size
+            return self._left >= 0
+
+
+def collected(frame: DataFrame, allowed: Allowance | None = None) -> list[pa.RecordBatch]:
     """The rows of a batch as ``DataFrame.toArrow`` collects them, without asking Spark for their
-    schema. Raises Overflow, and lets Spark stop, when there are more than ``most`` bytes; Refused
-    when there are more than Spark hands over.
+    schema. Raises Overflow, and lets Spark stop, when there are more than ``allowed`` bytes (None:
+    any number); Refused when there are more than Spark hands over.
     """
     try:
-        return _collected(frame, most)
+        return _collected(frame, allowed or Allowance())
     except (Py4JError, PySparkException) as error:
         if f"is bigger than {LIMIT}" in f"{error}\n{getattr(error, '_stackTrace', '')}":
             raise Refused(limit(frame.sparkSession)) from None
         raise
 
 
-def _collected(frame: DataFrame, most: int) -> list[pa.RecordBatch]:
+def _collected(frame: DataFrame, allowed: Allowance) -> list[pa.RecordBatch]:
     port, secret, server = frame._jdf.collectAsArrowToPython()
     try:
-        with _load_from_socket((port, secret), _Bounded(most)) as batches:
+        with _load_from_socket((port, secret), _Bounded(allowed)) as batches:
             found = list(batches)
     except Overflow:
         # Nobody reads what Spark goes on to write: it breaks off, and says so here.
@@ -108,13 +122,13 @@ def _collected(frame: DataFrame, most: int) -> list[pa.RecordBatch]:
 class _Counted(ArrowStreamSerializer):
     """Reads batches as they come, as long as they are not too many."""
 
-    most: int
+    allowed: Allowance
 
     def load_stream(self, stream: Any) -> Iterator[pa.RecordBatch]:
         size = 0
         for batch in super().load_stream(stream):
             size += batch.nbytes
-            if size > self.most:
+            if not self.allowed.take(batch.nbytes):
                 raise Overflow(size)
             yield batch
 
@@ -122,6 +136,6 @@ class _Counted(ArrowStreamSerializer):
 class _Bounded(ArrowCollectSerializer, _Counted):
     """Reads all batches, which stand in Spark's order then; its errors are raised."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, allowed: Allowance) -> None:
         super().__init__()
-        self.most = most
+        self.allowed = allowed

@@ -19,7 +19,7 @@ from braid.core.state import READ, Seal, check_version
 
 Durability = Literal["power", "process"]
 """What a commit outlives: a cut of the power, or the end of the process alone."""
-DURABILITIES = ("power", "process")
+_DURABILITIES = ("power", "process")
 
 _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}$')
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -27,6 +27,15 @@ _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 class Damaged(ValueError):
     """A file of a run is missing, or is not what was written."""
+
+
+def checked(durability: str) -> str:
+    """What a commit outlives. Raises ValueError for an unknown one."""
+    if durability not in _DURABILITIES:
+        raise ValueError(
+            f"durability is {durability!r}; it must be one of {', '.join(_DURABILITIES)}"
+        )
+    return durability
 
 
 def sync(path: Path) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 
 from braid.condition.predicate import windowed
 from braid.core import step
-from braid.core.events import BatchCommitted, Event, split
+from braid.core.events import BatchCommitted, Event
 from braid.core.placement import Placement
 from braid.core.query import Query, longest
 from braid.core.report import Outcome, Report, made, merged
+from braid.core.seconds import split
 from braid.core.shedder import Shedder
 from braid.core.state import Seal, State
 from braid.core.step import Rules, Step, Work

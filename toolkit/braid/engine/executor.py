@@ -5,7 +5,6 @@ them from batch to batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from braid.core.accept import one_of
@@ -47,7 +46,7 @@ class Auto:
         """Run a batch one way or the other. What turns out larger than was announced goes to Spark
         after all.
         """
-        from braid.engine.collect import Overflow, Refused, announced, collected
+        from braid.engine.collect import Allowance, Overflow, Refused, announced, collected
 
         self._machine = machine = self._machine or machine_of(frame.sparkSession, self.memory)
         size, derived, came = announced(frame), batch.derived(machine.threads), 0
@@ -55,7 +54,7 @@ class Auto:
         if choice.way == "process":
             most = machine.most - derived
             try:
-                done = self.process.execute(partial(collected, frame, most), batch)
+                done = self.process.execute(lambda _: collected(frame, Allowance(most)), batch)
             except Refused as refused:
                 choice, came = Choice("spark", str(refused)), refused.size
             except Overflow as overflow:

@@ -23,6 +23,8 @@ from braid.engine.wire import JoinSpec
 from braid.local.rows import Partial, Rows
 
 _EMIT_ROWS = 1 << 16
+_ONES = pa.array(np.ones(_EMIT_ROWS))
+"""Weights of results that had to be found, made once."""
 _MOST_OPEN = 512
 """Many systems allow a process 1,024 open files."""
 
@@ -70,13 +72,16 @@ class ResultFile:
         self.writer: pq.ParquetWriter | None = None
 
     def add(self, found: Partial, weights: np.ndarray | None = None) -> None:
-        """Keep results; they are written some ten thousand at a time."""
+        """Keep results; they are written some ten thousand at a time. In a run that sheds load, no
+        ``weights`` are 1 for each.
+        """
         columns = [self._struct(found, s) for s in range(len(self.spec.columns))]
         names = list(self.spec.predicate.aliases)
         if found.queries is not None:
             columns, names = [*columns, pa.array(found.queries)], [*names, QUERIES]
-        if weights is not None:
-            columns, names = [*columns, pa.array(weights)], [*names, WEIGHT]
+        if self.spec.worth is not None:
+            of_each = _ones(len(found)) if weights is None else pa.array(weights)
+            columns, names = [*columns, of_each], [*names, WEIGHT]
         self.pending.append(pa.record_batch(columns, names=names))
         self.rows += len(found)
         if self.rows >= _EMIT_ROWS:
@@ -111,6 +116,10 @@ class ResultFile:
             return {}
         self.writer.close()
         return {self.name: durable.seal(self.folder / self.name, self.spec.force)}
+
+
+def _ones(count: int) -> pa.Array:
+    return _ONES.slice(0, count) if count <= len(_ONES) else pa.array(np.ones(count))
 
 
 class _Readers:

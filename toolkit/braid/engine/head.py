@@ -14,9 +14,11 @@ from typing import IO, Any
 import msgspec
 
 from braid.core import events
-from braid.core.events import BatchCommitted, EventsDropped, HostDid
+from braid.core.events import BatchCommitted, EventsDropped
 from braid.core.history import LiveBlocks
+from braid.core.jsonl import event_of, kinds, to_dict
 from braid.core.plan import Block
+from braid.core.report import HostDid
 from braid.engine import durable
 from braid.engine.durable import Damaged
 
@@ -145,7 +147,7 @@ class Head:
             msgspec.structs.replace(sums.did, stored=0, stored_bytes=0),
             sums.kinds(stay),
         )
-        line = durable.sealed(events.to_dict(dropped)) + b"\n"
+        line = durable.sealed(to_dict(dropped)) + b"\n"
         return Head([*opening, line, *stay], len(opening), dropped)
 
 
@@ -167,7 +169,7 @@ class _Lasting:
     """Of events, the lines of those that last."""
 
     def __init__(self) -> None:
-        self._kinds = {n: kind for n, kind in events.kinds().items() if kind.lasting is not None}
+        self._kinds = {n: kind for n, kind in kinds().items() if kind.lasting is not None}
         self._last = dict[tuple[Any, ...], bytes]()
 
     @property
@@ -203,13 +205,3 @@ def commits(line: bytes) -> bool:
 def batch_of(line: bytes) -> int:
     """The batch of the event in a line; -1: it has none."""
     return msgspec.json.decode(line, type=_Numbered).batch
-
-
-def event_of(line: bytes | msgspec.Raw) -> Any:
-    """The event in a line."""
-    return events.from_dict(msgspec.json.decode(line))
-
-
-def lines_of(happened: Iterable[Any]) -> list[bytes]:
-    """Events, a line each."""
-    return [msgspec.json.encode(events.to_dict(e)) + b"\n" for e in happened]

@@ -7,10 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
-from braid.core import events
 from braid.core.events import Event, RunEnded, RunStarted
+from braid.core.jsonl import event_of, read
 from braid.core.recorded import Recorded
 from braid.core.telling import plan, story, summary, why
 from braid.engine.mirror import in_bucket, opened
@@ -24,7 +22,7 @@ def load(path: str | Path) -> Recorded:
     if not in_bucket(path):
         path = Path(path)
         if path.is_file():
-            return Recorded.of(events.read(path))
+            return Recorded.of(read(path))
         if not path.is_dir():
             raise ValueError(f"{path} is neither a run folder nor a recording")
     store = opened(path)
@@ -37,7 +35,7 @@ def _told(store: Store) -> list[Event]:
     """What the manifests hold, between the start and the end of the run, which they do not."""
     file = store.path / "events.jsonl"
     lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []  # the last may be cut off
-    ends = [events.from_dict(msgspec.json.decode(line)) for line in (*lines[:1], *lines[-1:])]
+    ends = [event_of(line) for line in (*lines[:1], *lines[-1:])]
     started = [e for e in ends[:1] if isinstance(e, RunStarted)]
     return [*started, *store.history(), *(e for e in ends[1:] if isinstance(e, RunEnded))]
 

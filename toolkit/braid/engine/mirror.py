@@ -27,9 +27,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import msgspec
-
-from braid.core import events, scratch
+from braid.core import scratch
+from braid.core.jsonl import line_of
 from braid.core.report import Outcome
 from braid.core.state import VERSION, Seal, State
 from braid.engine import durable
@@ -37,7 +36,7 @@ from braid.engine.bucket import bucket, each
 from braid.engine.bucketed import BucketDelivered, BucketLog, BucketOutput
 from braid.engine.durable import Damaged, Durability
 from braid.engine.log import OLD, Merged, Named, Superseded, ours
-from braid.engine.store import Store, checked
+from braid.engine.store import Store
 
 _TRIES = 5
 """A driver that is taken over from may commit so many batches meanwhile."""
@@ -60,7 +59,7 @@ class Mirror(Store):
     """
 
     def __init__(self, url: str, durability: Durability = "power") -> None:
-        checked(durability)
+        durable.checked(durability)
         self.bucket = bucket(url.rstrip("/"))
         super().__init__(scratch.folder("mirror"), "process")
         self._going = weakref.finalize(self, scratch.remove, self.path)
@@ -264,8 +263,7 @@ class Mirror(Store):
     def begin(self, opening: Sequence[Any] = ()) -> None:
         """Tell what has happened so far, here, and in the bucket how it began."""
         super().begin(opening)
-        lines = [msgspec.json.encode(events.to_dict(e)) + b"\n" for e in opening]
-        self.bucket.put(_OPENING, b"".join(lines))
+        self.bucket.put(_OPENING, b"".join(map(line_of, opening)))
 
     def verify(self) -> None:
         """Bring the copy of static input, in the order in which Spark is to read it. What the log

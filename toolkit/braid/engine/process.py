@@ -36,7 +36,7 @@ class ProcessExecutor:
     takes as long then.
 
     ``frame`` is Spark's DataFrame, an Arrow table, a list of record batches, or the tuples by
-    stream (see tables.py), or a function that makes one of these.
+    stream (see tables.py), or a function that makes one of these for a batch's harvest.
     """
 
     def __init__(self, threads: int | None = None, alone: int = 1 << 20) -> None:
@@ -46,7 +46,7 @@ class ProcessExecutor:
     def execute(self, frame: Any, batch: Batch) -> Executed:
         """Run a batch in this process, a thread for each task, stage by stage."""
         began = time.perf_counter()
-        tuples, size = _tuples(frame() if callable(frame) else frame, batch)
+        tuples, size = _tuples(frame(batch.harvest) if callable(frame) else frame, batch)
         self.worked, source = 0.0, time.perf_counter() - began
         tasks = self._tasks(tuples, batch)
         fresh = [*chain(*self._each(partial(_made, tuples, len(tasks)), tasks))]

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from braid.core.events import HostDid
 from braid.core.plan import Derivation, Keys
-from braid.core.report import Replica, Report, Size
+from braid.core.report import HostDid, Replica, Report, Size
 from braid.core.state import Address
 from braid.core.state import Place as StoredAt
 from braid.engine.copies import Copies

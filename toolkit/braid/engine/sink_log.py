@@ -13,6 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -48,6 +49,7 @@ class SinkLog:
         self.results, self.log = results, results / "_spark_metadata"
         self._folder = results.absolute().as_uri()
         self._time: int | None = None
+        self._sizes: tuple[set[tuple[str, int, int, int]], dict[str, int]] = set(), {}
 
     def note(self, batch: int, names: Sequence[str]) -> None:
         """Log the files of a batch. Raises Damaged where the line before them is, or one that is
@@ -137,11 +139,8 @@ class SinkLog:
 
     def _mine(self, line: str | bytes) -> _Entry | None:
         """A line that names one of Braid's files here; None: it does not."""
-        try:
-            found = msgspec.json.decode(line, type=_Entry)
-        except (msgspec.DecodeError, UnicodeError):
-            return None
-        return found if ours(found.name) and found.path == f"{self._folder}/{found.name}" else None
+        found = _whole(line)
+        return found if found and found.path == f"{self._folder}/{found.name}" else None
 
     def _entry(self, line: str, file: Path) -> _Entry:
         """A line of a file of the log. Raises Damaged when it names none of Braid's files here."""
@@ -160,7 +159,7 @@ class SinkLog:
         of them.
         """
         files = [self.log / name for name in sorted(_needed(self._last()))]
-        return {f: self._damage(f) for f in files if not all(map(_is_whole, _read(f)))}
+        return {f: self._damage(f) for f in files if not all(map(_whole, _read(f)))}
 
     def _rebuild(self, files: Sequence[Sequence[str]], needed: set[str], merged: int) -> None:
         whole: list[str] = []
@@ -175,7 +174,7 @@ class SinkLog:
         return self.log / (f"{batch}.compact" if _compact(batch) else f"{batch}")
 
     def _lines(
-        self, names: Sequence[str], after: int, known: Mapping[str, str] | None = None
+        self, names: Sequence[str], after: int, known: Mapping[str, _Entry] | None = None
     ) -> list[str]:
         """A line for each file, as it was ``known`` if it was. Their times grow from batch to
         batch, since Spark reads files in the order of their times.
@@ -198,11 +197,10 @@ class SinkLog:
             for file, size, _ in stats
         ]
 
-    def _stat(self, name: str, known: Mapping[str, str]) -> tuple[int, int]:
+    def _stat(self, name: str, known: Mapping[str, _Entry]) -> tuple[int, int]:
         """The bytes of a file, and when it was changed, in milliseconds. Raises Damaged."""
         if name in known:
-            line = _decoded(known[name])
-            return line.size, line.time
+            return known[name].size, known[name].time
         try:
             stat = (self.results / name).stat()
         except FileNotFoundError:
@@ -214,16 +212,26 @@ class SinkLog:
         return [name for name in self._known() if number(name) < end]
 
     def sizes(self) -> dict[str, int]:
-        """The bytes of the files that it names in lines that are whole."""
-        return {name: _decoded(line).size for name, line in self._known().items()}
+        """The bytes of the files that it names in lines that are whole; it is read anew when it has
+        changed.
+        """
+        if (now := self._stamps()) != self._sizes[0]:
+            self._sizes = now, {name: line.size for name, line in self._known().items()}
+        return self._sizes[1]
 
-    def _known(self) -> dict[str, str]:
-        """Its lines by file; what is damaged names none."""
-        return {_decoded(line).name: line for line in self._all() if _is_whole(line)}
+    def _stamps(self) -> set[tuple[str, int, int, int]]:
+        """What tells its files from those that were there before."""
+        found = set()
+        for file in self.log.glob("[0-9]*"):
+            with suppress(FileNotFoundError):  # another process has removed it since
+                stat = file.stat()
+                found.add((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
+        return found
 
-    def _all(self) -> list[str]:
-        """Its lines, as far as it goes."""
-        return self._logged(self._last() + 1)
+    def _known(self) -> dict[str, _Entry]:
+        """Its lines by file, as far as it goes; what is damaged names none."""
+        lines = (line for file in self._before(self._last() + 1) for line in _read(file))
+        return {line.name: line for line in map(_whole, lines) if line}
 
     def _last(self) -> int:
         """The last batch that it has; -1: none."""
@@ -238,19 +246,17 @@ class SinkLog:
         if force:
             durable.sync(self.log)
 
-    def _logged(self, batch: int) -> list[str]:
-        """The lines of all batches before this one."""
-        return [line for file in self._before(batch) for line in _read(file)]
-
     def _checked(self, batch: int) -> list[str]:
-        """Those, each of which names one of Braid's files here. Raises Damaged."""
+        """The lines of all batches before this one, each of which names one of Braid's files here.
+        Raises Damaged.
+        """
         found = [(line, file) for file in self._before(batch) for line in _read(file)]
         for line, file in found:
             self._entry(line, file)
         return [line for line, _ in found]
 
     def _before(self, batch: int) -> list[Path]:
-        """The files that have them."""
+        """The files that have the lines of all batches before this one."""
         return [self._file(b) for b in range(max(0, _last_compact(batch - 1)), batch)]
 
     def _last_time(self, batch: int) -> int:
@@ -306,32 +312,25 @@ def _number(file: Path) -> int:
     return int(file.name.partition(".")[0])
 
 
-def _decoded(line: str) -> _Entry:
-    return msgspec.json.decode(line, type=_Entry)
-
-
-def _named(line: str) -> str | None:
-    """The file in a line; None where the line is damaged."""
+def _whole(line: str | bytes) -> _Entry | None:
+    """A line that names one of Braid's files, wherever the run is; None: it does not."""
     try:
-        return _decoded(line).name
+        found = msgspec.json.decode(line, type=_Entry)
     except (msgspec.DecodeError, UnicodeError):
         return None
-
-
-def _is_whole(line: str) -> bool:
-    """Whether a line names one of Braid's files, wherever the run is."""
-    return ours(_named(line) or "")
+    return found if ours(found.name) else None
 
 
 def _resized(line: str, sizes: Mapping[str, int]) -> str:
     """A line of the log, with the size of its file where that is known."""
-    if (size := sizes.get(_named(line) or "")) is None:
+    found = _whole(line)
+    if found is None or (size := sizes.get(found.name)) is None:
         return line
     return json.dumps({**json.loads(line), "size": size}, separators=(",", ":"))
 
 
 def _time_of(lines: Sequence[str]) -> int:
-    return _decoded(lines[-1]).time if lines else 0
+    return msgspec.json.decode(lines[-1], type=_Entry).time if lines else 0
 
 
 def _read(file: Path) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from braid.engine import microbatches
-from braid.engine.collect import Overflow, collected, scanned
+from braid.engine.collect import Allowance, Overflow, collected, scanned
 
 _NUMBER = "__batch"
 _SMALL = 128 << 20
@@ -70,17 +71,21 @@ class Replay:
         known = all(_plain(f.dataType) for frame in frames for f in frame.schema.fields)
         if not known or sum(map(scanned, frames)) > most:
             return None
-        found = {}
-        for alias, frame in self.frames.items():
-            made = frame.withColumn(_NUMBER, self._followed(alias, frame))
+        allowed = Allowance(most)
+        with ThreadPoolExecutor(len(self.frames)) as at_once:
+            came = at_once.map(lambda alias: self._rows(alias, allowed), self.frames)
             try:
-                batches = collected(made, most)
+                return dict(zip(self.frames, came, strict=True))
             except Overflow:
                 return None
-            schema = to_arrow_schema(made.schema, timezone="UTC")
-            found[alias] = pa.Table.from_batches(batches, batches[0].schema if batches else schema)
-            most -= found[alias].nbytes
-        return found
+
+    def _rows(self, alias: str, allowed: Allowance) -> pa.Table:
+        """A stream's rows. Raises Overflow."""
+        frame = self.frames[alias]
+        made = frame.withColumn(_NUMBER, self._followed(alias, frame))
+        batches = collected(made, allowed)
+        schema = to_arrow_schema(made.schema, timezone="UTC")
+        return pa.Table.from_batches(batches, batches[0].schema if batches else schema)
 
     def _followed(self, alias: str, frame: DataFrame) -> Column:
         if isinstance(self.batches, int) and (time := self.times.get(alias)) is not None:
@@ -92,7 +97,12 @@ class Replay:
         there are.
         """
         shutil.rmtree(folder, ignore_errors=True)
-        return self._by_spark(folder) if self.tables is None else self._here(folder, self.tables)
+        if self.tables is None:
+            return self._by_spark(folder)
+        count = self._here(folder, self.tables)
+        self.tables = None  # the run need not hold them too
+        pa.default_memory_pool().release_unused()
+        return count
 
     def _here(self, folder: Path, tables: Mapping[str, pa.Table]) -> int:
         column, batches = {a: t[_NUMBER] for a, t in tables.items()}, self.batches

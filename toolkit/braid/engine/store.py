@@ -32,10 +32,9 @@ of the process, but not a power cut.
 from __future__ import annotations
 
 import re
-import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,26 +42,20 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from braid.core.jsonl import line_of
 from braid.core.log import LOGGER
 from braid.core.report import Outcome
 from braid.core.state import VERSION, Seal, State, decode, encode
 from braid.engine import durable, files
 from braid.engine.checkpoint import Checkpoint
 from braid.engine.copied import Copied
-from braid.engine.delivered import Delivered
 from braid.engine.durable import Damaged, Durability
-from braid.engine.head import event_of, lines_of
-from braid.engine.keeping import Keep, dropped
 from braid.engine.lock import Lock
-from braid.engine.log import OLD, Driver, Kept, Manifest, Merged, Named, ours
-from braid.engine.readable import Readable
-from braid.engine.told import Told
-
-_EVERY = 500
-"""So many commits are rolled up at once, and their results merged."""
+from braid.engine.log import OLD, Driver, Kept, Manifest, Named, ours
+from braid.engine.rolling import Rolling
 
 
-class Store(Readable):
+class Store(Rolling):
     """The folder of one run. One process at a time may hold it (``acquire``). A run that lives in
     an object store has a Mirror instead (mirror.py).
 
@@ -75,19 +68,12 @@ class Store(Readable):
     """Whether Spark's checkpoint is kept in the bucket, with each state."""
 
     def __init__(self, path: str | Path, durability: Durability = "power") -> None:
-        super().__init__(local(path))
-        self.force = checked(durability) == "power"
+        super().__init__(local(path), durable.checked(durability) == "power")
         self.blocks, self.input = self.path / "blocks", self.path / "input"
         self.where, self.copied = str(self.path), Copied(self.input)
         self.checkpoint = Checkpoint(self.path / "checkpoint")
         self._lock = Lock(self.path / ".lock")
         self._live: dict[str, frozenset[str]] = {}
-        self.told = Told(self.path / "events.jsonl")
-        self.delivered = Delivered(self.path / "delivered.json", self.force)
-        self.begun = False
-        """Whether what has happened so far has been told."""
-        self.keep: Keep | None = None
-        self._ends: dict[int, tuple[int, int]] = {}
         self._visible: int | None = None
 
     @property
@@ -219,7 +205,7 @@ class Store(Readable):
 
         Raises RuntimeError when another driver may have the run, and Superseded when one has.
         """
-        lines = [line[:-1] for line in lines_of(happened)]
+        lines = [line_of(e)[:-1] for e in happened]
         named = tuple(Named(*each) for each in results.items())
         with self.reading:
             self._lock.check()
@@ -229,26 +215,6 @@ class Store(Readable):
                 self.checkpoint.sync()
             self.log.append(self.force, snapshot, named, lines)
             self._logs(partial(self.output.publish, batch, [*results]))
-
-    def _logs(self, change: Callable[[], None]) -> None:
-        """Change Spark's log; where it is damaged, after it has been written anew."""
-        try:
-            change()
-        except Damaged as damaged:
-            LOGGER.warning("%s, which is done now", damaged)
-            self.log_anew()
-            change()
-
-    def log_anew(self) -> None:
-        """Write Spark's log anew, with the files of all batches that are kept. Raises Damaged where
-        some of them are missing.
-        """
-        later = [[f.name for f in kept.results] for kept in self.log.commits]
-        self.output.again(self._earlier(), later)
-
-    def _earlier(self) -> list[list[str]]:
-        """By batch, the files of those that are merged, of the names that Spark's log has."""
-        return self.merged_files(self.output.sizes())
 
     def tidy(self, state: State, snapshot: Named) -> None:
         """After a commit: drop states but the last two, block files that neither names, and result
@@ -312,103 +278,6 @@ class Store(Readable):
             for name, seal in state.files.items():
                 durable.check(self.blocks / name, seal, deep=False)
 
-    def history(self) -> list[Any]:
-        """The events of all committed batches, in order."""
-        self.log.refresh()
-        found, rolled = [], self.log.rolled
-        if rolled is not None:
-            told = Told(self.told.path, opening=rolled.opening)
-            told.look(rolled.archive)
-            found += told.since(rolled.opening)
-        return [*found, *(e for kept in self.log.unrolled() for e in self._events(kept))]
-
-    def _events(self, kept: Kept) -> list[Any]:
-        return [event_of(line) for line in self.log.read(kept.entry).events]
-
-    def begin(self, opening: Sequence[Any] = ()) -> None:
-        """Tell what has happened so far, after some ``opening`` events: in events.jsonl."""
-        self.log.refresh()
-        if (rolled := self.log.rolled) is not None:
-            self.told.opening = rolled.opening
-            self.told.look(rolled.archive, and_cut=True)
-        else:
-            self.told.path.write_bytes(b"")
-            self.told.append(opening)
-            self.told.opening = len(opening)
-        for kept in self.log.unrolled():
-            self.told.again(self.log.read(kept.entry).events)
-            self._ends[kept.entry] = self.told.count, self.told.size
-        self._drop_events()
-        self.begun = True
-
-    def _drop_events(self) -> None:
-        """Keep events no longer than results."""
-        if (since := self.log.since) and self.told.drop(since, self.force):
-            LOGGER.info("events are kept from batch %d on", since)
-
-    def check_told(self) -> None:
-        """Raise Damaged unless events are what was written, as far as they are rolled up."""
-        if (rolled := self.log.rolled) is not None:
-            Told(self.told.path, opening=rolled.opening).check(rolled.archive)
-
-    def tell(self, happened: Sequence[Any]) -> None:
-        """Tell the events of the last commit; now and then, roll up those before it."""
-        self.told.append(happened)
-        self._ends[self.log.commits[-1].entry] = self.told.count, self.told.size
-        if len(waiting := self.log.unrolled()) >= _EVERY + OLD:
-            self._roll(waiting[-OLD - 1].entry)
-
-    def _roll(self, entry: int) -> None:
-        """Sum up the log up to the commit in an entry, and merge the results of its batches."""
-        before = self.log.rolled.archive if self.log.rolled else None
-        merged = self._merge()
-        if self.force:
-            durable.sync(self.told.path)
-        with self.reading:
-            archive, since = self.told.archive(before, *self._ends[entry]), self.log.since
-            whole = [*self.log.merged, *merged]
-            self.log.roll(archive, self.told.opening, whole[self._old(whole) :], self.force)
-            self.merging.show(merged)
-            if self.log.since > since:
-                self.log.forgo(self.force)
-                self._logs(partial(self.output.drop, since, self.log.since))
-                self.merging.recover(self.log.merged)
-                LOGGER.info("results are kept from batch %d on", self.log.since)
-        self._drop_events()
-        self._ends = {n: end for n, end in self._ends.items() if n > entry}
-
-    def _old(self, merged: Sequence[Merged]) -> int:
-        """How many of the first groups of merged batches are not kept. A sink is promised all that
-        it has not had; and what is merged only now stays, so that the roll-up before can stand in.
-        """
-        if self.keep is None:
-            return 0
-        end = merged[-1].end if merged else 0
-        later = sum(f.seal.bytes for k in self.log.commits if k.batch >= end for f in k.results)
-        sink = self.delivered.file.exists()
-        try:
-            promised = min(self.delivered.last + 1, self.log.first) if sink else self.log.first
-        except Damaged as damaged:
-            LOGGER.error("all results are kept: %s", damaged)
-            return 0
-        return dropped(self.keep, merged, later, _now(), promised)
-
-    def _merge(self) -> list[Merged]:
-        """Write the results of batches once more, as few files, for the next roll-up. It is always
-        the same batches that come together, so that a file that has to be made again is the same.
-        """
-        made, waiting = list[Merged](), self.log.commits[:-OLD]
-        some = _EVERY - self.log.first % _EVERY
-        while len(waiting) >= some:
-            made.append(self.merging.merge(waiting[:some], self.force, _now()))
-            waiting, some = waiting[some:], _EVERY
-        return made
-
-
-def _now() -> int:
-    """Microseconds since 1970."""
-    return time.time_ns() // 1000
-
 
 _TEMPORARY = re.compile(r"\.\d{6,}\.json\.[0-9a-f]{8}")
 
@@ -424,12 +293,3 @@ def local(path: str | Path) -> Path:
             "by a path or file://"
         )
     return Path(path).absolute()
-
-
-def checked(durability: str) -> str:
-    """What a commit outlives. Raises ValueError for an unknown one."""
-    if durability not in durable.DURABILITIES:
-        raise ValueError(
-            f"durability is {durability!r}; it must be one of {', '.join(durable.DURABILITIES)}"
-        )
-    return durability

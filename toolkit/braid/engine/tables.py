@@ -19,6 +19,7 @@ from braid.condition.arrow import ArrowAnalyser
 from braid.condition.predicate import Predicate
 from braid.condition.residual import cursor
 from braid.core.columns import DRAW, ROUTING, TIME, WORTH
+from braid.core.harvest import Harvest
 from braid.core.placement import Placement
 from braid.engine import microbatches
 
@@ -161,6 +162,11 @@ def _routing(placement: Placement, seed: int, whole: Sequence[str], value: str) 
     return f"{hashed(whole, keys // hosts)} * {hosts} + {hashed([value], hosts)}"
 
 
+def _query(columns: Mapping[str, str], where: Sequence[str]) -> str:
+    chosen = ", ".join(f"{sql} AS {_quoted(name)}" for name, sql in columns.items())
+    return f"SELECT {_PLACE}, {chosen} FROM tuples WHERE {' AND '.join(where)}"
+
+
 class Feed:
     """Makes the tuples of a micro-batch ready for the engine: event time, routing key and what the
     condition needs, without those that can never match. ``worth`` is, by stream, Spark SQL of what
@@ -179,6 +185,7 @@ class Feed:
         by_value: bool = False,
     ) -> None:
         self.queries: dict[str, str] = {}
+        self.undrawn: dict[str, str] = {}
         analyser = ArrowAnalyser(schemas)
         for i, (alias, schema) in enumerate(schemas.items()):
             wanted = {TIME: times[alias]} | predicate.keys[i] | predicate.computed[i]
@@ -189,28 +196,35 @@ class Feed:
             if worth is not None:
                 nested = [f.name for f in schema if pa.types.is_nested(f.type)]
                 # A list's hash does not say where it ends, and a NULL's is that of an empty one.
-                apart = [str(i), *whole, *(f'CAST("{n}" AS VARCHAR)' for n in nested)]
-                by = [columns[equality[i]]] if by_value and equality else apart
-                columns[DRAW] = f"CAST(hash({', '.join([str(seed), *by])}) >> 1 AS BIGINT)"
+                texts = (f'CAST("{n}" AS VARCHAR)' for n in nested)
+                # The routing key has mostly the hash of all columns too: it is made once.
+                apart = [str(i), f"hash({', '.join([str(seed), *whole])})", *texts]
+                by = [str(seed), columns[equality[i]]] if by_value and equality else apart
+                columns[DRAW] = f"CAST(hash({', '.join(by)}) >> 1 AS BIGINT)"
                 if any(worth):
                     columns[WORTH] = analyser.compiled(alias, worth[i] or "cast(1 as double)")[0]
             where = [f"({columns[n]}) IS NOT NULL" for n in (TIME, *predicate.keys[i])]
             if (condition := predicate.filters[i]) is not None:
                 where.append(analyser.compiled(alias, condition)[0])
-            chosen = ", ".join(f"{sql} AS {_quoted(name)}" for name, sql in columns.items())
-            self.queries[alias] = (
-                f"SELECT {_PLACE}, {chosen} FROM tuples WHERE {' AND '.join(where)}"
-            )
+            self.queries[alias] = _query(columns, where)
+            if DRAW in columns:
+                self.undrawn[alias] = _query(columns | {DRAW: "CAST(0 AS BIGINT)"}, where)
 
-    def tuples(self, folder: Path, number: int) -> dict[int, list[pa.RecordBatch]]:
-        """The tuples of a micro-batch, by stream."""
+    def tuples(
+        self, folder: Path, number: int, harvest: Harvest | None = None
+    ) -> dict[int, list[pa.RecordBatch]]:
+        """The tuples of a micro-batch, by stream. Where a ``harvest`` takes all, nothing is drawn
+        by their hash, in this batch or later, and it is 0.
+        """
         found: dict[int, list[pa.RecordBatch]] = {}
         with cursor() as db:
-            for i, (alias, query) in enumerate(self.queries.items()):
+            for i, (alias, drawn) in enumerate(self.queries.items()):
                 with pq.ParquetFile(microbatches.file(folder / alias, number)) as file:
                     rows = file.read()  # one file: read_table looks for a dataset first
                 if not rows.num_rows:
                     continue
+                all_take_part = harvest is not None and harvest.takes_all(rows.num_rows)
+                query = self.undrawn[alias] if all_take_part else drawn
                 places = pa.array(np.arange(rows.num_rows))
                 db.register("tuples", rows.append_column(_PLACE, places))
                 made = db.sql(query).to_arrow_table()

@@ -21,9 +21,10 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
+from braid.core.jsonl import event_of, line_of
 from braid.engine import durable, head
 from braid.engine.durable import Damaged
-from braid.engine.head import Head, event_of, lines_of
+from braid.engine.head import Head
 
 _STRIDE = 256
 """Every so many events, where the next begins in the file is kept."""
@@ -94,7 +95,7 @@ class Told:
 
     def append(self, happened: Sequence[Any]) -> None:
         """Tell more: first here, as the file may be out of reach."""
-        lines = lines_of(happened)
+        lines = [*map(line_of, happened)]
         with self._changing:
             self._last.extend(happened)
             self._write(lines)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from braid.core import events
+from braid.core import events, jsonl
 from braid.core.log import log
 from braid.core.tail import Tail
 from braid.hub.asking import Asking, New
@@ -264,7 +264,7 @@ class Desk:
         """Make a change real, and tell what happened."""
         after.write(self.file, happened)
         self.ledger = after
-        events.write(self.lines, happened, append=True)
+        jsonl.write(self.lines, happened, append=True)
         log(happened)
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from braid.core import events
+from braid.core import events, jsonl
 from braid.core.codec import typed
 from braid.core.state import check_version
 from braid.engine import durable
@@ -95,7 +95,7 @@ class Ledger:
 
     def write(self, path: Path, happened: Sequence[events.Event] = ()) -> None:
         """Replace the file: that is the commit of whatever changed, and of what happened."""
-        self.told = [events.to_dict(e) for e in happened]
+        self.told = [jsonl.to_dict(e) for e in happened]
         self.lines += len(self.told)
         durable.put(path, json.dumps({"v": VERSION, **self._plain()}).encode(), force=True)
 
@@ -140,7 +140,7 @@ def catch_up(path: Path, ledger: Ledger) -> None:
     whole = [line for line in lines if line.endswith(b"\n")][: ledger.lines]
     missing = ledger.lines - len(whole)
     told = (
-        [events.from_dict(d) for d in ledger.told[len(ledger.told) - missing :]] if missing else []
+        [jsonl.from_dict(d) for d in ledger.told[len(ledger.told) - missing :]] if missing else []
     )
     path.write_bytes(b"".join(whole))
-    events.write(path, told, append=True)
+    jsonl.write(path, told, append=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from braid.core import events
+from braid.core import jsonl
 from braid.core.causes import cause
 from braid.core.events import RunEnded
 from braid.core.log import LOGGER, log
@@ -128,7 +128,7 @@ class HubRun:
         ended = RunEnded(self.ledger.epoch, reason, told)
         log([ended])
         try:
-            events.write(self._desk.lines, [ended], append=True)
+            jsonl.write(self._desk.lines, [ended], append=True)
         except OSError as error:
             LOGGER.error("the end of the hub is not in events.jsonl: %s", error)
 

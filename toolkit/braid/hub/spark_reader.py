@@ -21,6 +21,7 @@ from braid.condition.sqltypes import SqlType
 from braid.core.columns import QUERIES
 from braid.engine.collect import LIMIT, Refused, collected
 from braid.engine.layout import laid_out, layouts
+from braid.engine.weakly import weakly
 from braid.engine.wire import Layout
 from braid.hub.answers import answer, judged
 from braid.hub.flat import columns_of, flat
@@ -202,9 +203,11 @@ class SparkReader(Reader):
         )
 
     def start(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Any:
+        turned = weakly(turn)
+
         def taken(frame: DataFrame, number: int) -> None:
             frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
-            turn(frame, number)
+            turned(frame, number)
 
         parts = [
             laid_out(i, frame, F.lit(0), {}, self._read[s].layout)

@@ -234,13 +234,13 @@ class Reaper:
         members = np.array([_utilities(rows)[at] for rows, at in found.parts.values()])
         return np.asarray(members.max(axis=0) if self.worth.combine == "max" else members.mean(0))
 
-    def result(self, found: Partial) -> Floats:
-        """The weights of complete results, which are counted."""
+    def result(self, found: Partial) -> Floats | None:
+        """The weights of complete results, which are counted; None: all are 1."""
         if found.weights is None and not (self.harvest.keep or self.worth.typed):
             times = len(found) if found.queries is None else int(_served(found).sum())
             for sums in (self.estimated, self.utility, self.estimated_utility):
                 sums.note(1.0, times)
-            return np.ones(len(found))
+            return None
         weights = np.ones(len(found)) if found.weights is None else found.weights
         weights = weights * self._entry(found)
         served, value = _served(found), self.value(found)

@@ -23,6 +23,8 @@ from braid.local.weighted import inner
 
 CHUNK = 1 << 20
 """Candidate pairs that are held in memory at once."""
+_LONG = 1 << 13
+"""Candidate pairs of a block whose columns are not copied to those of other blocks."""
 
 
 class Comparisons(Protocol):
@@ -99,9 +101,11 @@ class Joiner:
             if not len(left):
                 continue
             count.compared += rows.tally(right)
-            keep = self._check(partial, left, rows, right, step, stored)
-            if len(keep := np.flatnonzero(keep)):
+            holding = self._check(partial, left, rows, right, step, stored)
+            if holding is not None:
+                keep = np.flatnonzero(holding)
                 left, right = left[keep], right[keep]
+            if len(left):
                 mine = partial.take(left)
                 parts = {**mine.parts, step.stream: (rows, right)}
                 found = Partial(parts, weights=mine.weights, coins=mine.coins)
@@ -135,18 +139,23 @@ class Joiner:
         right: np.ndarray,
         step: Step,
         stored: bool,
-    ) -> np.ndarray:
-        keep = np.ones(len(left), bool)
+    ) -> np.ndarray | None:
+        """Where the links hold and the stored row counts; None: everywhere."""
+        keep: np.ndarray | None = None
         for link in step.links:
             a, b = (
                 _end(partial, left, rows, right, step.stream, end)
                 for end in (link.left, link.right)
             )
-            keep &= holds(a, b, link)
+            keep = _both(keep, holds(a, b, link))
         window, watermark = self.windows[step.stream], self.watermarks[step.stream]
-        if stored and window is not None and watermark is not None:
-            keep &= rows.numpy(TIME)[right] > watermark - window
-        return keep
+        if not stored or window is None or watermark is None:
+            return keep
+        limit = watermark - window
+        # To look at all rows once takes less than to look at more candidates.
+        if len(right) >= rows.batch.num_rows and rows.span()[0] > limit:
+            return keep
+        return _both(keep, rows.numpy(TIME)[right] > limit)
 
     def _residual(
         self, found: list[tuple[int, Partial]], residual: Residual
@@ -172,9 +181,17 @@ def _measured(m: Measure, found: Partial) -> pa.Array:
     return measure(m.function, *found.vectors(*m.left), *found.vectors(*m.right))
 
 
-def _concat(parts: Iterable[pa.Array]) -> pa.Array:
+def _both(a: np.ndarray | None, b: np.ndarray) -> np.ndarray:
+    return b if a is None else a & b
+
+
+def _concat(parts: Iterable[pa.Array]) -> pa.Array | pa.ChunkedArray:
+    """Arrays one after the other, copied together where they are short."""
     several = list(parts)
-    return several[0] if len(several) == 1 else pa.concat_arrays(several)
+    if len(several) == 1:
+        return several[0]
+    whole = pa.chunked_array(several)
+    return whole if len(whole) >= _LONG * len(several) else pa.concat_arrays(several)
 
 
 def _in_range(rows: Rows, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

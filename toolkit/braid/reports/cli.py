@@ -199,7 +199,7 @@ def _watch(options: argparse.Namespace) -> int:
 def _replay(options: argparse.Namespace) -> int:
     events = Tail(options.run).read()
     try:
-        written = views("view").save(events, options.output, options.force)
+        written = views("page").save(events, options.output, options.force)
     except FileExistsError:
         raise ValueError(f"{options.output} exists; -f replaces it") from None
     print(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)")

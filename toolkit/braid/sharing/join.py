@@ -15,9 +15,10 @@ from braid.core.query import Query
 from braid.core.spans import Span, micros
 from braid.engine.durable import Durability
 from braid.engine.store import Store
-from braid.join import StreamJoin, shed_of
+from braid.join import StreamJoin
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
+from braid.readiness import shed_of
 from braid.sharing.calibrate import measure
 from braid.sharing.changes import Queries, entered, left
 from braid.sharing.run import SharedRun

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from platformdirs import user_cache_path
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 BATCH = "batch"
 """The column that numbers the micro-batch, from 0, in which a tuple arrives."""
@@ -32,6 +34,18 @@ class Workload:
     time: str | None = None
     windows: Mapping[str, str] = field(default_factory=dict)
     batch: str | None = BATCH
+
+
+def table(spark: SparkSession, file: Path) -> DataFrame:
+    """A file of Parquet. Its columns are read from the file here, so that Spark has no job of its
+    own for them.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    text = pa.types.is_string_view  # which Spark does not know
+    known = [f.with_type(pa.string()) if text(f.type) else f for f in pq.read_schema(file)]
+    columns = from_arrow_schema(pa.schema(known))
+    return spark.read.schema(columns).parquet(str(file))
 
 
 def cache_folder() -> Path:

@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from braid.core.extras import Needs
-from braid.workloads.base import BATCH, Workload, cache_folder
+from braid.workloads.base import BATCH, Workload, cache_folder, table
 
 ATLANTIC = dict.fromkeys(("BQN", "PSE", "SJU", "STT"), "America/Puerto_Rico")
 """Zones of destinations that the package's table of airports lacks."""
@@ -65,7 +65,7 @@ def flights(spark: SparkSession, month: int = 1, days: int = 31, batches: int = 
     number = F.floor((second - first) * batches / (last - first)).cast("int")
     streams = {}
     for alias, name in STREAMS.items():
-        whole = spark.read.parquet(str(folder / f"{name}.parquet"))
+        whole = table(spark, folder / f"{name}.parquet")
         streams[alias] = whole.where((second >= first) & (second < last)).withColumn(BATCH, number)
     return Workload("Flights", streams, ON, "ts", WINDOWS)
 

@@ -62,8 +62,8 @@ def likeness(
             matrix[row, ranks] = 1
         found.append(matrix)
     x, y = found
-    shared = [np.mean(x @ np.roll(y, d, axis=1).T >= theta - 0.5) for d in range(items)]
-    return np.array(shared, float)
+    both = [np.count_nonzero(x @ np.roll(y, d, axis=1).T >= theta - 0.5) for d in range(items)]
+    return np.array(both, float) / _DRAWN**2
 
 
 @dataclass(frozen=True)
