@@ -13,9 +13,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from braid.core import events
+from braid.core import jsonl
 from braid.studies import recordings
-from braid_widgets.cockpit import view
+from braid_widgets.cockpit.page import recorded, save
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
@@ -57,8 +57,8 @@ def _shot(page: Page, position: int) -> Image.Image:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        page = view.save(RECORDING, Path(folder) / "replay.html")
-        frames = shots(page, range(len(view.recorded(events.read(RECORDING))["frames"])))
+        page = save(RECORDING, Path(folder) / "replay.html")
+        frames = shots(page, range(len(recorded(jsonl.read(RECORDING))["frames"])))
     durations = [HOLD] * (len(frames) - 1) + [LAST]
     target = HERE / "fluct.webp"
     frames[0].save(

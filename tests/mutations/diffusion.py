@@ -68,13 +68,13 @@ def mastered() -> Tries:
     return of(gu.atr_sends_claim, outcomes=lambda: {"11, 12": by_hosts(slow, (12,), both)})
 
 
-def halved(settings: dict[float, Setting], readings: Iterable[str]) -> pd.DataFrame:
-    """ATR beside CTR with L = J/2."""
-    both = {name: study.ALIGNED_OR_COORDINATED[name] for name in ("ATR", frames.HALF)}
+def beside(settings: dict[float, Setting], readings: Iterable[str], *bounds: str) -> pd.DataFrame:
+    """ATR beside CTR with some bounds L."""
+    some = {name: study.ALIGNED_OR_COORDINATED[name] for name in ("ATR", *bounds)}
     runs = []
     for reading in readings:
         priced = {x: replace(s, costs=study.READINGS[reading]) for x, s in settings.items()}
-        runs.append(study.sweep("", priced, both, 1, made).assign(reading=reading))
+        runs.append(study.sweep("", priced, some, 1, made).assign(reading=reading))
     return pd.concat(runs)
 
 
@@ -85,24 +85,29 @@ def traded() -> Tries:
     bursting = {t: replace(three, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)}
 
     def rows() -> dict[str, pd.DataFrame]:
-        by_sigma = halved(selective, study.READINGS)
-        return {"15": by_sigma, "16": halved(bursting, [study.SCANNED])}
+        by_sigma = beside(selective, study.READINGS, frames.HALF)
+        by_burst = beside(bursting, study.READINGS, frames.HALF)
+        return {"15": by_sigma, "16": by_burst}
 
-    claims = (trades.gains_check, trades.bursts_check, trades.selectivity_claims)
+    bursts = (trades.bursts_claim, trades.bursts_check)
+    claims = (trades.gains_check, *bursts, trades.selectivity_claims)
     return of(*claims, outcomes=rows)
 
 
 def crowded() -> Tries:
-    """Fig. 13: three streams and five, on few hosts."""
-    some = {n: Setting(n, 5.0, selectivity=0.2, hosts=12, seconds=8) for n in (3, 5)}
-    claims = (trades.few_streams_claim, trades.many_streams_claim)
-    return of(*claims, outcomes=lambda: {"13": figures.traded("13", some, 1, made)})
+    """Fig. 13: three streams and six, on few hosts that are all busy."""
+    busy = Setting(3, 10.0, (10.0, 30.0), selectivity=0.15, hosts=15, seconds=8)
+    some = {n: replace(busy, streams=n) for n in (3, 6)}
+    either = (trades.few_streams_claim, trades.many_streams_claim)
+    claims = (*either, trades.streams_claim, trades.streams_check)
+    return of(*claims, outcomes=lambda: {"13": beside(some, [study.SCANNED], frames.ALL)})
 
 
 def widened() -> Tries:
-    """Fig. 14: a window four times as long, on few hosts."""
-    both = {w: Setting(3, float(w), hosts=12, seconds=20) for w in (4, 16)}
-    return of(trades.sizes_claims, outcomes=lambda: {"14": figures.traded("14", both, 1, made)})
+    """Fig. 14: a window four times as long, on few hosts that are all busy."""
+    both = {w: Setting(3, float(w), (15.0, 30.0), hosts=12, seconds=16) for w in (4, 16)}
+    bounds = frames.TWO, frames.ALL
+    return of(trades.sizes_claims, outcomes=lambda: {"14": beside(both, [study.VISITED], *bounds)})
 
 
 def routed() -> Tries:
@@ -117,8 +122,9 @@ def routed() -> Tries:
 
 
 def tried_lengths() -> Tries:
-    """Fig. 4, its ends alone."""
-    return of(gu.too_long_check, lengths=lambda: figures.segment_length(30, 1, (1, 9), made=made))
+    """Fig. 4, its ends and a length between them."""
+    claims = (partial(gu.length_claim, streams=2), gu.too_long_check)
+    return of(*claims, lengths=lambda: figures.segment_length(30, 1, (1, 3, 9), made=made))
 
 
 def totals() -> Tries:
@@ -230,8 +236,8 @@ MUTATIONS = [
     ),
     Mutation(
         "slave tuples go to every host",
-        "braid.papers.diffusion.aligned._Planner._ahead",
-        lambda ahead: lambda self, stream: set(range(self.settings.hosts)),
+        "braid.papers.diffusion.alignment.Alignment._ahead",
+        lambda ahead: lambda self, stream: set(range(self.hosts)),
         written,
         ("Eq. 2 counts the copies",),
     ),
@@ -242,6 +248,7 @@ MUTATIONS = [
         traded,
         (
             "ATR gains on CTR as σ grows",
+            "CTR ahead under bursts",
             "CTR gains on ATR as θ grows",
             "ATR ahead at high selectivity",
         ),
@@ -252,7 +259,12 @@ MUTATIONS = [
         "braid.studies.diffusion.Coordinated",
         as_atr,
         crowded,
-        ("ATR ahead for 3 streams, and not behind for 2", "CTR ahead for the most streams"),
+        (
+            "ATR ahead for 3 streams, and not behind for 2",
+            "CTR ahead for the most streams",
+            "ATR ahead for 3 streams, CTR for the most",
+            "CTR gains on ATR from 3 streams to the most",
+        ),
         runs=(),
     ),
     Mutation(
@@ -260,7 +272,7 @@ MUTATIONS = [
         "braid.studies.diffusion.Coordinated",
         as_atr,
         widened,
-        ("CTR ahead for large windows",),
+        ("ATR ahead for small windows: CTR", "CTR ahead for large windows"),
         runs=(),
     ),
     Mutation(
@@ -278,7 +290,7 @@ MUTATIONS = [
         "braid.studies.diffusion.Aligned",
         one_second,
         tried_lengths,
-        ("too long segments cost throughput",),
+        ("throughput peaks at a length T* between extremes (2-way)", "too long segments cost"),
         runs=(),
     ),
     Mutation(

@@ -207,8 +207,8 @@ BROKEN = [
     ),
     Broken(
         "slave tuples go to every host, whatever the time",
-        "braid.papers.diffusion.aligned._Planner._ahead",
-        lambda ahead: lambda self, stream: set(range(self.settings.hosts)),
+        "braid.papers.diffusion.alignment.Alignment._ahead",
+        lambda ahead: lambda self, stream: set(range(self.hosts)),
         ATR + "test_segments_are_disjoint_and_slaves_overlap_as_in_figure_3",
         "Gu 2007, Fig. 3",
         {"master": 0},

@@ -92,6 +92,13 @@ def grown() -> Tries:
     return [partial(claim, f) for claim in made]
 
 
+def computed() -> Tries:
+    """Fig. 5d, of the band join that is bound by its results, and the two operators."""
+    both = ("Dynamic", "StaticMid")
+    f = later(told.Figures, runs=lambda: figures.runs(("BCI",), "Z0", 64, 0.02, 1, 6, both))
+    return [partial(told.computing_check, f)]
+
+
 def tabled() -> Tries:
     """Table 2, its ends alone."""
     f = later(told.Figures, times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6))
@@ -184,6 +191,14 @@ MUTATIONS = [
         lambda ilf: lambda r, s, n, m: ilf(r, s, m, n),
         clustered,
         ("MB a percent", "Dynamic has at least twice"),
+    ),
+    Mutation(
+        "the grid never changes, in a join bound by its results",
+        "braid.papers.theta.mapping.Decision.due",
+        lambda due: lambda self: False,
+        computed,
+        ("the gap between StaticMid and Dynamic is small",),
+        runs=("AdaptiveGrid",),
     ),
     Mutation(
         "migration waits for the end",

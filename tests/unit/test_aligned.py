@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from braid.core import events
+from braid.core import jsonl
 from braid.core.cover import CoverLedger
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.facts import Facts, Usage
@@ -390,8 +390,8 @@ def test_pace():
 def test_events_survive_a_file(tmp_path):
     run = simulate(Aligned(20, 8, step=4), [(20, 1)] * 20 + [(1, 20)] * 60, windows=(3, 3))
     assert all(told(run, kind) for kind in (SegmentPlaced, MasterSwitched, SegmentLengthTuned))
-    events.write(tmp_path / "run.jsonl", run)
-    assert events.read(tmp_path / "run.jsonl") == run
+    jsonl.write(tmp_path / "run.jsonl", run)
+    assert jsonl.read(tmp_path / "run.jsonl") == run
 
 
 def lost(hosts, streams):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from braid.studies import costs
+from braid.core.events import BatchCommitted
+from braid.studies import board, costs, shedding_run
 from braid.studies.diffusion import arrivals, by_settings
 from braid.studies.recordings import SETTINGS, SHARED, events
 from braid_widgets.theta.panel import Panel
@@ -39,6 +40,21 @@ def test_streams_of_drawn_rates_and_of_a_ring_are_as_many_as_asked_for():
     assert costs.slices(dict(source="flights", batches=48, pace=0.0), 2).rows == pytest.approx(
         1989, rel=0.01
     )
+
+
+def test_sets_come_as_the_workload_has_them():
+    chosen = dict(rate=100.0, burst=3.0, pace=0.0)
+    given = shedding_run.by_settings(**chosen, seconds=12.0)
+    expected = sum(map(sum, given.arrivals.counts()))
+    assert costs.shedding(chosen, 12).rows == pytest.approx(expected, rel=0.05)
+
+
+def test_the_board_says_what_its_streams_have():
+    known = dict(data="steady", batches=24, rate=200)
+    came = [e for e in board.modelled(board.Board(**known)) if isinstance(e, BatchCommitted)]
+    assert costs.board(known).rows == sum(sum(e.received) for e in came)
+    with pytest.raises(ValueError, match="how many tuples 'a.csv,b.csv' has is not known"):
+        costs.board({**known, "data": "a.csv,b.csv"})
 
 
 def test_it_is_told_in_a_sentence_with_units():

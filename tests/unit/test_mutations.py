@@ -14,7 +14,7 @@ import pytest
 from braid.studies import chained, theta_model
 from braid.studies.claim import Claim
 from hypothesis import Phase, settings
-from mutations import Broken, Mutation, Tries, broken, known, mutations
+from mutations import KNOWN, Broken, Faulty, Mutation, Tries, broken, changed, known, mutations
 
 
 def verdicts(told: Iterable[Claim], starts: Iterable[str]) -> dict[str, set[str]]:
@@ -53,12 +53,27 @@ def test_a_fault_breaks_the_claims_that_it_names(
     whole = sound(m.claims)
     before = verdicts((c for some in whole for c in some), m.breaks)
     assert all(found and found <= {"yes", "under reading"} for found in before.values()), before
-    monkeypatch.setattr(faults, "faulty", (m.runs, {}))
+    fault = Faulty(m.runs)
+    monkeypatch.setattr(faults, "faulty", fault)
     monkeypatch.setattr(m.at, m.fault(resolve_name(m.at)))
     named = [any(c.says.startswith(m.breaks) for c in some) for some in whole]
     both = zip(named, m.claims(), strict=True)
     after = verdicts((c for is_named, one in both if is_named for c in tried(one)), m.breaks)
+    others = changed(fault)
+    assert not others, f"it changes runs of {others} too, which its `runs` lacks"
     assert all(found == {"no"} for found in after.values()), after
+
+
+@pytest.mark.parametrize(("now", "told"), [((0.5, [1]), []), ((0.5, [2]), ["str"])])
+def test_a_fault_that_changes_more_runs_than_it_says_is_told(
+    monkeypatch: pytest.MonkeyPatch, now: Any, told: list[str]
+) -> None:
+    fault, run = Faulty(()), ("a run of the kind str", 1)
+    monkeypatch.setattr(faults, "faulty", fault)
+    monkeypatch.setitem(KNOWN, run, (0.5, [1]))
+    monkeypatch.setitem(faults.SECONDS, run, 0.0)
+    assert known(run, lambda: now) == (0.5, [1])
+    assert changed(fault) == told
 
 
 @pytest.mark.parametrize("b", broken(), ids=lambda b: b.name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from braid.core import events
+from braid.core import jsonl
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.model.simulate import simulate
 from braid.papers.psp.cost import shifts
@@ -103,8 +103,8 @@ def test_events_survive_a_file(tmp_path_factory, join):
         simulate(ring, counts, windows=windows),
         tmp_path_factory.mktemp("run") / "run.jsonl",
     )
-    events.write(path, run)
-    assert events.read(path) == run
+    jsonl.write(path, run)
+    assert jsonl.read(path) == run
 
 
 def test_the_head_moves_and_nothing_else():

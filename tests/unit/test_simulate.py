@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, Ring, Shed, StaticGrid
-from braid.core import events
+from braid.core import jsonl
 from braid.core.cluster import Costs, Host
 from braid.core.cover import CoverError
 from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, RunEnded, RunStarted
@@ -37,8 +37,8 @@ def test_a_run_starts_ends_and_tells_every_batch():
 
 def test_events_survive_a_file(tmp_path):
     run = simulate(AdaptiveGrid(4), BATCHES)
-    events.write(tmp_path / "run.jsonl", run)
-    assert events.read(tmp_path / "run.jsonl") == run
+    jsonl.write(tmp_path / "run.jsonl", run)
+    assert jsonl.read(tmp_path / "run.jsonl") == run
 
 
 def test_the_same_seed_gives_the_same_run():

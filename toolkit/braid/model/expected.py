@@ -154,14 +154,14 @@ class Journeys:
         """By what is joined with what, a number."""
         self._columns: list[tuple[list[float], ...]] = []
         self._orders: dict[tuple[int, ...], list[tuple[int, float]]] = {}
-        mets: dict[tuple[int, Span | None, float, bool], _Met] = {}
+        mets: dict[tuple[Span | None, int | None, tuple[int, float] | None], _Met] = {}
         for route in routes:
             if f := blocks.get(route.block.id):
-                guard = 1.0 if drawn is None else drawn.guard(f)
-                key = (f.stream, f.span, guard, route.fresh)
+                thin = drawn if route.fresh else None
+                own = None if thin is None else (f.stream, thin.guard(f))
+                key = (f.span, windows[f.stream], own)
                 met = mets.get(key)
                 if met is None:
-                    thin = drawn if route.fresh else None
                     met = mets[key] = _Met(f, blocks, windows, ages, thin)
                 for path in route.paths:
                     self._add(f, path, met)
@@ -175,15 +175,17 @@ class Journeys:
                 self._columns.append(tuple([] for _ in range(7)))
             paths, hosts, visits, rows, matching, same, onward = self._columns[k]
             onward += [len(hop.probes) - (h in hop.probes) for h in before]
-            same += [before.get(h, -1) for h in hop.probes]
-            before = {h: len(hosts) + n for n, h in enumerate(hop.probes)}
+            here: dict[int, int] = {}
             for h, ids in hop.probes.items():
                 by_age, there, near = met.of(ids, first=not k)
+                same.append(before.get(h, -1))
+                here[h] = len(hosts)
                 hosts.append(h)
                 rows.append(there)
                 matching.append(near * factor)
                 visits.append(len(self.met))
                 self.met.append((visit, factor, by_age))
+            before = here
             paths += [len(self.rows)] * len(hop.probes)
         self.rows.append(f.rows)
 
@@ -225,8 +227,8 @@ def _whole(numbers: Sequence[float]) -> Ints:
 
 
 class _Met:
-    """What a block meets in lists of blocks; another block of its stream and span meets the
-    same.
+    """What a block meets in lists of blocks. Another block of its span and window meets the same;
+    when load is shed, another of its stream too.
     """
 
     def __init__(
@@ -239,7 +241,7 @@ class _Met:
     ) -> None:
         self.fresh, self.blocks, self.windows, self.ages = f, blocks, windows, ages
         self.drawn = drawn
-        self.near: dict[int, float] = {}
+        self.known: dict[int, tuple[int, int, float]] = {}
         self.lists: dict[tuple[int, ...], tuple[ByAge, float, float]] = {}
 
     def of(self, ids: tuple[int, ...], first: bool) -> tuple[ByAge, float, float]:
@@ -253,31 +255,32 @@ class _Met:
 
     def _listed(self, ids: tuple[int, ...], drawn: Drawn | None) -> tuple[ByAge, float, float]:
         there, close = dict[int, float](), dict[int, float]()
-        blocks, ages, known = self.blocks, self.ages, self.near
+        known, blocks = self.known, self.blocks
         for id in ids:  # of all that the model does, it does this most often
-            if (b := blocks.get(id)) is None:
+            if id not in blocks:
                 continue
-            if (near := known.get(id)) is None:
-                near = self.within(id)
-            share = 1.0 if drawn is None else drawn.share(self.fresh, b)
-            age = ages.get(id, 0)
-            there[age] = there.get(age, 0.0) + share * b.rows
+            age, rows, near = known.get(id) or self._know(blocks[id])
+            share = 1.0 if drawn is None else drawn.share(self.fresh, blocks[id])
+            there[age] = there.get(age, 0.0) + share * rows
             close[age] = close.get(age, 0.0) + share * near
-        rows, nearby = there.values(), close.values()
-        return np.array([[*there], [*rows], [*nearby]], float), sum(rows), sum(nearby)
+        every, nearby = there.values(), close.values()
+        return np.array([[*there], [*every], [*nearby]], float), sum(every), sum(nearby)
 
     def within(self, id: int) -> float:
         """How many tuples of a block are within the windows of one of the fresh block."""
-        if id not in self.near:
-            f, b = self.fresh, self.blocks[id]
-            assert f.span is not None and b.span is not None
-            share = (
-                within(f.span, b.span, self.windows[b.stream])
-                + within(b.span, f.span, self.windows[f.stream])
-                - 1
-            )
-            self.near[id] = b.rows * share
-        return self.near[id]
+        return (self.known.get(id) or self._know(self.blocks[id]))[2]
+
+    def _know(self, b: Block) -> tuple[int, int, float]:
+        """A block's age, its tuples, and how many of them are within the windows."""
+        f = self.fresh
+        assert f.span is not None and b.span is not None
+        share = (
+            within(f.span, b.span, self.windows[b.stream])
+            + within(b.span, f.span, self.windows[f.stream])
+            - 1
+        )
+        found = self.known[b.id] = self.ages.get(b.id, 0), b.rows, b.rows * share
+        return found
 
 
 @dataclass

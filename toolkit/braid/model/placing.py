@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from braid.core.events import BatchCommitted, BatchPlanned, HostDid
+from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.placement import Placement, offered
+from braid.core.report import HostDid
 from braid.core.words import counted
 from braid.model.simulate import simulate
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from braid.core import step
 from braid.core.cluster import REFERENCE_MIPS, Costs, Host
-from braid.core.events import BatchCommitted, Event, HostDid
+from braid.core.events import BatchCommitted, Event
 from braid.core.facts import Usage
 from braid.core.leaving import go_on
 from braid.core.plan import Block, Plan
-from braid.core.report import Outcome, Size
+from braid.core.report import HostDid, Outcome, Size
 from braid.core.state import State
 from braid.core.step import Rules, Work
 from braid.model.expected import Drawn, Expected, Journeys, Selects
@@ -262,6 +262,6 @@ class ModelRun:
         # Usage of all hops and hosts at once: an array stands for each count.
         came = np.zeros((len(expected.stages), len(received)))
         came[0] = received
-        did: list[Any] = [came, *np.moveaxis(expected.stages, 1, 0)]
+        did: list[Any] = [came, *expected.stages.transpose(1, 0, 2)]
         seconds: Any = self.costs.busy(Usage(*did), _REFERENCE)
         return np.asarray(seconds * self.slowness)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from braid.core import events
+from braid.core import jsonl
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
 from braid.model.simulate import simulate
@@ -118,12 +118,12 @@ class Board:
         return cls(**given)
 
     def __str__(self) -> str:
-        """The line that ``of`` reads; defaults are left out."""
+        """The line that ``of`` reads: the data, and what is not the default."""
         plain = {f.name: f.default for f in fields(self)}
         return " ".join(
             f"{name}:{shlex.quote(format(value, 'g') if isinstance(value, float) else str(value))}"
             for name, value in asdict(self).items()
-            if value != plain[name]
+            if name == "data" or value != plain[name]
         )
 
     def under(self) -> Placement:
@@ -198,7 +198,7 @@ def modelled(board: Board) -> list[Any]:
     """
     if board.recorded:
         try:
-            return events.read(board.data)
+            return jsonl.read(board.data)
         except OSError as error:
             raise ValueError(f"{board.data} cannot be read: {error.strerror}") from None
     given = tables(board)

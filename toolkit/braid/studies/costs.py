@@ -19,13 +19,15 @@ BATCH, ROW = 0.4, 3e-6
 """Seconds of a batch, and of a tuple in it, made or joined: rough, from benchmarks/small.py and
 benchmarks/spark_builtin.py on two cores.
 """
+BATCH_HERE, ROW_HERE = 0.05, 7e-5
+"""The same of a run of tables on a grid of 16 hosts: rough, from notebook 08 on two cores."""
 MB = 1e6
 
 
 @dataclass(frozen=True)
 class Cost:
     """``rows`` tuples come in, ``width`` bytes each, in ``batches``, one in ``pace`` seconds at
-    most; ``made`` more rows are generated first.
+    most; ``made`` more rows are generated first. ``here``: in this process, without Spark.
     """
 
     rows: float
@@ -33,12 +35,14 @@ class Cost:
     batches: int
     pace: float = 0.0
     made: float = 0.0
+    here: bool = False
 
     @property
     def seconds(self) -> float:
         """From the click to the end of the run."""
-        each = max(BATCH + ROW * self.rows / self.batches, self.pace)
-        return START + self.batches * each + ROW * self.made
+        start, batch, row = (0.0, BATCH_HERE, ROW_HERE) if self.here else (START, BATCH, ROW)
+        each = max(batch + row * self.rows / self.batches, self.pace)
+        return start + self.batches * each + ROW * self.made
 
     def __str__(self) -> str:
         took = text(_rounded(self.seconds) * UNITS["second"])
@@ -119,6 +123,30 @@ def slices(chosen: Settings, days: int) -> Cost:
 
 DEPARTURES, WEATHER = 336_776 / 365, 26_115 / 365
 """A day, of New York in 2013."""
+
+
+def shedding(chosen: Settings, batches: int) -> Cost:
+    """Of ``shedding_run.launched``: a second of event time a batch, and in the middle third so many
+    times as many tuples.
+    """
+    rows = 2 * chosen["rate"] * batches * (2 + chosen["burst"]) / 3
+    return Cost(rows, SET, batches, chosen["pace"])
+
+
+def board(chosen: Settings) -> Cost:
+    """Of the board's made-up streams. Raises ValueError for others: what files hold is not known
+    before they are read.
+    """
+    from braid.studies.board import DATA
+
+    if chosen["data"] not in DATA:
+        raise ValueError(f"how many tuples {chosen['data']!r} has is not known")
+    counts = DATA[chosen["data"]](chosen["batches"], chosen["rate"])
+    return Cost(sum(map(sum, counts)), 32, chosen["batches"], here=True)
+
+
+SET = 100
+"""Bytes of a tuple with a set of some five items."""
 
 
 def dashboards(chosen: Settings) -> Cost:

@@ -135,6 +135,14 @@ def stream_number(
     return traded("13", runs, seeds, made)
 
 
+def per_hop(seconds: int, streams: Sequence[int] = (3, 4, 5), seeds: int = 1) -> pd.DataFrame:
+    """Fig. 13 with one selectivity a hop, as Eq. 3 has it, where the other figures have one for
+    each pair of streams: the 0.1 of Fig. 11 leaves many results then, for any number of streams.
+    """
+    runs = {n: Setting(n, 20.0, selectivity=0.1, seconds=seconds, selects="hop") for n in streams}
+    return traded("13, Eq. 3", runs, seeds)
+
+
 def window_size(
     seconds: int, seeds: int, windows: Sequence[int] = (10, 20, 30, 40, 50), made: Made = ran
 ) -> pd.DataFrame:

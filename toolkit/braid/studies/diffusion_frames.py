@@ -28,7 +28,8 @@ class Figures:
 
     ``lengths`` of ``segment_length``; ``totals`` of ``total_results`` and ``routing`` of
     ``routing_time``, by W in seconds; ``outcomes`` of the other experiments by the paper's figure
-    ("11, 12", "13", "14", "15", "16"); ``covers`` of ``cover_distance``; ``tuned`` of ``tuning``.
+    ("11, 12", "13", "14", "15", "16"), and "13, Eq. 3" of ``per_hop``; ``covers`` of
+    ``cover_distance``; ``tuned`` of ``tuning``.
     """
 
     lengths: pd.DataFrame

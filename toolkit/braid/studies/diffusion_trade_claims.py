@@ -54,6 +54,12 @@ def streams_claim(f: Figures) -> Claim:
     return _under(f, "13", says, lambda by: _few(by) < 0.99 and by.iloc[-1] > 1.01)
 
 
+def hops_claim(f: Figures) -> Claim:
+    """Fig. 13 with one selectivity a hop, of three to five streams: both at once."""
+    says = "with one selectivity a hop, ATR ahead for 3 streams, CTR for the most (5)"
+    return _under(f, "13, Eq. 3", says, lambda by: _few(by) < 0.99 and by.iloc[-1] > 1.01)
+
+
 def streams_check(f: Figures) -> Claim:
     """Fig. 13: CTR gains on ATR from three streams to the most, whatever a probe costs, where any
     host will do.
@@ -119,7 +125,8 @@ def bursts_check(f: Figures) -> Claim:
 def traded_claims(f: Figures) -> list[Claim]:
     """All of them, in the order of the figures."""
     return [
-        *(c(f) for c in (few_streams_claim, many_streams_claim, streams_claim, streams_check)),
+        *(c(f) for c in (few_streams_claim, many_streams_claim, streams_claim, hops_claim)),
+        streams_check(f),
         *sizes_claims(f),
         *selectivity_claims(f),
         gains_check(f),

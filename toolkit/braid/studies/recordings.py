@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from braid.core.events import read, write
+from braid.core.jsonl import read, write
 from braid.core.query import Query
 from braid.studies.theta import RIVALS
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from braid.core import step
-from braid.core.events import BatchCommitted, HostDid, RunEnded, RunStarted
+from braid.core.events import BatchCommitted, RunEnded, RunStarted
 from braid.core.harvest import Harvested, Yield
 from braid.core.plan import Block
-from braid.core.report import Outcome, Size
+from braid.core.report import HostDid, Outcome, Size
 from braid.core.state import State
 from braid.core.step import Rules, Work
 from braid.papers.baselines.centralized import Centralized

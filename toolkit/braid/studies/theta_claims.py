@@ -177,7 +177,7 @@ def computing_check(f: Figures) -> Claim:
     """Fig. 5d: the gap is small when the join is bound by its results."""
     ratio = f.of("StaticMid", "seconds_modelled") / f.of("Dynamic", "seconds_modelled")
     says = "the gap between StaticMid and Dynamic is small for BCI"
-    return _check("Fig. 5d", says, f"{ratio['BCI']:.3g}", 1 < ratio["BCI"] < 1.5)
+    return _check("Fig. 5d", says, f"{ratio['BCI']:.3g}", 1.01 < ratio["BCI"] < 1.5)
 
 
 def disk_claim(f: Figures) -> Claim:

@@ -17,13 +17,13 @@ from braid.core.cluster import check_cluster, check_weights
 from braid.core.draft import Draft
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
-from braid.core.plan import Block, Hop, Ids, Plan, Route
-from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
+from braid.core.plan import Plan
+from braid.papers.diffusion.alignment import Alignment
+from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned
 from braid.papers.diffusion.overhead import overhead
-from braid.papers.diffusion.segments import Reign, Roles, Segment
+from braid.papers.diffusion.segments import Reign, Segment
 from braid.papers.diffusion.tuning import Search
 from braid.papers.kit.balance import GU_PRICES, Balance, Cluster, Prices, Weights
-from braid.papers.kit.joinorder import Growth, Order
 from braid.papers.kit.pace import Pace
 
 GAIN = 0.2
@@ -137,7 +137,7 @@ class Aligned(Placement):
 
 
 class _Planner:
-    """One batch: elect, tune, choose hosts ahead, then place and route the fresh blocks."""
+    """One batch: elect, tune, choose hosts ahead, and align the blocks with that."""
 
     def __init__(self, settings: Aligned, facts: Facts, state: AlignedState) -> None:
         self.settings, self.facts, self.batch = settings, facts, facts.batch
@@ -147,7 +147,6 @@ class _Planner:
         self.search, self.segments = state.search, list(state.segments)
         self.reign = state.reign or Reign(self._first_master())
         self.committed = state.next_id
-        self.draft = Draft(facts)
         self.events: list[Any] = []
 
     def plan(self) -> Plan:
@@ -160,23 +159,16 @@ class _Planner:
             self._elect()
             self._tune()
         self._forget()
-        self._look_ahead()
-        self._align()
-        routes = self._routes()
-        state = AlignedState(
-            self.search,
-            self.reign,
-            tuple(self.segments),
-            self.rates,
-            self.facts.next_id + len(routes),
-        )
-        return Plan(
-            routes,
-            tuple(self.draft.derivations),
-            self.draft.drops,
-            state=state,
-            events=tuple(self.events),
-        )
+        reach = self._look_ahead()  # it may begin segments
+        hosts = self.settings.hosts
+        aligned = Alignment(self.facts, hosts, self.reign, self.segments, reach, self.committed)
+        draft = Draft(self.facts)
+        aligned.amend(draft)
+        routes, events = aligned.routes(self.rates), (*self.events, *aligned.placed())
+        next_id = self.facts.next_id + len(routes)
+        segments = tuple(aligned.segments)
+        state = AlignedState(self.search, self.reign, segments, self.rates, next_id)
+        return Plan(routes, tuple(draft.derivations), draft.drops, state=state, events=events)
 
     def _first_master(self) -> int:
         """What Eq. 2 favours at equal rates: the shortest window."""
@@ -272,15 +264,15 @@ class _Planner:
             if s.end >= self.batch or not batches.isdisjoint(range(s.start, s.end))
         ]
 
-    def _look_ahead(self) -> None:
-        """Choose hosts until every slave tuple of this batch knows all segments that it may
-        meet.
+    def _look_ahead(self) -> list[int | None]:
+        """Choose hosts until every slave tuple of this batch knows all segments that it may meet.
+        Returns, by stream, for how many batches a tuple is met; None: it goes to every host.
         """
         most = ROUNDS * self.settings.hosts * self.search.length
         reach = [self.pace.reach(s) for s in self.streams]
-        self.reach = [None if r is None or r > most else r for r in reach]
+        reach = [None if r is None or r > most else r for r in reach]
         furthest = max(
-            (r for s, r in enumerate(self.reach) if r is not None and s != self.reign.master),
+            (r for s, r in enumerate(reach) if r is not None and s != self.reign.master),
             default=0,
         )
         chosen = Counter(s.host for s in self.segments if s.start >= self.batch)
@@ -292,106 +284,7 @@ class _Planner:
             self.segments.append(Segment(end, self.search.length, last, self.batch))
             end += self.search.length
             chosen[last] += 1
-
-    def _align(self) -> None:
-        """See to it that hosts have the blocks they join, and no others; and tell when a segment
-        begins.
-        """
-        missing, needed = self._survey()
-        if any(id >= self.committed for id in missing):
-            self._prolong()
-            missing, needed = self._survey()
-        to_come = {s.host for s in self.segments if s.end > self.batch}
-        for b in self.facts.blocks:
-            if b.id in missing:
-                self.draft.copy(b, dict.fromkeys(missing[b.id], b.hosts[0]))
-            elif b.stream == self.reign.master:
-                self.draft.drop(b, set(b.hosts) - needed[b.id])
-            elif self.reach[b.stream] is not None:
-                self.draft.drop(b, set(b.hosts) - needed[b.id] - to_come)
-        here = self.roles.at(self.batch)
-        if here.start == self.batch:
-            copied = sum(b.rows * len(missing[b.id]) for b in self.facts.blocks if b.id in missing)
-            self.events.append(
-                SegmentPlaced(
-                    self.batch,
-                    self.reign.master,
-                    here.host,
-                    here.length,
-                    here.chosen < self.batch,
-                    copied,
-                )
-            )
-
-    def _survey(self) -> tuple[dict[int, list[int]], dict[int, set[int]]]:
-        """By block, the hosts that join it but lack it, and all those that join it."""
-        self.roles = Roles(len(self.streams), self.reign, self.segments)
-        for b in self.facts.blocks:
-            self.roles.add(b)
-        self.roles.begin(self.batch)
-        joining: dict[Ids, set[int]] = {}
-        for host, box in self.roles.boxes():
-            for ids in box.values():
-                joining.setdefault(ids, set()).add(host)
-        needed: dict[int, set[int]] = {b.id: set() for b in self.facts.blocks}
-        for ids, hosts in joining.items():
-            for id in ids:
-                needed[id] |= hosts
-        missing = {b.id: sorted(needed[b.id] - set(b.hosts)) for b in self.facts.blocks}
-        return {id: hosts for id, hosts in missing.items() if hosts}, needed
-
-    def _prolong(self) -> None:
-        """One more batch for the segment before, whose host has all it needs: a block that has
-        just been merged can only be copied after the next commit.
-        """
-        k = next(k for k, s in enumerate(self.segments) if s.start == self.batch)
-        before, begins = self.segments[k - 1], self.segments[k]
-        rest = replace(begins, start=self.batch + 1, length=begins.length - 1)
-        self.segments[k - 1 : k + 1] = [
-            replace(before, length=before.length + 1),
-            *([rest] if rest.length else []),
-        ]
-
-    def _routes(self) -> tuple[Route, ...]:
-        """Every fresh block on the hosts of its boxes and, of a slave, of the segments that it will
-        meet; a path for each box.
-        """
-        rows = {b.id: b.rows for b in self.facts.blocks}
-        routes = []
-        for stream in self.streams:
-            block = Block(self.facts.next_id + stream, stream, (0, 1), self.batch, ())
-            self.roles.add(block)
-            rows[block.id] = round(self.rates[stream])
-            boxes = [(host, box) for host, box in self.roles.boxes() if block.id in box[stream]]
-            hosts = {host for host, _ in boxes} | (
-                set() if stream == self.reign.master else self._ahead(stream)
-            )
-            order = self._order(stream, [box for _, box in boxes], rows)
-            paths = tuple(
-                tuple(Hop(s, {host: box[s]}) for s in order)
-                for host, box in boxes
-                if all(box.values())
-            )
-            routes.append(Route(replace(block, hosts=tuple(sorted(hosts))), paths))
-        return tuple(routes)
-
-    def _ahead(self, stream: int) -> set[int]:
-        reach = self.reach[stream]
-        if reach is None:
-            return set(range(self.settings.hosts))
-        return {
-            s.host for s in self.segments if s.start <= self.batch + reach and s.end > self.batch
-        }
-
-    def _order(self, stream: int, boxes: list[dict[int, Ids]], rows: dict[int, int]) -> Order:
-        """The order of the hops, all on one host: by the intermediate results that it is expected
-        to make there.
-        """
-        alike = [Counter(box[s] for box in boxes) for s in self.streams]
-        sizes = [
-            sum(n * sum(rows[id] for id in ids) for ids, n in times.items()) for times in alike
-        ]
-        return Growth(self.facts.matches, sizes).orders(stream, 1)[0]
+        return reach
 
 
 def _mean_rates(rates: tuple[float, ...] | None, facts: Facts) -> tuple[float, ...]:

@@ -346,12 +346,11 @@ class _Planner:
             self._add(probes, did)
 
     def _add(self, hosts: Iterable[int], will_do: Usage) -> None:
-        at = [*hosts]
         settings = self.settings
-        fleet = self.machines[:, at]
-        brings = loads(will_do, fleet, settings.weights, self.seconds, settings.prices)
-        for host, more in zip(at, ((1 - KEPT) * brings).tolist(), strict=True):
-            self.weights[host] += more
+        brings = loads(will_do, self.machines, settings.weights, self.seconds, settings.prices)
+        more = ((1 - KEPT) * brings).tolist()
+        for host in hosts:
+            self.weights[host] += more[host]
 
     def _tell(self, block: Block, way: _Way, ways: list[_Way]) -> None:
         known = (way, *(w for w in ways if w is not way))

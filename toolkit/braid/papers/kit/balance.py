@@ -26,14 +26,14 @@ Prices = tuple[float, float, float]
 GU_PRICES: Prices = (GU.transfer_ms, GU.probe_ms, GU.compare_us)
 
 
-_COUNTS = tuple(Usage.__dataclass_fields__)
+_COUNTS = Usage.__struct_fields__
 _counts = attrgetter(*_COUNTS)
 
 
 @lru_cache(maxsize=8)
-def machines(cluster: Cluster, hosts: int) -> Floats:
-    """Memory, speed and bandwidth of every host: 3 x J."""
-    return np.array(cluster or (astuple(Host()),) * hosts).T
+def machines(cluster: Cluster, hosts: int) -> Host:
+    """All hosts as one Host whose fields are columns."""
+    return Host(*np.array(cluster or (astuple(Host()),) * hosts).T)
 
 
 def together(usage: Sequence[Usage], hosts: int) -> Usage:
@@ -45,11 +45,16 @@ def together(usage: Sequence[Usage], hosts: int) -> Usage:
     return Usage(*columns)
 
 
+@lru_cache(maxsize=8)
+def _costs(prices: Prices) -> Costs:
+    return Costs(*prices)
+
+
 def loads(
-    did: Usage, fleet: Floats, weights: Weights, seconds: float, prices: Prices = GU_PRICES
+    did: Usage, fleet: Host, weights: Weights, seconds: float, prices: Prices = GU_PRICES
 ) -> Floats:
     """w_i (Eq. 1) of hosts that did the same, or each what its entry of the columns says."""
-    return np.asarray(load(did, Host(*fleet), weights, seconds, Costs(*prices)))
+    return np.asarray(load(did, fleet, weights, seconds, _costs(prices)))
 
 
 class Balance:

@@ -36,7 +36,10 @@ class Growth:
         """Results per probe of ``stream`` after ``visited``: the share that matched so far, times
         its rows.
         """
-        considered, found = self.matches.get((tuple(sorted(visited)), stream), (0.0, 0.0))
+        return self._factor(tuple(sorted(visited)), stream)
+
+    def _factor(self, visited: Order, stream: int) -> float:
+        considered, found = self.matches.get((visited, stream), (0.0, 0.0))
         return (found / considered if considered else self._mean) * self.rows[stream]
 
     @cached_property
@@ -64,9 +67,10 @@ class Growth:
             sent_on = hop < len(self.rows) - 1
             longer = []
             for total, chi, order in partial:
+                visited = tuple(sorted((stream, *order)))
                 for other in range(len(self.rows)):
-                    if other != stream and other not in order:
-                        more = chi * self.factor((stream, *order), other)
+                    if other not in visited:
+                        more = chi * self._factor(visited, other)
                         longer.append((total + more * sent_on, more, (*order, other)))
             partial = nsmallest(most, longer)
         return [order for _, _, order in partial]

@@ -1,0 +1,135 @@
+"""What follows for the blocks of a batch from the segments of the master: which hosts lack what
+they join, and where fresh blocks go.
+
+Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007,
+section 3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from braid.core.draft import Draft
+from braid.core.facts import Facts
+from braid.core.plan import Block, Hop, Ids, Route
+from braid.papers.diffusion.events import SegmentPlaced
+from braid.papers.diffusion.segments import Reign, Roles, Segment
+from braid.papers.kit.joinorder import Growth, Order
+
+
+class Alignment:
+    """One batch on so many ``hosts``, under a ``reign``. ``segments`` have begun or are to come;
+    they change where the one of this batch cannot begin yet. ``reach`` has, by stream, for how many
+    batches a tuple is met; None: it goes to every host. Blocks have been ``committed`` up
+    to, not with, this id: others cannot be copied.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        hosts: int,
+        reign: Reign,
+        segments: list[Segment],
+        reach: Sequence[int | None],
+        committed: int,
+    ) -> None:
+        self.facts, self.batch, self.hosts = facts, facts.batch, hosts
+        self.reign, self.segments, self.reach = reign, segments, reach
+        self._survey()
+        if any(id >= committed for id in self.missing):
+            self._prolong()
+            self._survey()
+
+    def _survey(self) -> None:
+        """By block, ``needed`` are the hosts that join it, ``missing`` those that lack it."""
+        self.roles = Roles(len(self.facts.streams), self.reign, self.segments)
+        for b in self.facts.blocks:
+            self.roles.add(b)
+        self.roles.begin(self.batch)
+        joining: dict[Ids, set[int]] = {}
+        for host, box in self.roles.boxes():
+            for ids in box.values():
+                joining.setdefault(ids, set()).add(host)
+        self.needed: dict[int, set[int]] = {b.id: set() for b in self.facts.blocks}
+        for ids, hosts in joining.items():
+            for id in ids:
+                self.needed[id] |= hosts
+        missing = {b.id: sorted(self.needed[b.id] - set(b.hosts)) for b in self.facts.blocks}
+        self.missing = {id: hosts for id, hosts in missing.items() if hosts}
+
+    def _prolong(self) -> None:
+        """One more batch for the segment before, whose host has all it needs: a block that has
+        just been merged can only be copied after the next commit.
+        """
+        k = next(k for k, s in enumerate(self.segments) if s.start == self.batch)
+        before, begins = self.segments[k - 1], self.segments[k]
+        rest = replace(begins, start=self.batch + 1, length=begins.length - 1)
+        self.segments[k - 1 : k + 1] = [
+            replace(before, length=before.length + 1),
+            *([rest] if rest.length else []),
+        ]
+
+    def amend(self, draft: Draft) -> None:
+        """See to it that hosts have the blocks they join, and no others."""
+        to_come = {s.host for s in self.segments if s.end > self.batch}
+        for b in self.facts.blocks:
+            if b.id in self.missing:
+                draft.copy(b, dict.fromkeys(self.missing[b.id], b.hosts[0]))
+            elif b.stream == self.reign.master:
+                draft.drop(b, set(b.hosts) - self.needed[b.id])
+            elif self.reach[b.stream] is not None:
+                draft.drop(b, set(b.hosts) - self.needed[b.id] - to_come)
+
+    def placed(self) -> list[SegmentPlaced]:
+        """The segment that begins in this batch, if one does."""
+        here = self.roles.at(self.batch)
+        if here.start != self.batch:
+            return []
+        rows = {b.id: b.rows for b in self.facts.blocks}
+        copied = sum(rows[id] * len(hosts) for id, hosts in self.missing.items())
+        ahead = here.chosen < self.batch
+        return [SegmentPlaced(self.batch, self.reign.master, here.host, here.length, ahead, copied)]
+
+    def routes(self, rates: Sequence[float]) -> tuple[Route, ...]:
+        """Every fresh block on the hosts of its boxes and, of a slave, of the segments that it will
+        meet; a path for each box. ``rates`` are tuples in a batch, by stream.
+        """
+        rows = {b.id: b.rows for b in self.facts.blocks}
+        routes = []
+        for stream in range(len(self.facts.streams)):
+            block = Block(self.facts.next_id + stream, stream, (0, 1), self.batch, ())
+            self.roles.add(block)
+            rows[block.id] = round(rates[stream])
+            boxes = [(host, box) for host, box in self.roles.boxes() if block.id in box[stream]]
+            hosts = {host for host, _ in boxes} | (
+                set() if stream == self.reign.master else self._ahead(stream)
+            )
+            order = self._order(stream, [box for _, box in boxes], rows)
+            paths = tuple(
+                tuple(Hop(s, {host: box[s]}) for s in order)
+                for host, box in boxes
+                if all(box.values())
+            )
+            routes.append(Route(replace(block, hosts=tuple(sorted(hosts))), paths))
+        return tuple(routes)
+
+    def _ahead(self, stream: int) -> set[int]:
+        reach = self.reach[stream]
+        if reach is None:
+            return set(range(self.hosts))
+        return {
+            s.host for s in self.segments if s.start <= self.batch + reach and s.end > self.batch
+        }
+
+    def _order(self, stream: int, boxes: list[dict[int, Ids]], rows: dict[int, int]) -> Order:
+        """The order of the hops, all on one host: by the intermediate results that it is expected
+        to make there.
+        """
+        streams = range(len(self.facts.streams))
+        alike = [Counter(box[s] for box in boxes) for s in streams]
+        sizes = [
+            sum(n * sum(rows[id] for id in ids) for ids, n in times.items()) for times in alike
+        ]
+        return Growth(self.facts.matches, sizes).orders(stream, 1)[0]
