@@ -19,6 +19,8 @@ SETTINGS = {"scale": 0.01, "batches": 8, "hosts": 4, "pace": 1.0}
 PICTURE = ".braid-live .braid-cockpit[data-batch]"
 BUSY = "import pathlib, time; [time.sleep(0.1) for _ in iter(pathlib.Path('seen').exists, True)]"
 PROBE = 'print("the panel is", panel.state)'
+PLAIN = 'watch(recordings.path("shared_ring"))'
+"""A cell that shows a recording, and has no panel."""
 SAYS = """() => getComputedStyle(document.querySelector(".braid-live .braid-acts"), "::after").content"""
 """What the button to launch says besides its name."""
 OVERFLOW = """(root) => {
@@ -28,12 +30,14 @@ OVERFLOW = """(root) => {
 
 
 def prepared(lab: Any) -> str:
-    """A copy of the notebook with small settings and two cells more: to be run while the join
-    runs, and to keep the kernel busy.
+    """A copy of the notebook with small settings and three cells more: one below the panel that
+    shows a recording, one to be run while the join runs, and one to keep the kernel busy.
     """
     notebook: Any = execute_notebook(
         ROOT / "notebooks" / NAME, None, SETTINGS, prepare_only=True, kernel_name="python3"
     )
+    panel = next(k for k, c in enumerate(notebook.cells) if "present(panel" in c.source)
+    notebook.cells.insert(panel + 1, nbformat.v4.new_code_cell(PLAIN, id="plain"))
     notebook.cells.append(nbformat.v4.new_code_cell(PROBE, id="probe"))
     notebook.cells.append(nbformat.v4.new_code_cell(BUSY, id="busy"))
     return str(lab.put(notebook, NAME))
@@ -91,6 +95,11 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     twin = page.locator(".braid-twin .braid-cockpit").first
     expect(twin).to_have_attribute("data-batch", "8", timeout=20_000)
     expect(twin).not_to_be_visible()
+    recording = notebook.cell(PLAIN).locator(".braid-twin .braid-cockpit")
+    batches = re.compile(r"batch (\d+) of \1 ")
+    told = recording.locator(".braid-title").first
+    expect(told).to_have_text(batches, timeout=20_000)
+    expect(recording).not_to_be_visible()
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
     expect(page.locator(".jp-mod-dirty")).to_have_count(0, timeout=60_000)
     lab.end_sessions()
@@ -98,5 +107,10 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(twin).to_have_attribute("data-batch", "8", timeout=60_000)
     expect(twin).to_be_visible()
     expect(page.locator(".braid-twin .braid-title").first).to_contain_text("batch 8 of 8")
+    recording.scroll_into_view_if_needed(timeout=20_000)
+    expect(recording).to_be_visible()
+    expect(told).to_have_text(batches)
+    recording.locator(".braid-controls button", has_text="◀").first.click()
+    expect(told).not_to_have_text(batches)
     expect(page.get_by_text("model not found")).not_to_be_visible()
     assert [text for text in notebook.errors if "model not found" not in text] == []

@@ -26,6 +26,28 @@ BARS = """(plot) => {
 }"""
 """How many bars a Gantt chart has, in how many lanes, and whether all can be seen."""
 
+WHOLE = """() => {
+  const right = (e) => e.getBoundingClientRect().right, plot = ".jp-Notebook .js-plotly-plot";
+  const titles = [...document.querySelectorAll(plot)].filter((e) => e.checkVisibility()).map((e) => [e, e.querySelector(".gtitle")]);
+  const tabs = [...document.querySelectorAll(".braid-panel .lm-TabBar-tabLabel")];
+  return titles.length > 0 && tabs.length > 3 && titles.every(([plot, title]) => right(title) <= right(plot)) &&
+    tabs.every((e) => e.scrollWidth <= e.clientWidth + 1 && right(e) <= right(e.closest(".braid-panel")));
+}"""
+"""Whether titles of charts and labels of tabs are seen as a whole."""
+
+CLEAR = """() => {
+  const plots = [...document.querySelectorAll(".jp-Notebook .js-plotly-plot")].filter((e) => e.checkVisibility());
+  const box = (e) => e.getBoundingClientRect();
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  const clear = (plot) => {
+    const texts = [...plot.querySelectorAll(".gtitle, .annotation-text")].map(box);
+    return texts.every((a, k) => texts.slice(k + 1).every((b) => !meet(a, b)) && a.right <= box(plot).right + 1);
+  };
+  const notes = plots.filter((plot) => plot.querySelectorAll(".annotation-text").length > 1);
+  return notes.length > 0 && plots.every(clear);
+}"""
+"""Whether the titles of charts and of their panels, and the notes in them, are off each other."""
+
 
 def prepared(lab: Any, name: str, cells: Sequence[str], settings: dict[str, Any]) -> str:
     """A copy of the notebook with small settings and these cells only."""
@@ -72,6 +94,14 @@ def test_load_diffusion_simulates_and_draws_what_the_controls_say(
     box = page.locator(f"{PLOT} .heatmaplayer image").bounding_box()
     assert box is not None and box["width"] > 400 and box["height"] > 150
     expect(page.locator(f"{PLOT} .scatterlayer .trace")).to_have_count(2)
+
+    page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
+    page.set_viewport_size({"width": 420, "height": 1000})
+    page.wait_for_function(WHOLE, timeout=SOON)
+    page.set_viewport_size({"width": 1400, "height": 1000})
+    expect(title).to_have_text(
+        "Host loads: Coordinated, 6 hosts (modelled seconds busy with a batch)"
+    )
     assert set(lab.processes("java")) <= before and notebook.errors == []
 
 
@@ -117,6 +147,24 @@ def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(
         steps.get_by_label(press).click()
         expect(steps).to_contain_text(f"step {now} of 38")
     assert set(lab.processes("java")) <= before and notebook.errors == []
+
+
+def test_titles_of_panels_are_off_each_other_in_a_narrow_notebook(
+    lab: Any, opened: Callable[..., Any]
+) -> None:
+    cells = ("04-01", "04-02", "04-02b", "04-06")
+    notebook = opened(prepared(lab, "04_state_slices.ipynb", cells, dict(overhead=1.0)))
+    page = notebook.page
+    notebook.run_all()
+    title = page.locator(f"{PLOT} .annotation-text").nth(1)
+    expect(title).to_have_text("comparisons per second (modelled)", timeout=SOON)
+    page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
+    page.set_viewport_size({"width": 420, "height": 1000})
+    expect(title.locator("tspan").nth(1)).to_be_attached(timeout=20_000)
+    page.wait_for_function(CLEAR, timeout=20_000)
+    page.set_viewport_size({"width": 1400, "height": 1000})
+    expect(title).to_have_text("comparisons per second (modelled)")
+    assert notebook.errors == []
 
 
 CONTROLS = """

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from braid.core import events
+from braid.core import jsonl
 from braid_widgets.base import colours
-from braid_widgets.cockpit import view
+from braid_widgets.cockpit.page import recorded, save
 from playwright.sync_api import Browser, Page, expect
 
 RECORDING = Path(__file__).parents[2] / "data" / "recordings" / "fluct.jsonl"
 WIDTH = 1000
-PAGE = view.recorded(events.read(RECORDING))
+PAGE = recorded(jsonl.read(RECORDING))
 BOXES = """(canvas, [colours, left, right]) => {
   const c = canvas.getContext("2d"), w = canvas.width, data = c.getImageData(0, 0, w, canvas.height).data, found = {};
   for (let y = 0; y < canvas.height; y++) for (let x = Math.round(left * w); x < right * w; x++) {
@@ -44,7 +44,7 @@ def replay(browser: Browser, tmp_path: Path) -> Iterator[Page]:
         "request",
         lambda request: None if request.url.startswith("file:") else wrong.append(request.url),
     )
-    page.goto(view.save(RECORDING, tmp_path / "replay.html").as_uri())
+    page.goto(save(RECORDING, tmp_path / "replay.html").as_uri())
     yield page
     context.close()
     assert wrong == []

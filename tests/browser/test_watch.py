@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.events import BatchCommitted, read, write
+from braid.core.events import BatchCommitted
+from braid.core.jsonl import read, write
 from braid_widgets.cockpit import serve
 from playwright.sync_api import Browser, expect
 

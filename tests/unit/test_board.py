@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from braid.core import events
+from braid.core import jsonl
 from braid.core.events import BatchCommitted, RunEnded
 from braid.model.simulate import simulate, simulation
 from braid.papers.baselines.centralized import Centralized
@@ -41,6 +41,7 @@ boards = st.builds(
 @given(boards)
 def test_a_board_is_its_line_of_text(board):
     assert Board.of(str(board)) == board
+    assert str(board).startswith("data:"), "a line that says nothing looks as if there were none"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_own_files_are_cut_by_event_time(tmp_path):
 
 def test_a_recording_is_shown_and_not_run(tmp_path):
     happened = simulate(AdaptiveGrid(4), [(3, 4)] * 3)
-    events.write(tmp_path / "run.jsonl", happened)
+    jsonl.write(tmp_path / "run.jsonl", happened)
     board = Board(data=str(tmp_path / "run.jsonl"))
     assert modelled(board) == happened
     with pytest.raises(ValueError, match="a recording is shown as it was"):

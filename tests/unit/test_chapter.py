@@ -22,6 +22,8 @@ from braid_widgets.base.follow import console
 first = Chapter("Make one", "a second")
 then = Chapter("Make two", "a second", first)
 said = []
+def tell(*words):
+    print(" ".join(map(str, words)))  # at once, else a line comes in parts
 def says(chapter, text):
     from threading import Event
     now = Event()
@@ -34,7 +36,7 @@ ONE = """if first.open():
     said.append(first.status.value)
     print("one")"""
 TWO = """if then.open():
-    print("two", *said)"""
+    tell("two", *said)"""
 ENDLESS = """if first.open():
     while True:
         console("still at it")"""
@@ -87,7 +89,7 @@ def test_cells_wait_for_the_button_and_then_tell_what_they_did_where_they_stand(
     assert "one" not in asker.told[one] and "two half way" not in asker.told[two]
     asker.run("then.press(); then.wait()")
     assert asker.told[one][-1] == "one" and asker.told[two][-1] == "two half way"
-    again = asker.run("print(then.state, first.state, then.button.disabled)")
+    again = asker.run("tell(then.state, first.state, then.button.disabled)")
     assert asker.told[again] == ["done done True"]
     assert asker.told[asker.run(ONE)] == ["half way", "one"], (
         "by hand, once the chapter has been run"
@@ -114,14 +116,14 @@ def test_a_cell_that_fails_says_why_where_it_stands_and_ends_its_chapter(asker: 
     asker.run("then.press(); then.wait()")
     assert asker.told[wrong][-1] == "ZeroDivisionError"
     assert "one" not in asker.told[one] and len(asker.told[two]) == 1
-    told = asker.run("print(first.state, '·', then.state, '·', then.status.value)")
+    told = asker.run("tell(first.state, '·', then.state, '·', then.status.value)")
     assert asker.told[told] == ["failed · waiting · “Make one” did not come to its end"]
 
 
 def test_stop_ends_a_chapter_when_something_is_told_next(asker: Asker):
     asker.run(ENDLESS)
     asker.run("first.press(); first.leave(); first.wait(20)")
-    told = asker.run("print(first.state, first.status.value)")
+    told = asker.run("tell(first.state, first.status.value)")
     assert asker.told[told] == ["waiting stopped"]
 
 
@@ -133,7 +135,7 @@ def test_stop_ends_a_cell_that_only_models(asker: Asker):
         "    simulate(Centralized(), [(9, 9)] * 10**6)"
     )
     asker.run("import time\nfirst.press(); time.sleep(0.5); first.leave(); first.wait(20)")
-    told = asker.run("print(first.state, first.status.value)")
+    told = asker.run("tell(first.state, first.status.value)")
     assert asker.told[told] == ["waiting stopped"]
 
 
@@ -147,10 +149,10 @@ def test_a_chapter_that_is_made_again_ends_the_one_before_and_begins_after_it(as
     one = asker.run(ONE)
     told = asker.run("first.press(); print(says(first, 'after what was begun before'))")
     assert asker.told[told] == ["True"]
-    told = asker.run("print(old.status.value, first.status.value)")
+    told = asker.run("tell(old.status.value, first.status.value)")
     assert asker.told[told] == ["stopping… after what was begun before"]
     asker.run("held.set(); first.wait(20)")
-    told = asker.run("print(old.state, old.status.value, first.state)")
+    told = asker.run("tell(old.state, old.status.value, first.state)")
     assert asker.told[told] == ["waiting stopped done"] and asker.told[one][-1] == "one"
 
 
@@ -160,7 +162,7 @@ def test_stop_ends_a_chapter_that_waits_for_another_and_leaves_that_alone(asker:
     told = asker.run("then.press(); print(says(then, 'after “Make one”'))")
     assert asker.told[told] == ["True"]
     asker.run("then.leave(); then.wait(20)")
-    told = asker.run("print(then.state, then.status.value, first.state)")
+    told = asker.run("tell(then.state, then.status.value, first.state)")
     assert asker.told[told] == ["waiting stopped running"]
     asker.run("first.leave(); first.wait(20)")
 

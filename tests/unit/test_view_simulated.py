@@ -20,8 +20,8 @@ from braid.papers.theta.events import MappingChanged, MigrationAdvanced
 from braid_widgets.base import totals
 from braid_widgets.base.fold import fold
 from braid_widgets.base.joined import JoinMatrix, rectangles
+from braid_widgets.cockpit.page import recorded
 from braid_widgets.cockpit.track import Track
-from braid_widgets.cockpit.view import recorded
 from braid_widgets.theta import grid, matrix, timeline
 from unit.scripted import rows, scenes
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from braid.core.events import PARTS
+from braid.core.seconds import PARTS
 from braid_widgets.base import colours, compare, progress, totals
 from braid_widgets.base.fold import fold
-from braid_widgets.cockpit.view import as_html, recorded, save
+from braid_widgets.cockpit.page import as_html, recorded, save
 from braid_widgets.theta import grid, matrix, timeline
 from unit.scripted import MIGRATION, committed, rows, scenes, started
 

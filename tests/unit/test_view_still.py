@@ -18,7 +18,7 @@ from braid.studies import diffusion, recordings
 from braid_widgets.base import axes, colours, compare, curves, still
 from braid_widgets.base.charts import Chart
 from braid_widgets.base.steps import Steps
-from braid_widgets.cockpit.view import as_html, recorded
+from braid_widgets.cockpit.page import as_html, recorded
 from braid_widgets.diffusion import by_arrival, loads, routing, segments
 from braid_widgets.psp.ring import Ring
 from braid_widgets.slices import strategies

@@ -12,12 +12,13 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from braid.core.events import RunStarted, write
+from braid.core.events import RunStarted
+from braid.core.jsonl import write
 from braid.core.tail import Tail
 from braid.papers.reuse.events import HubStarted
 from braid.reports.cli import main
 from braid_widgets.cockpit import serve
-from braid_widgets.cockpit.view import recorded
+from braid_widgets.cockpit.page import recorded
 from unit.scripted import MIGRATION, committed
 
 

@@ -110,7 +110,9 @@ def pace(value: float) -> Number:
 
 
 class Dials(anywidget.AnyWidget):
-    """Puts a thumb below each number box of the panel that it stands in."""
+    """Puts a thumb below each number box of the panel that it stands in, and has titles of the
+    notebook's charts broken into lines where it is narrow.
+    """
 
     _esm = bundle("dials")
 

@@ -34,7 +34,7 @@ class Listing:
             formatters={c: "{:,}".format for c in self.data.select_dtypes("integer")},
         )
         head = f"<p><b>{escape(self.caption)}</b></p>" if self.caption else ""
-        return f"{STYLE}{head}{rows}"
+        return f'{STYLE}{head}<div style="overflow-x:auto">{rows}</div>'
 
     def _repr_html_(self) -> str:
         return self.to_html()

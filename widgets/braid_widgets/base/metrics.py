@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from braid.core.events import PARTS, BatchCommitted, EventsDropped
+from braid.core.events import BatchCommitted, EventsDropped
+from braid.core.seconds import PARTS
 from braid.papers.theta.events import MigrationStarted
 from braid.papers.theta.mapping import decompose, ilf, optimal_ilf, square
 
@@ -36,7 +37,7 @@ class Point:
     ``bound``: what Theorem 4.1 allows for the ratio in this batch, None where it says nothing.
     ``ilf_square``: the ILF of the square grid that never changes, None without a grid.
     ``seconds`` is wall-clock, NaN when the clock is modelled; ``parts`` are those of it, where they
-    were measured (see ``events.PARTS``).
+    were measured (see ``core.seconds``).
     """
 
     batch: int

@@ -164,6 +164,10 @@ _WIDTHS = {"160px": "140px", "290px": "60px", "430px": "60px"}
 """Of a query's name, which is always read whole, its window and its selection: and at least."""
 
 
+ROW = "braid-query"
+"""CSS class of a row, which takes two lines where there is no room for one."""
+
+
 def _layouts() -> list[W.Layout]:
     """Of the columns, which get narrower where there is no room."""
     rest = [
@@ -175,7 +179,9 @@ def _layouts() -> list[W.Layout]:
 
 def _head() -> W.HBox:
     titles = zip(("on", "query", "window", "selection"), _layouts(), strict=True)
-    return W.HBox([W.HTML(f"<b>{title}</b>", layout=layout) for title, layout in titles])
+    head = W.HBox([W.HTML(f"<b>{title}</b>", layout=layout) for title, layout in titles])
+    head.add_class(ROW)
+    return head
 
 
 class _Row(W.HBox):
@@ -195,10 +201,12 @@ class _Row(W.HBox):
             **late,
         )
         self.where = W.Text(query.where, placeholder="every tuple", layout=layouts[3], **late)
-        gone = W.Button(icon="trash", tooltip="remove the query", layout=W.Layout(width="40px"))
+        narrow = W.Layout(width="40px", flex="0 0 auto")
+        gone = W.Button(icon="trash", tooltip="remove the query", layout=narrow)
         gone.on_click(lambda _: remove(self))
         self._read = read
         super().__init__([self.on, self.name, self.window, self.where, gone])
+        self.add_class(ROW)
         for control in (self.on, self.name, self.window, self.where):
             control.observe(read, "value")
         for box in (self.name, self.window, self.where):

@@ -61,8 +61,8 @@ def present(panel: Any, *views: Any, warm: Callable[[], Any] | None = None) -> N
         return
     box = W.VBox([panel, *views])
     box.add_class("braid-live")
-    cockpit = import_module("braid_widgets.cockpit.view")  # it stands above, and shows any run
-    twin = Twin(box, lambda: str(cockpit.still(panel.shown())))
+    page = import_module("braid_widgets.cockpit.page")  # it stands above, and shows any run
+    twin = Twin(box, lambda: str(page.still(panel.shown())))
     panel.settled.append(twin.renew)
     if warm is not None and asked() is not None:
         later = threading.Timer(LATER, _made_ready, [warm])

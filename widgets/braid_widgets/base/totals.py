@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 import pandas as pd
-from braid.core.events import PARTS
+from braid.core.seconds import PARTS
 
 from braid_widgets.base.fold import Scene, fold
 from braid_widgets.base.words import MODELLED

@@ -12,8 +12,8 @@ from braid.core.events import BatchCommitted
 
 from braid_widgets.base import colours
 from braid_widgets.base.film import bundle, css
+from braid_widgets.cockpit.page import plain, recorded
 from braid_widgets.cockpit.track import AbreastPage, CockpitPage
-from braid_widgets.cockpit.view import plain, recorded
 from braid_widgets.theta.timeline import Curve
 
 MOST_RUNS = 4

@@ -17,8 +17,8 @@ from braid.core.tail import Tail
 from braid_widgets.base.film import thinned
 from braid_widgets.base.fold import HISTORY
 from braid_widgets.base.pace import Pace
+from braid_widgets.cockpit.page import FRAMES, HEAD, as_html
 from braid_widgets.cockpit.track import BatchFrame, CockpitPage, Track, page, state_of
-from braid_widgets.cockpit.view import FRAMES, HEAD, as_html
 
 LOOPBACK = "127.0.0.1"
 

@@ -123,6 +123,8 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
         title=f"stream {one}, batch",
         autorange="reversed",
         scaleanchor="x",
+        constrain="domain",
+        constraintoward="top",
         showgrid=False,
         zeroline=False,
     )

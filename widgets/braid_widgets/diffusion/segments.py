@@ -14,7 +14,7 @@ from braid.core.words import counted
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 
 from braid_widgets.base import colours
-from braid_widgets.base.charts import BELOW, TEMPLATE, Chart
+from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
 from braid_widgets.base.words import origin
 
 LATEST = 60
@@ -104,8 +104,8 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
         template=TEMPLATE,
         title=title,
         barmode="overlay",
-        height=190 + 30 * min(start.hosts, 30),
-        margin=dict(t=100, b=90),
+        height=210 + 30 * min(start.hosts, 30),
+        margin=dict(t=120, b=90),
     )
     plot.update_layout(legend=BELOW)
     right = max(end, min(start.batches or 0, latest))
@@ -151,7 +151,7 @@ def _lane(rows: pd.DataFrame, stream: int, name: str, streams: int) -> go.Bar:
             color=shade,
             opacity=[1.0 if m else 0.45 for m in rows["master"]],
             line=dict(
-                color=["#ffffff" if m else shade for m in rows["master"]],
+                color=[GREY if m else shade for m in rows["master"]],
                 width=[2 if m else 0 for m in rows["master"]],
             ),
         ),
@@ -173,6 +173,7 @@ def _mark(plot: go.Figure, e: Any, streams: tuple[str, ...], low: int) -> None:
         yref="paper",
         xanchor="left" if e.batch < (low + LATEST / 2) else "right",
         yanchor="bottom",
+        yshift=0 if switched else 15,  # a length is often tuned when the master is switched
     )
     plot.add_annotation(
         text=text, showarrow=False, font=dict(color=line["color"], size=11), **label

@@ -266,7 +266,8 @@ class Console(W.VBox):
 
     def _answered(self) -> None:
         rows = self.run.queries[self.query.value].table().tail(_SHOWN)
-        self.answer.value = rows.to_html(index=False, border=0)
+        table = rows.to_html(index=False, border=0)
+        self.answer.value = f'<div style="overflow-x:auto">{table}</div>'
 
     def _replan(self) -> None:
         plan = self.run.replan()

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as W
-import plotly.graph_objects as go
 
 from braid_widgets.base import inputs
-from braid_widgets.base.charts import BELOW, Chart
+from braid_widgets.base.charts import BELOW
 from braid_widgets.base.launcher import PICTURE, Launch
 from braid_widgets.base.modelled import ModelledPanel, Simulate
 from braid_widgets.shedding import views
@@ -53,9 +52,11 @@ class ShedPanel(ModelledPanel):
         """Draw the throttle and the harvest of these events."""
         with self.lock:
             self.events = events
-            charts = (views.timeline(events), views.film(events))
+            charts = (views.timeline(events), views.film(events, played=False))
             for output, chart in zip(self.outputs, charts, strict=True):
-                data = _still(chart)._repr_mimebundle_()
+                legend = {"xanchor": "left", **BELOW}
+                chart.figure.update_layout(legend=legend, margin_b=100)
+                data = chart._repr_mimebundle_()
                 output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
     def twins(self) -> list[Any]:
@@ -79,15 +80,6 @@ class ShedPanel(ModelledPanel):
             adjust(**{kind: amount})
         except (ValueError, RuntimeError) as error:
             self.fail(error)
-
-
-def _still(chart: Chart) -> Chart:
-    """The chart as it is now, with its legend below it; frames and their slider are left to
-    reports.
-    """
-    still = go.Figure(data=chart.figure.data, layout=chart.figure.layout)
-    still.update_layout(sliders=(), legend={"xanchor": "left", **BELOW}, margin_b=100)
-    return Chart(chart.name, still, chart.data)
 
 
 def _inputs() -> dict[str, Any]:

@@ -61,9 +61,10 @@ def table(events: Iterable[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def film(events: Iterable[Any]) -> Chart:
+def film(events: Iterable[Any], played: bool = True) -> Chart:
     """The harvest, batch by batch: by age of the basic window (the newest is 0) the productivity
-    that was learned, filled to the share that is processed. The slider goes through the batches.
+    that was learned, filled to the share that is processed. The slider goes through the batches;
+    unless ``played``, there is but the last one, and no slider.
     """
     events = list(events)
     start, data = _start(events), table(events)
@@ -75,15 +76,14 @@ def film(events: Iterable[Any]) -> Chart:
     for column, _ in enumerate(ways, 1):
         for trace in _bars(data[data["batch"] == last], ways[column - 1], column == 1):
             plot.add_trace(trace, row=1, col=column)
-    frames = [
+    plot.frames = [
         go.Frame(
             name=str(b),
             data=[t for way in ways for t in _bars(data[data["batch"] == b], way, False)],
             layout=dict(title=_title(start, b, fractions[b])),
         )
-        for b in batches
+        for b in (batches if played else ())
     ]
-    plot.frames = frames
     steps = [
         dict(
             method="animate",
@@ -97,7 +97,7 @@ def film(events: Iterable[Any]) -> Chart:
         template=TEMPLATE,
         title=_title(start, last, fractions[last]),
         barmode="overlay",
-        sliders=[slider],
+        sliders=[slider] if played else [],
         height=460,
         margin=dict(t=120),
         legend=dict(orientation="h", y=1.36, yanchor="top", x=1, xanchor="right"),
@@ -310,5 +310,11 @@ def matrix(events: Iterable[Any]) -> Chart:
     plot = go.Figure(heat)
     plot.update_layout(template=TEMPLATE, height=460, title=f"Who met whom ({kind(start)})")
     plot.update_xaxes(title=f"batch of {start.streams[1]}", constrain="domain")
-    plot.update_yaxes(title=f"batch of {start.streams[0]}", autorange="reversed", scaleanchor="x")
+    plot.update_yaxes(
+        title=f"batch of {start.streams[0]}",
+        autorange="reversed",
+        scaleanchor="x",
+        constrain="domain",
+        constraintoward="top",
+    )
     return Chart("matrix", plot, data)

@@ -50,7 +50,6 @@ class SharedRingPanel(Launcher):
         **defaults: Any,
     ) -> None:
         self.table = QueryTable(tuple(streams), asked)
-        self.view: SharedRing | None = None
         self._changes = ThreadPoolExecutor(1, "braid-changes")
         self.anew = W.Button(
             description="Share ages out anew",
@@ -62,10 +61,10 @@ class SharedRingPanel(Launcher):
         super().__init__(launch, _inputs(), defaults)
         self.bar.children = (*self.bar.children[:-1], self.anew, self.status)
         self.events = list(recorded)
-        self.place = W.VBox([W.HTML(RECORDED if self.events else EMPTY)])
+        self.view = SharedRing(self.events) if self.events else None
+        told = W.HTML(RECORDED if self.events else EMPTY)
+        self.place = W.VBox([told] if self.view is None else [told, self.view])
         self.place.add_class(PICTURE)
-        if self.events:
-            self.place.children = (*self.place.children, SharedRing(self.events))
         self.children = (self.table, *self.children, self.place)
 
     def settings(self) -> dict[str, Any]:
@@ -82,9 +81,9 @@ class SharedRingPanel(Launcher):
         with self.lock:
             if self.view is None:
                 self.view = SharedRing(events)
-                self.place.children = [self.view]
             else:
                 self.view.load(events)
+            self.place.children = [self.view]
 
     def twins(self) -> list[SharedRing]:
         """The ring of a run that has ended."""

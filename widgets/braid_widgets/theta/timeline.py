@@ -11,7 +11,8 @@ from typing import Any, NotRequired, TypedDict
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.events import PARTS, BatchCommitted, RunStarted
+from braid.core.events import BatchCommitted, RunStarted
+from braid.core.seconds import PARTS
 from plotly.subplots import make_subplots
 
 from braid_widgets.base import colours

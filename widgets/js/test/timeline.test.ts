@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { axisOf, extent, heightOf, placeOf, strokes, ticks } from "../src/cockpit/timeline.ts";
+import {
+  axisOf,
+  extent,
+  heightOf,
+  namesOf,
+  placeOf,
+  strokes,
+  ticks,
+} from "../src/cockpit/timeline.ts";
 import type { Curve } from "../src/frames.ts";
 
 const BOX = { x: 40, y: 10, wide: 200, tall: 100 };
@@ -22,6 +30,16 @@ test("what is allowed, and what another placement would do, fit on the axis", ()
   const ghosts = [{ name: "static", batch: [1, 2], values: [null, 7] }];
   assert.equal(axisOf(curve([1], { bound: [1.4, null] })).peak, 1.4);
   assert.equal(axisOf(curve([1], { ghosts })).peak, 7);
+});
+
+test("names of two curves are shorter where they would run into each other", () => {
+  const curves = ["tuples in, this batch", "results per second"].map((name) => {
+    return { ...curve([1]), name };
+  });
+  const width = (text: string) => 5 * text.length;
+  const whole = curves.map(({ name }) => name);
+  assert.deepEqual(namesOf(curves, 215, width), whole);
+  assert.deepEqual(namesOf(curves, 214, width), ["tuples in", "results/s"]);
 });
 
 test("a curve of nothing, or of zeros, has an axis", () => {

@@ -45,18 +45,18 @@ export class Canvas {
     this.element.addEventListener("pointerleave", () => this.tell(undefined));
     this.element.addEventListener("click", (event) => this.name(event));
     this.resize = new ResizeObserver(this.again);
-    this.theme = new MutationObserver(this.again);
+    this.theme = new MutationObserver(this.soon);
     this.resize.observe(frame);
     const attributeFilter = ["data-jp-theme-light", "data-jp-theme-name", "class"];
     this.theme.observe(document.body, { attributes: true, attributeFilter });
-    this.scheme.addEventListener("change", this.again);
+    this.scheme.addEventListener("change", this.soon);
   }
 
   close(): void {
     cancelAnimationFrame(this.timer);
     this.resize.disconnect();
     this.theme.disconnect();
-    this.scheme.removeEventListener("change", this.again);
+    this.scheme.removeEventListener("change", this.soon);
   }
 
   /** Paints; with ``glide`` things move to where they belong. */
@@ -82,14 +82,20 @@ export class Canvas {
 
   private readonly again = (): void => this.paint();
 
+  /** Paints once the page has its new style: while it changes, a canvas may have no width. */
+  private readonly soon = (): void => {
+    cancelAnimationFrame(this.timer);
+    this.timer = requestAnimationFrame(this.again);
+  };
+
   private width(): number {
     return Math.max(280, this.element.clientWidth) - 2 * EDGE;
   }
 
   private draw(time: number): void {
     const context = this.element.getContext("2d");
-    // Where it is not in the page yet, the observer of its size paints it once it has one.
-    if (!this.element.isConnected || !context) return;
+    // Where it is not seen yet, the observer of its size paints it once it has one.
+    if (!this.element.clientWidth || !context) return;
     const width = this.width();
     const tall = this.scene.tall(width);
     const ratio = window.devicePixelRatio || 1;

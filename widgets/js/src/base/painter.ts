@@ -105,6 +105,12 @@ export class Painter {
     context.restore();
   }
 
+  /** How wide a text is. */
+  width(text: string, font: string): number {
+    this.context.font = font;
+    return this.context.measureText(text).width;
+  }
+
   /** A note in two lines at most. */
   remark(text: string, x: number, y: number, most: number): void {
     this.context.font = SMALL;

@@ -21,6 +21,7 @@ export class Cockpit {
   private readonly left: HTMLElement;
   private readonly lag: HTMLElement;
   private readonly clock: ReturnType<typeof setInterval>;
+  private readonly sized: ResizeObserver;
   private readonly facts: HTMLElement;
   private readonly map: MapPane;
   private readonly lines: Lines;
@@ -82,6 +83,8 @@ export class Cockpit {
     this.film = new Film(root, page.frames, painter, options, bar);
     this.arrange(bar);
     this.clock = setInterval(() => this.late(), 500);
+    this.sized = new ResizeObserver(() => this.mark());
+    this.sized.observe(this.why);
     this.refresh();
   }
 
@@ -111,6 +114,7 @@ export class Cockpit {
 
   close(): void {
     clearInterval(this.clock);
+    this.sized.disconnect();
     this.film.stop();
     this.map.close();
     this.lines.close();
@@ -193,8 +197,8 @@ export class Cockpit {
     const links = [...this.why.querySelectorAll<HTMLElement>("button")];
     const here = links.findLast((link) => Number(link.dataset.batch) <= batch);
     for (const link of links) link.classList.toggle("here", link === here);
-    if (here) this.why.scrollTop = here.offsetTop - this.why.clientHeight / 2;
-    else this.why.scrollTop = 0;
+    const middle = here ? here.offsetTop + here.offsetHeight / 2 : 0;
+    this.why.scrollTop = middle - this.why.clientHeight / 2;
     const live = this.page.state === "live" || this.page.state === "paused";
     this.now.hidden = !live || this.position >= this.page.frames.length - 1;
   }

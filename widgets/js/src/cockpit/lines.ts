@@ -4,7 +4,7 @@ import { Canvas, type Pointer } from "../base/canvas.ts";
 import { short } from "../base/format.ts";
 import { type Box, type Painter, SMALL } from "../base/painter.ts";
 import type { CockpitPage, Curve, Flag, HostRows, Palette, Stretch } from "../frames.ts";
-import { CurvePainter, extent, paintMigration, placeOf, ticks } from "./timeline.ts";
+import { CurvePainter, extent, namesOf, paintMigration, placeOf, ticks } from "./timeline.ts";
 
 const FLAGS = 20;
 const PANEL = 48;
@@ -136,8 +136,10 @@ export class Lines {
     const { batch, migrations } = this.page?.line ?? { batch: [], migrations: [] };
     for (const stretch of migrations) paintMigration(painter, stretch, span, panel);
     painter.outline(panel, { colour: painter.rule });
+    const names = namesOf(curves, panel.wide, (text) => painter.width(text, SMALL));
     curves.forEach((curve, side) => {
-      new CurvePainter(painter, curve, panel, side === 1).paint(batch, span);
+      const name = names[side] ?? curve.name;
+      new CurvePainter(painter, curve, panel, side === 1, name).paint(batch, span);
     });
     batch.forEach((number, k) => {
       const told = curves.map(({ name, values }) => `${name}: ${short(values[k] ?? Number.NaN)}`);

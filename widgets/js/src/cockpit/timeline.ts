@@ -70,19 +70,29 @@ export function paintMigration(
   painter.fill({ ...panel, x: left, wide: right - left }, painter.palette.migration, 0.25);
 }
 
+/** The names of a panel's curves, shorter where they would run into each other. */
+export function namesOf(curves: Curve[], wide: number, width: (text: string) => number): string[] {
+  const names = curves.map(({ name }) => name);
+  const needed = names.reduce((sum, name) => sum + width(name) + 10, 0);
+  const short = (name: string) => name.replace(/,.*/, "").replace(/ per second$/, "/s");
+  return needed > wide ? names.map(short) : names;
+}
+
 export class CurvePainter {
   private readonly painter: Painter;
   private readonly curve: Curve;
   private readonly panel: Box;
   private readonly atRight: boolean;
+  private readonly name: string;
   private readonly colour: string;
   private readonly axis: Axis;
 
-  constructor(painter: Painter, curve: Curve, panel: Box, atRight: boolean) {
+  constructor(painter: Painter, curve: Curve, panel: Box, atRight: boolean, name: string) {
     this.painter = painter;
     this.curve = curve;
     this.panel = panel;
     this.atRight = atRight;
+    this.name = name;
     this.colour = painter.shade(curve.colour as Shade);
     this.axis = axisOf(curve);
   }
@@ -92,7 +102,7 @@ export class CurvePainter {
     if (curve.bound) this.paintBound(strokes(batches, curve.bound), span);
     const align = this.atRight ? "right" : "left";
     const x = this.atRight ? panel.x + panel.wide : panel.x;
-    this.painter.text(curve.name, x, panel.y - 8, { colour: this.colour, align, font: SMALL });
+    this.painter.text(this.name, x, panel.y - 8, { colour: this.colour, align, font: SMALL });
     if (curve.values.every((value) => value === null)) return;
     this.paintAxis();
     this.paintStrokes(strokes(batches, curve.values), span);

@@ -1,0 +1,324 @@
+"""Panels: their controls, and the runs that they launch and show."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from braid import Aligned, Ring
+from braid.core.events import BatchCommitted
+from braid.core.placement import offered
+from braid.model.simulate import simulate
+from braid_widgets.base import show as showing
+from braid_widgets.base import twin
+from braid_widgets.base.launcher import Launcher
+from braid_widgets.cockpit.view import Cockpit
+from braid_widgets.diffusion.panel import DiffusionPanel
+from braid_widgets.psp.panel import RingPanel
+from braid_widgets.theta.panel import WORKLOADS, Panel
+from unit.scripted import MIGRATION
+from unit.test_widgets import FakeRun
+
+
+def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
+    shown: list[Any] = []
+    taken = threading.Event()
+    monkeypatch.setattr(twin, "LATER", 0.01)
+
+    class Handle:
+        def update(self, picture: Any) -> None:
+            shown.append(picture)
+            taken.set()
+
+    def display(view: Any, display_id: bool = False) -> Any:
+        shown.append(view)
+        return Handle() if display_id else None
+
+    monkeypatch.setattr(twin, "display", display)
+    monkeypatch.delenv("BRAID_HEADLESS", raising=False)
+    panel = panel_with(lambda settings: FakeRun(MIGRATION))
+    monkeypatch.setattr(showing, "LATER", 0.01)
+    monkeypatch.setattr(showing, "asked", dict)
+    warmed = threading.Event()
+    showing.present(panel, panel.screen, warm=warmed.set)
+    place, widget = shown[:2]
+    assert "braid-twin" in place.data and "braid-live" in widget._dom_classes
+    assert panel in widget.children
+    assert taken.wait(10) and "batch 3 of 3" in shown[2].data
+    assert warmed.wait(10), "what launches need is made ready meanwhile"
+    panel.over(None)
+    assert len(shown) == 4 and "braid-twin" in shown[3].data
+
+
+def test_nothing_is_made_ready_where_nobody_can_press_and_a_failure_is_told(monkeypatch, caplog):
+    begun: list[str] = []
+
+    class AtOnce:
+        def __init__(self, seconds: float, work: Any, given: Any) -> None:
+            self.start = lambda: work(*given)
+
+    class Still:
+        def __init__(self, *given: Any) -> None:
+            self.renew = None
+
+    def warm() -> None:
+        begun.append("a launch")
+        raise RuntimeError("no java here")
+
+    monkeypatch.setattr(showing.threading, "Timer", AtOnce)
+    monkeypatch.setattr(showing, "Twin", Still)
+    monkeypatch.delenv("BRAID_HEADLESS", raising=False)
+    panel = panel_with(None)
+    assert showing.asked() is None, "outside of a kernel"
+    showing.present(panel, warm=warm)
+    assert begun == [] and not caplog.records
+    monkeypatch.setattr(showing, "asked", dict)
+    showing.present(panel, warm=warm)
+    (record,) = caplog.records
+    assert begun == ["a launch"] and record.levelname == "WARNING"
+    assert "no java here" in caplog.text
+
+
+def panel_with(launch: Any, **defaults: Any) -> Panel:
+    return Panel(launch, Cockpit(MIGRATION), **defaults)
+
+
+def test_controls_that_a_workload_does_not_heed_are_greyed_out():
+    panel = panel_with(None)
+    names = ("skew", "width", "fluctuation")
+    for key, workload in WORKLOADS.items():
+        panel.inputs["workload"].value = key
+        assert {n for n in names if not panel.inputs[n].disabled} == workload.heeds
+    panel.inputs["workload"].value = "bci"
+    assert panel.inputs["width"].description == "band width (days) · 0 to 365"
+    panel.inputs["placement"].value = "JoinBiclique"
+    assert panel.inputs["epsilon"].disabled
+
+
+def test_hashing_is_offered_for_equality_only():
+    panel = panel_with(None, workload="eq5", placement="HashPartition")
+    panel.inputs["workload"].value = "bnci"
+    shown = [key for _, key in panel.inputs["placement"].options]
+    assert shown == list(offered(2, equality=False)) and "HashPartition" not in shown
+    assert {"AdaptiveGrid", "StaticGrid", "StaticOpt", "JoinBiclique", "Ring"} <= set(shown)
+    assert "Chain" not in shown and panel.settings()["placement"] == "AdaptiveGrid"
+    panel.inputs["workload"].value = "fluct"
+    shown = [key for _, key in panel.inputs["placement"].options]
+    assert shown == list(offered(2)) and "HashPartition" in shown
+
+
+def test_settings_are_plain_literals():
+    settings = panel_with(None, hosts=64, skew=0.5, workload="eq7").settings()
+    assert settings["hosts"] == 64 and settings["skew"] == 0.5 and settings["workload"] == "eq7"
+    assert all(type(v) in (int, float, str) for v in settings.values())
+    with pytest.raises(
+        ValueError, match="the panel has no control 'machines'; it has: workload, skew"
+    ):
+        panel_with(None, machines=3)
+
+
+def test_launch_returns_at_once_and_the_run_takes_the_stage():
+    gate, got, run = threading.Event(), [], FakeRun(MIGRATION, shown=4)
+
+    def launch(settings: dict[str, Any]) -> FakeRun:
+        got.append(settings)
+        gate.wait(10)
+        return run
+
+    panel = panel_with(launch, hosts=2)
+    panel.start.click()
+    assert panel.status.value == "starting Spark…" and panel.start.disabled and panel.stop.disabled
+    assert panel.screen.page["state"] == "earlier run" and len(panel.screen.page["frames"]) == 3
+    gate.set()
+    panel.wait(10)
+    assert (
+        panel.state == "running"
+        and got[0]["hosts"] == 2
+        and not panel.stop.disabled
+        and not panel.pause.disabled
+    )
+    panel.pause.click()
+    assert panel.state == "paused" and panel.pause.description == "Resume"
+    panel.pause.click()
+    assert panel.state == "running" and panel.pause.description == "Pause"
+    panel.stop.click()
+    panel.wait(10)
+    panel.screen.wait(10)
+    assert [c for c in run.calls if isinstance(c, str)] == ["pause", "unpause", "stop"]
+    assert panel.state == "idle" and not panel.start.disabled and panel.stop.disabled
+    assert panel.screen.page["note"].endswith("stopped")
+
+
+def test_a_launch_that_fails_gives_one_sentence_and_the_panel_is_ready_again():
+    def launch(settings: dict[str, Any]) -> FakeRun:
+        raise ValueError("hosts is 0; it must be 1 or more\nmore lines")
+
+    panel = panel_with(launch)
+    panel.start.click()
+    panel.wait(10)
+    assert "hosts is 0; it must be 1 or more<" in panel.message.value and isinstance(
+        panel.error, ValueError
+    )
+    assert panel.state == "idle" and not panel.start.disabled
+
+
+def test_a_second_click_does_not_launch_twice():
+    gate, count = threading.Event(), []
+
+    def launch(settings: dict[str, Any]) -> FakeRun:
+        count.append(1)
+        gate.wait(10)
+        return FakeRun(MIGRATION)
+
+    panel = panel_with(launch)
+    panel.start.click()
+    panel.start.click()
+    gate.set()
+    panel.wait(10)
+    panel.screen.wait(10)
+    assert count == [1] and panel.state == "idle"
+
+
+def modelled(placement: Any) -> list[Any]:
+    return simulate(placement, [(3, 4, 5)] * 4, windows=(2, 2, 2), selectivity=0.2)
+
+
+PANELS = {
+    "diffusion": lambda launch: DiffusionPanel(
+        lambda s: modelled(Aligned(3)), launch, ("ATR", "CTR")
+    ),
+    "ring": lambda launch: RingPanel(lambda s: modelled(Ring(3)), launch),
+}
+LIVE = {"diffusion": modelled(Aligned(5)), "ring": modelled(Ring(5))}
+
+
+@pytest.fixture(params=PANELS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def watched(panel: Launcher, monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    """A semaphore that is released whenever the panel has painted a run."""
+    painted, show = threading.Semaphore(0), panel.show
+    monkeypatch.setattr(panel, "show", lambda events: (show(events), painted.release()))
+    return painted
+
+
+def first_batches(events: list[Any], count: int) -> int:
+    """How many events there are when so many batches have been committed."""
+    return [k for k, e in enumerate(events) if isinstance(e, BatchCommitted)][count - 1] + 1
+
+
+def test_a_panel_paints_a_run_while_it_goes_on(kind: str, monkeypatch: pytest.MonkeyPatch):
+    events = LIVE[kind]
+    run = FakeRun(events, shown=first_batches(events, 1))
+    panel = PANELS[kind](lambda settings: run)
+    painted = watched(panel, monkeypatch)
+    panel.start.click()
+    assert painted.acquire(timeout=10)
+    assert (
+        panel.state == "running"
+        and panel.events == events[: run.shown]
+        and "batch 1 of 4 (25%)" in panel.status.value
+    )
+    panel.pause.click()
+    assert panel.state == "paused" and panel.status.value.startswith("paused · batch 1 of 4")
+    run.shown = first_batches(events, 3)
+    assert painted.acquire(timeout=10)
+    assert panel.events == events[: run.shown] and "batch 3 of 4" in panel.status.value
+    panel.stop.click()
+    panel.wait(10)
+    panel.follower.wait(10)
+    assert (
+        panel.state == "idle"
+        and "stopped" in panel.status.value
+        and not panel.start.disabled
+        and panel.error is None
+    )
+    assert panel.launched == panel.settings()
+
+
+def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.MonkeyPatch):
+    events, runs = LIVE[kind], []
+
+    def launch(settings: dict[str, Any]) -> FakeRun:
+        runs.append(FakeRun(events, shown=first_batches(events, 2)))
+        return runs[-1]
+
+    panel = PANELS[kind](launch)
+    painted = watched(panel, monkeypatch)
+    panel.start.click()
+    assert painted.acquire(timeout=10) and not panel.start.disabled
+    assert panel.start.tooltip == "stops the run that goes on, and starts another"
+    panel.start.click()
+    panel.wait(10)
+    assert "The run before was stopped for this one." in panel.message.value
+    assert (
+        "stop" in runs[0].calls
+        and "stop" not in runs[1].calls
+        and panel.run is runs[1]
+        and panel.state == "running"
+    )
+    panel.stop.click()
+    panel.wait(10)
+    panel.follower.wait(10)
+    assert panel.state == "idle" and "stop" in runs[1].calls
+
+
+def test_a_panel_says_what_was_refused_and_what_failed(kind: str):
+    answers: list[Any] = [
+        ValueError("copies is -1; it must be 0 or more"),
+        FakeRun(LIVE[kind][:1], error=RuntimeError("gone")),
+    ]
+
+    def launch(settings: dict[str, Any]) -> FakeRun:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    panel = PANELS[kind](launch)
+    before = panel.events
+    panel.start.click()
+    panel.wait(10)
+    assert "copies is -1; it must be 0 or more<" in panel.message.value and panel.state == "idle"
+    panel.start.click()
+    panel.wait(10)
+    panel.follower.wait(10)
+    assert (
+        ">gone<" in panel.message.value
+        and panel.status.value == "failed"
+        and panel.events is before
+    )
+
+
+def test_nothing_is_simulated_into_a_picture_that_is_live(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+):
+    events = LIVE[kind]
+    panel = PANELS[kind](lambda settings: FakeRun(events, shown=first_batches(events, 1)))
+    painted = watched(panel, monkeypatch)
+    panel.start.click()
+    assert painted.acquire(timeout=10)
+    panel.inputs["streams"].value = 2
+    if kind == "diffusion":
+        assert panel.simulate.disabled
+        panel.simulate.click()
+    assert panel.events == events[: len(panel.events)] and panel.launched["streams"] == 3
+    panel.stop.click()
+    panel.follower.wait(10)
+
+
+def test_a_batch_that_is_looked_at_stays_while_the_ring_goes_on():
+    events = LIVE["ring"]
+    view = RingPanel(lambda s: events, lambda s: FakeRun(events)).view
+    view.load(events[: first_batches(events, 2)])
+    assert view.position == 1
+    view.load(events[: first_batches(events, 3)])
+    assert view.position == 2, "the last batch is followed"
+    view.position = 0
+    view.load(events)
+    assert (view.position, len(view.frames)) == (0, 4)
+    view.load(modelled(Ring(2)))
+    assert view.position == 3, "another run opens on its last batch"
