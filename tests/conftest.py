@@ -8,6 +8,7 @@ import gc
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
 settings.register_profile("braid", deadline=None)  # a busy machine is no reason to fail
 settings.register_profile("quick", deadline=None, max_examples=5, stateful_step_count=10)
 settings.load_profile("quick" if os.environ.get("BRAID_QUICK") else "braid")
+
+
+def roomy(folder: Path) -> bool:
+    """Whether a folder has room for what tests write, and programs may be started there."""
+    if not os.access(folder, os.W_OK) or os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        return False
+    return shutil.disk_usage(folder).free > 4 << 30
+
+
+# Runs make thousands of small files; on a disk, each may cost a millisecond of the processor.
+if roomy(MEMORY := Path("/dev/shm")):
+    os.environ.setdefault("TMPDIR", str(MEMORY))
+    tempfile.tempdir = None  # pytest has asked for it already
 
 # Of every JVM that a test starts, in notebooks and drivers too: many are short, and starting fast
 # beats running fast.

@@ -47,7 +47,8 @@ STREAMS = tables("ab", {"a": 300, "b": 400}, seed=31, batches=8)
 class Run(msgspec.Struct):
     """A join of seeded streams in a folder, a fraction of all pairs when one is given, or a hub. It
     makes the file FOLDER.held and waits for ever: right before the commit of batch ``held``, or
-    where ``hub_cases.held`` says.
+    where ``hub_cases.held`` says. In batch ``stalls`` a task makes the file FOLDER.stalled and waits
+    for ever, once it has written its files.
     """
 
     folder: str
@@ -55,6 +56,7 @@ class Run(msgspec.Struct):
     held: int | None = None
     way: str = "spark"
     fraction: float | None = None
+    stalls: int | None = None
 
     @property
     def mark(self) -> Path:
@@ -62,7 +64,7 @@ class Run(msgspec.Struct):
 
     @property
     def stalled(self) -> Path:
-        """Is there when a task of a run on a cluster was stalled."""
+        """Is there when a task was stalled."""
         return Path(f"{self.folder}.stalled")
 
     def begin(self, spark: SparkSession) -> Any:
@@ -96,10 +98,11 @@ def hold(runs: list[Run]) -> None:
     Store.commit = holding  # type: ignore[method-assign]
 
 
-def stall(mark: Path, number: int) -> None:
-    """The first attempt at a task of batch ``number`` makes the file ``mark`` when all its files are
-    written, and then waits for ever.
+def stall(one: Run) -> None:
+    """Have the first attempt at a task of a run's batch ``stalls`` wait, when all its files are
+    written.
     """
+    mark = one.stalled
 
     def stalling(stage: Callable[[Batch], Stage], batch: Batch) -> Stage:
         def run(given: Iterable[Any]) -> Iterator[Any]:
@@ -111,7 +114,7 @@ def stall(mark: Path, number: int) -> None:
             yield from done
 
         whole = stage(batch)
-        return run if batch.number == number else whole
+        return run if (batch.spec.folder, batch.number) == (one.folder, one.stalls) else whole
 
     for name in ("only_stage", "first_stage"):
         setattr(engine, name, partial(stalling, getattr(engine, name)))
@@ -123,7 +126,9 @@ def main(told: str, master: str = "") -> None:
     alike = {"spark_executor_extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
     if master:
         alike |= SPECULATING
-        stall(runs[0].stalled, 5)
+    for run in runs:
+        if run.stalls is not None:
+            stall(run)
     spark = session(cores=2, master=master or None, **alike, **INTERPRETED)
     waiting = [run for run in runs if run.held is not None or run.verb == "hub"]
     begun = [run.begin(spark) for run in waiting]

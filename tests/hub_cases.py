@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 import sqlglot
 from braid.condition.sqltypes import SqlType
@@ -24,6 +23,7 @@ from braid.hub.telling import answer
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Reuse
 from braid.papers.reuse.rates import Rates
+from duck import duck
 
 if TYPE_CHECKING:
     from braid.hub.run import HubRun
@@ -108,8 +108,7 @@ def expected(
     whose members are not older than ``complete``; or, with a SLIDE, what holds at its ticks.
     """
     query = understood(sql, SCHEMAS, "ts")
-    db = duckdb.connect()
-    db.sql("SET TimeZone = 'UTC'")
+    db = duck()
     for name, rows in data.items():
         db.register(name, rows)
     aliases = query.aliases

@@ -17,7 +17,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -31,6 +30,7 @@ from braid.local.build import build
 from braid.local.probe import Joiner
 from braid.local.rows import Partial, Rows
 from checks import examples
+from duck import duck
 from pyspark.sql import DataFrame, SparkSession
 
 Ids = Counter[tuple[int, ...]]
@@ -109,8 +109,7 @@ def expected(
     latest = f"greatest({', '.join(f'epoch_us({a}.ts)' for a in streams)})"
     live = [f"{latest} - epoch_us({a}.ts) < {1_000_000 * w}" for a, w in (windows or {}).items()]
     where = " AND ".join([f"({sqlglot.transpile(on, read='spark', write='duckdb')[0]})", *live])
-    with duckdb.connect() as db:
-        db.execute("SET TimeZone = 'UTC'")
+    with duck() as db:
         for alias, rows in streams.items():
             db.register(alias, rows)
         ids = ", ".join(f"{a}.id" for a in streams)

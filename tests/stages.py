@@ -35,7 +35,7 @@ class Stages:
 
     def execute(self, frame: Any, batch: Batch) -> Executed:
         """``frame`` is the streams' union as an Arrow table, or the tuples by stream."""
-        frame = frame() if callable(frame) else frame
+        frame = frame(batch.harvest) if callable(frame) else frame
         came = (
             [Tuples(s, rows) for s, each in frame.items() for rows in each]
             if isinstance(frame, dict)

@@ -43,6 +43,11 @@ class Jvm:
         sessions.clearActiveSession()
         sessions.clearDefaultSession()
         utils.clearLocalRootDirs()  # they went with the process
+        # What Spark called in that process goes now: later, the JVM would have the next one forget
+        # what has the same name there ("Object ID unknown").
+        system = self.gateway.jvm.java.lang.System
+        system.gc()
+        system.runFinalization()
 
     @staticmethod
     def _object(package: Any, name: str) -> Any:

@@ -4,6 +4,7 @@ its own.
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sysconfig
@@ -39,7 +40,10 @@ def weed(bucket: str = "runs") -> Iterator[dict[str, str]]:
         small = ["-volume.max=20", "-master.volumeSizeLimitMB=64"]
         small += ["-s3.port.iceberg=0", "-s3.port.lance=0"]  # two stores have these ports in common
         process = subprocess.Popen(
-            [program, "server", f"-dir={folder}", *fixed, *small, *each], stdout=log, stderr=log
+            [program, "server", f"-dir={folder}", *fixed, *small, *each],
+            env=os.environ | {"TMPDIR": folder},  # it has logs of its own there
+            stdout=log,
+            stderr=log,
         )
         try:
             url = f"http://127.0.0.1:{ports[3]}"

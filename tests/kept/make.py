@@ -10,7 +10,7 @@ from pathlib import Path
 
 from braid import AdaptiveGrid
 from braid.core.state import VERSION
-from braid.engine import store
+from braid.engine import rolling
 from braid.join import StreamJoin
 from oracle import killed_before, tables
 
@@ -22,7 +22,7 @@ def main() -> None:
     join = StreamJoin(
         streams, "abs(a.n - b.n) <= 9 AND a.k <> b.k", AdaptiveGrid(4), "100 s", "ts", "1 hour"
     )
-    store._EVERY = 2
+    rolling._EVERY = 2
     with tempfile.TemporaryDirectory() as folder, killed_before(5):
         run = join.start(Path(folder) / "run", batches="batch")
         try:

@@ -23,7 +23,7 @@ JOIN = [
     "batches=6",
     "hosts=4",
     "compare_skews=1",
-    "compare_scale=0.01",
+    "compare_scale=0.001",
     "compare_batches=2",
     "counted_scale=0.01",
 ]
@@ -230,9 +230,9 @@ def test_the_shared_ring(tmp_path: Path) -> None:
 
 
 UNCHANGED = """# The recorded run, as if its grid had stayed square
-from braid.core import events as happened
+from braid.core import jsonl
 
-seen = happened.read(recordings.path("fluct"))
+seen = jsonl.read(recordings.path("fluct"))
 seen = [e for e in seen if type(e).__name__ != "MappingChanged" or not e.batch]"""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.core import events
+from braid.core import events, jsonl
 from braid.core.placement import Placement
 from braid.core.plan import Route
 from braid.join import JoinRun, StreamJoin
@@ -272,7 +272,7 @@ def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> Non
         *[events.BatchPlanned, events.BatchCommitted] * 4,
         events.RunEnded,
     ]
-    assert events.read(path / "events.jsonl") == told
+    assert jsonl.read(path / "events.jsonl") == told
     assert run.events(since=len(told) - 1) == [events.RunEnded(3, "completed")]
     metrics = run.metrics()
     assert (len(metrics), metrics["results"].sum()) == (16, 80)

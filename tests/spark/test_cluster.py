@@ -18,7 +18,7 @@ def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_pa
     too: what the first wrote counts for nothing, and goes.
     """
     folder, store = tmp_path / "run", Store(tmp_path / "run")
-    log, run = tmp_path / "log", driver.Run(str(folder), "start")
+    log, run = tmp_path / "log", driver.Run(str(folder), "start", stalls=5)
     with Cluster(2, apart=True) as cluster, launch(log, run, master=cluster.url) as process:
         try:
             until(

@@ -22,27 +22,28 @@ from pyspark.sql import SparkSession
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs whose driver was killed -9: "spark" in the middle of batch 2's tasks, and right before
-    the commit of batch 4; "turns" right before the commit of batch 4, which ran in the driver, and
+    """Runs whose driver was killed -9: "spark" while a task of batch 2 had written its files and was
+    not done, and right before the commit of batch 4; "turns" right before the commit of batch 4, which ran in the driver, and
     of batch 6, which ran on Spark; "shed" right before the commit of batch 4; "hub" in the middle of
     a submission.
     """
     folder = tmp_path_factory.mktemp("killed")
     log = folder / "log"
     spark, turns, shed, hub = (folder / name for name in ("spark", "turns", "shed", "hub"))
+    stalling = Run(str(spark), "start", stalls=2)
     process = launch(
         log,
         Run(str(turns), "start", 4, "process"),
         Run(str(shed), "start", 4, "spark", 0.4),
         Run(str(hub), "hub"),
-        Run(str(spark), "start"),
+        stalling,
     )
-    begun = Store(spark).blocks
     try:
-        until(lambda: [*begun.glob("000002-*")] or process.poll(), "block of batch 2", 300)
+        until(lambda: stalling.stalled.exists() or process.poll(), "task to stall", 300)
     finally:
         kill(process, log)
-    assert Store(spark).committed() in ([0, 1], [0, 1, 2])
+    assert Store(spark).committed() == [0, 1]
+    assert [*Store(spark).blocks.glob("000002-*")]
     assert Store(turns).committed() == Store(shed).committed() == [0, 1, 2, 3]
 
     again = [Run(str(spark), "resume", 4), Run(str(turns), "resume", 6)]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import Counter
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from braid.engine.output import Output
 from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
+from duck import duck
 from oracle import Ids, differ, expected, found, frames, tables, until
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
@@ -44,7 +46,7 @@ def folder_of(run: JoinRun) -> str:
 def test_asked_batch_by_batch_every_result_comes_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("braid.engine.store._EVERY", 3)
+    monkeypatch.setattr("braid.engine.rolling._EVERY", 3)
     given = dict[int, Ids]()
 
     def give(results: DataFrame, batch: int) -> None:
@@ -117,7 +119,7 @@ def test_readers_of_plain_files_see_committed_batches(spark: SparkSession, tmp_p
     ended(run)
     want = expected(STREAMS, ON)
     (run.store.output.new / "000009-0-half.parquet").write_bytes(b"PAR1")
-    with duckdb.connect() as db:
+    with duck() as db:
         rows = db.execute(
             f"SELECT a.id, b.id FROM read_parquet('{folder_of(run)}/*.parquet')"
         ).fetchall()
@@ -207,8 +209,7 @@ def test_joins_feed_joins(
 
 def both(c: pa.Table) -> Ids:
     """The two joins by DuckDB, in one query."""
-    with duckdb.connect() as db:
-        db.execute("SET TimeZone = 'UTC'")
+    with duck() as db:
         for alias, rows in {**STREAMS, "c": c}.items():
             db.register(alias, rows)
         return Counter(
@@ -236,3 +237,16 @@ def test_a_name_for_two_columns_is_refused(spark: SparkSession, tmp_path: Path) 
     run = ended(StreamJoin(streams, "a.k = a_b.k", Scatter()).start(tmp_path / "run", batches=1))
     with pytest.raises(ValueError, match="several columns.*a_b_x"):
         run.results_stream()
+
+
+def test_runs_that_have_ended_and_that_nobody_holds_are_gone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's gateway keeps what it called; the last call or two of it may hold on to theirs."""
+    few = tables("ab", 6, seed=62, batches=1)
+    gone = []
+    for n in range(4):
+        join = StreamJoin(frames(spark, few), ON, Scatter(), partitions=1, executor="process")
+        gone.append(weakref.ref(ended(join.start(tmp_path / str(n), batches=1))))
+    gc.collect()
+    assert gone[0]() is None

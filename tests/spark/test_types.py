@@ -146,6 +146,21 @@ def test_static_streams_are_written_alike_here_and_by_spark(
             assert each["spark"] == each["here"]
 
 
+def test_streams_that_are_too_large_together_are_written_by_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would have room here, and nobody knows how large they are before they come."""
+    monkeypatch.setattr(static, "scanned", lambda frame: 0)
+    frames = {a: wide(spark, 0) for a in "ab"}
+    tables = static.Replay(frames, {}, 1, 1 << 30).tables
+    assert tables is not None
+    sizes = [table.nbytes for table in tables.values()]
+    replay = static.Replay(frames, {}, 1, (max(sizes) + sum(sizes)) // 2)
+    assert replay.tables is None and replay.write(tmp_path) == 1
+    for alias, frame in frames.items():
+        assert texts(spark.read.parquet(str(tmp_path / alias))) == texts(frame)
+
+
 def test_forty_columns_are_planned_in_no_time(spark: SparkSession, tmp_path: Path) -> None:
     """What Spark's optimizer knows of an expression must not double with every column: this would
     not end.

@@ -8,16 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from braid.core.events import (
-    BatchCommitted,
-    BatchPlanned,
-    Copy,
-    HostDid,
-    RunEnded,
-    RunStarted,
-    split,
-)
+from braid.core.events import BatchCommitted, BatchPlanned, Copy, RunEnded, RunStarted
 from braid.core.plan import Block, Derivation, Hop, Route
+from braid.core.report import HostDid
+from braid.core.seconds import split
 from braid.papers.theta.events import (
     Cell,
     MappingChanged,

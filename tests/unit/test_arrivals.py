@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import combinations, product
 from math import sqrt
 
-import duckdb
 import numpy as np
 import pytest
 from braid.workloads.arrivals import EPOCH, MODULUS, Arrivals, drawn_rates
+from duck import duck
 
 
 def near(found: float, mean: float) -> bool:
@@ -18,7 +18,7 @@ def near(found: float, mean: float) -> bool:
 
 def joined(given: Arrivals) -> int:
     """Results by DuckDB, over full history."""
-    with duckdb.connect() as db:
+    with duck() as db:
         for alias, table in given.tables().items():
             db.register(alias, table)
         return db.execute(

@@ -71,13 +71,17 @@ def braid(folder: Path, *arguments: str) -> int:
 
 
 def test_a_report_is_one_page_that_loads_nothing(
-    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    folder: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    page = tmp_path / "out" / "small.html"
+    page, shown = tmp_path / "out" / "small.html", list[str]()
+    monkeypatch.setattr("webbrowser.open", shown.append)
     settings = ["-v", "-p", "skew=1", "-p", "hosts=9", "-p", "workload=a=b", "-p", "live=true"]
-    assert braid(folder, "report", "small", *settings, "-o", str(page)) == 0
+    assert braid(folder, "report", "small", *settings, "--open", "-o", str(page)) == 0
     html = page.read_text()
-    assert external_loads(html) == []
+    assert external_loads(html) == [] and shown == [page.as_uri()]
     assert 'src="http' not in html and not any(host in html for host in ("cdnjs.", "unpkg.com")), (
         "nbconvert's own loads"
     )
@@ -97,7 +101,7 @@ def test_a_check_that_fails_is_shown_and_the_page_is_written_so_far(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "x.html"
-    assert braid(folder, "report", "small", "-p", "skew=2", "-o", str(page)) == 1
+    assert braid(folder, "report", "small", "-p", "skew=2", "--json", "-o", str(page)) == 1
     told = capfd.readouterr()
     assert told.err == (
         "braid: small: cell 8 of 8 failed.\n----> 3 check()\n----> 2     assert skew <= 1, 'skew is "
@@ -110,6 +114,8 @@ def test_a_check_that_fails_is_shown_and_the_page_is_written_so_far(
     )
     assert "AssertionError: skew is too high" in html and "Plotly.newPlot" in html
     assert told.out.endswith("; 0 of 1 checks passed, and it was broken off\n")
+    verdict = json.loads(page.with_suffix(".json").read_text())["verdict"]
+    assert (verdict["passed"], verdict["of"]) == (0, 1) and "too high" in verdict["error"]
 
 
 def test_the_head_says_what_a_report_is_of_and_what_is_different(

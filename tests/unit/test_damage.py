@@ -195,9 +195,9 @@ def test_an_entry_that_was_written_anew_does_not_follow(run: Path, entry: int) -
 def test_a_manifest_names_no_file_elsewhere(run: Path) -> None:
     file = run / "commits" / "000003.json"
     manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
-    ((_, seal),) = manifest.results
-    other = ("../../000002-0-0000dead.parquet", seal)
-    file.write_bytes(durable.sealed(msgspec.structs.replace(manifest, results=(other,))))
+    (_, seal), *rest = manifest.results
+    named = (("../../000002-0-0000dead.parquet", seal), *rest)
+    file.write_bytes(durable.sealed(msgspec.structs.replace(manifest, results=named)))
     assert "is not entry 3 of a log that Braid wrote" in resumed(run)
 
 

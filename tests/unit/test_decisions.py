@@ -8,7 +8,7 @@ from math import ceil
 
 import pytest
 from braid import AdaptiveGrid
-from braid.core import events
+from braid.core import events, jsonl
 from braid.core.decisions import Deciding, decisions, sentence
 from braid.core.events import (
     BatchCommitted,
@@ -59,7 +59,7 @@ def test_what_a_placement_decides_is_told_in_words(placement):
 
 
 def test_every_kind_of_event_is_a_decision_or_bookkeeping():
-    silent = {k for k in events.kinds().values() if k.decided is events.Event.decided}
+    silent = {k for k in jsonl.kinds().values() if k.decided is events.Event.decided}
     assert silent == BOOKKEEPING
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core import events
+from braid.core import events, jsonl, report, seconds
 from braid.core.harvest import Yield
 from braid.core.plan import Block, Derivation, Hop, Route
 from braid.papers.diffusion import events as diffusion
@@ -43,7 +43,7 @@ ALL: list[Any] = [
         {"total": 0.25},
         (NEW, OLD),
         (2,),
-        (events.HostDid(1, 2, 3, seconds=0.5), events.HostDid(*range(13), 0.125)),
+        (report.HostDid(1, 2, 3, seconds=0.5), report.HostDid(*range(13), 0.125)),
         late=1,
     ),
     theta.MappingChanged(
@@ -124,63 +124,63 @@ class Surprise(events.Event):
     places: tuple[events.Copy, ...]
 
 
-del events._kinds["Surprise"]
+del events.KINDS["Surprise"]
 
 
 def test_every_kind_is_here() -> None:
-    assert {type(e).__name__ for e in ALL} == set(events.kinds())
+    assert {type(e).__name__ for e in ALL} == set(jsonl.kinds())
 
 
 def test_events_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    events.write(path, ALL[:3])
-    events.write(path, ALL[3:], append=True)
-    assert events.read(path) == ALL
-    assert all(json.loads(line)["v"] == events.VERSION for line in path.read_text().splitlines())
+    jsonl.write(path, ALL[:3])
+    jsonl.write(path, ALL[3:], append=True)
+    assert jsonl.read(path) == ALL
+    assert all(json.loads(line)["v"] == jsonl.VERSION for line in path.read_text().splitlines())
 
 
 def test_writing_whole_replaces(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    events.write(path, ALL)
-    events.write(path, ALL[:1])
-    assert events.read(path) == ALL[:1]
+    jsonl.write(path, ALL)
+    jsonl.write(path, ALL[:1])
+    assert jsonl.read(path) == ALL[:1]
 
 
 @pytest.mark.parametrize("change", [{"v": 99}, {"v": None}, {"kind": "Unheard"}])
 def test_another_version_or_kind_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"this version of Braid reads version 2 of RunStarted, "):
-        events.from_dict(events.to_dict(ALL[-1]) | change)
+        jsonl.from_dict(jsonl.to_dict(ALL[-1]) | change)
 
 
 def test_another_version_is_refused_in_one_sentence() -> None:
     with pytest.raises(ValueError, match=r"^event of kind 'RunEnded', version 1; [^;.]*$"):
-        events.from_dict(events.to_dict(ALL[-1]) | {"v": 1})
+        jsonl.from_dict(jsonl.to_dict(ALL[-1]) | {"v": 1})
 
 
 def test_what_a_line_lacks_or_has_of_another_type_is_refused() -> None:
-    line = events.to_dict(ALL[-1])
+    line = jsonl.to_dict(ALL[-1])
     with pytest.raises(ValueError, match="Expected `int`, got `str` - at `\\$.batch`"):
-        events.from_dict(line | {"batch": "three"})
+        jsonl.from_dict(line | {"batch": "three"})
     with pytest.raises(ValueError, match="missing required field `reason`"):
-        events.from_dict({k: v for k, v in line.items() if k != "reason"})
+        jsonl.from_dict({k: v for k, v in line.items() if k != "reason"})
 
 
 def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -> None:
-    events._kinds["Surprise"] = Surprise
+    events.KINDS["Surprise"] = Surprise
     surprise = Surprise(3, (events.Copy(1, 2, 3),))
     try:
-        assert events.from_dict(json.loads(json.dumps(events.to_dict(surprise)))) == surprise
+        assert jsonl.from_dict(json.loads(json.dumps(jsonl.to_dict(surprise)))) == surprise
         with pytest.raises(TypeError, match="a name stands for one kind of event"):
             type("Surprise", (events.Event,), {"__module__": "elsewhere"})
     finally:
-        del events._kinds["Surprise"]
+        del events.KINDS["Surprise"]
 
 
 def test_what_all_hosts_did_is_the_sum_of_each() -> None:
-    assert ALL[2].all_hosts == events.HostDid(1, 3, 5, *range(3, 13), 0.625)
+    assert ALL[2].all_hosts == report.HostDid(1, 3, 5, *range(3, 13), 0.625)
 
 
 def test_carriage_is_what_the_other_parts_of_a_batch_leave() -> None:
-    seconds = events.split(1.0, source=0.25, planning=0.125, kernels=0.25, commit=0.125)
-    assert list(seconds) == [*events.PARTS, "total"] and seconds["carriage"] == 0.25
-    assert sum(seconds[part] for part in events.PARTS) == seconds["total"] == 1.0
+    parts = seconds.split(1.0, source=0.25, planning=0.125, kernels=0.25, commit=0.125)
+    assert list(parts) == [*seconds.PARTS, "total"] and parts["carriage"] == 0.25
+    assert sum(parts[part] for part in seconds.PARTS) == parts["total"] == 1.0

@@ -12,12 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
+from braid.core.jsonl import line_of
 from braid.core.state import State
-from braid.engine import durable, files
-from braid.engine import store as module
+from braid.engine import durable, files, rolling
 from braid.engine.check import check, repair
 from braid.engine.durable import Damaged
-from braid.engine.head import lines_of
 from braid.engine.inspect import inspect, load
 from braid.engine.store import Store
 from braid.engine.told import Told
@@ -36,7 +35,7 @@ WANTED = expected(STREAMS, ON)
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three commits are rolled up at once."""
-    monkeypatch.setattr(module, "_EVERY", 3)
+    monkeypatch.setattr(rolling, "_EVERY", 3)
 
 
 def entries(folder: Path) -> list[int]:
@@ -159,7 +158,7 @@ def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three times as many batches, of which as many are not rolled up yet."""
-    monkeypatch.setattr(module, "_EVERY", 50)
+    monkeypatch.setattr(rolling, "_EVERY", 50)
     store, took, opening = Store(tmp_path / "run", "process"), dict[int, int](), dict[int, int]()
     store.create({})
     store.begin()
@@ -220,7 +219,7 @@ def test_events_are_read_from_memory_and_file(
         again = Told(told.path, most)
         again.look(archive, and_cut=True)
         assert again.since(0) == all_of_them[:half]
-        again.again([line[:-1] for line in lines_of(all_of_them[half : half + 2])])
+        again.again([line_of(e)[:-1] for e in all_of_them[half : half + 2]])
         assert again.recent() == all_of_them[: half + 2][-most:]
         again.look(archive, and_cut=True)
         again.append(all_of_them[half:])

@@ -224,7 +224,7 @@ def test_every_view_shows_text_as_text(view: str, tmp_path: Path) -> None:
 def test_there_are_views() -> None:
     of = [name.removeprefix("braid_widgets.") for name in views()]
     assert len(of) > 15
-    assert {"base.totals.html", "base.compare.html", "cockpit.view.save", "psp.ring.Ring"} <= {*of}
+    assert {"base.totals.html", "base.compare.html", "cockpit.page.save", "psp.ring.Ring"} <= {*of}
 
 
 def test_pages_and_errors_show_text_as_text(tmp_path: Path) -> None:

@@ -15,19 +15,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.core import events, telling
+from braid.core import jsonl, telling
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
     Event,
     EventsDropped,
-    HostDid,
     PlacementChanged,
     RunEnded,
     RunStarted,
 )
 from braid.core.plan import Block, Derivation, Hop, Route
 from braid.core.recorded import Recorded
+from braid.core.report import HostDid
 from braid.engine import inspect
 from braid.join import JoinRun, StreamJoin
 from braid.model.auto import Auto
@@ -252,7 +252,7 @@ def test_a_folder_and_a_recording_say_the_same(
     the start and the end.
     """
     assert any(isinstance(e, MigrationEnded) for e in ran.events())
-    events.write(tmp_path / "run.jsonl", ran.events())
+    jsonl.write(tmp_path / "run.jsonl", ran.events())
     for question in ([], ["--batch", "2"], ["--block", "0"], ["--why", "3", "0"]):
         said = []
         for path in (ran.store.path, tmp_path / "run.jsonl"):

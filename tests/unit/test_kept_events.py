@@ -23,7 +23,6 @@ from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
     EventsDropped,
-    HostDid,
     QueryAdded,
     QueryRemoved,
     RunEnded,
@@ -31,14 +30,14 @@ from braid.core.events import (
     numbers,
 )
 from braid.core.history import LiveBlocks
+from braid.core.jsonl import line_of
 from braid.core.plan import Block
+from braid.core.report import HostDid
 from braid.core.state import State
 from braid.core.tail import Tail
-from braid.engine import durable
-from braid.engine import store as module
+from braid.engine import durable, rolling
 from braid.engine.check import check
 from braid.engine.durable import Damaged
-from braid.engine.head import lines_of
 from braid.engine.inspect import inspect, load
 from braid.engine.keeping import Keep
 from braid.engine.store import Store
@@ -52,12 +51,12 @@ from braid.sharing.run import SharedRun
 from braid_widgets.base import totals
 from braid_widgets.base.fold import fold
 from braid_widgets.cockpit.inspect import host
-from braid_widgets.cockpit.view import recorded
+from braid_widgets.cockpit.page import recorded
 from hypothesis import given
 from hypothesis import strategies as st
+from merged_runs import Killed, before, killed_at
 from oracle import tables
 from scatter import Scatter
-from unit.test_merging import Killed, before, killed_at
 
 ON = "a.k = b.k"
 STREAMS = tables("ab", 60, seed=97, batches=12)
@@ -68,7 +67,7 @@ START = RunStarted(("a", "b"), ON, {}, "Scatter", {}, 2, 8, None)
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three batches are merged at once."""
-    monkeypatch.setattr(module, "_EVERY", 3)
+    monkeypatch.setattr(rolling, "_EVERY", 3)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +75,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The same run of twelve batches twice: one keeps all, one as little as can be."""
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_EVERY", 3)
+        patch.setattr(rolling, "_EVERY", 3)
         for name, how in (("all", {"durability": "process"}), ("some", HOW)):
             run = StreamJoin(STREAMS, ON, Scatter()).start(folder / name, batches="batch", **how)
             assert run.awaitTermination()
@@ -264,9 +263,7 @@ def test_a_tail_begins_anew_where_the_file_is_another(pair: tuple[Path, Path]) -
     shutil.copy(pair[0] / "events.jsonl", folder)
     tail = Tail(folder)
     assert committed(tail.read()) == [*range(12)]
-    body = (pair[1] / "events.jsonl").read_bytes() + lines_of(
-        [BatchPlanned(n) for n in range(900)]
-    )[0] * 900
+    body = (pair[1] / "events.jsonl").read_bytes() + line_of(BatchPlanned(0)) * 900
     (folder / "new").write_bytes(body)
     os.replace(folder / "new", folder / "events.jsonl")
     again = tail.read()
@@ -282,7 +279,7 @@ def commit(
 def test_the_file_stays_small_however_long_a_run_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_EVERY", 10)
+    monkeypatch.setattr(rolling, "_EVERY", 10)
     store, sizes = Store(tmp_path / "run", "process"), list[int]()
     store.create({})
     store.keep = Keep(age=0)

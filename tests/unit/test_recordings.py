@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, RunStarted, read, write
+from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, RunStarted
 from braid.core.facts import Facts
+from braid.core.jsonl import read, write
 from braid.core.placement import Placement
 from braid.core.query import Query
 from braid.model.simulate import simulate

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -16,10 +17,14 @@ from braid import Shed
 from braid.core import step
 from braid.core.harvest import Harvested, Yield
 from braid.core.report import Outcome
-from braid.core.state import State
+from braid.core.state import State, decode, encode
 from braid.core.step import Rules
 from braid.local.harvest import draws
+from braid.papers.shedding.rate import Budget
+from braid.papers.shedding.shed import Shedding
 from checks import SWING, Cluster, arrivals, check_meetings, examples
+from hypothesis import given
+from hypothesis import strategies as st
 
 PLACEMENTS = examples()
 every_placement = pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
@@ -204,4 +209,31 @@ def test_exactly_the_selected_pairs_are_met(name, shed):
 def test_exactly_the_selected_triples_are_met(placement):
     counts = [(2, 1, 2), (1, 2, 0), (0, 2, 2), (2, 2, 1), (1, 0, 2)]
     cluster = run(placement, Shed(fraction=0.4), counts)
+    assert set(cluster.met.values()) <= {1} and cluster.met == cluster.selected
+
+
+BUDGETS = [Budget("fraction", 1.0), Budget("fraction", 0.2), Budget("pairs", 30.0)]
+"""One that sheds nothing is among them."""
+COUNTS = st.tuples(st.integers(0, 6), st.integers(0, 6))
+BATCHES = st.lists(
+    st.tuples(COUNTS, st.sampled_from([None, None, *BUDGETS]), st.booleans()), max_size=12
+)
+
+
+@given(st.sampled_from(FEW), st.sampled_from(BUDGETS), BATCHES, st.integers(0, 99))
+def test_whatever_is_adjusted_and_whenever_it_stops(name, first, batches, seed):
+    """Streams are silent now and then; the budget changes; the run goes on from its file."""
+    placement, shed = PLACEMENTS[name], Shed(**{first.kind: first.amount})
+    cluster = ShedCluster(placement, 2, shed)
+    come = arrivals([counts for counts, _, _ in batches], placement.keys, random.Random(seed))
+    for tuples, (_, budget, stops) in zip(come, batches, strict=True):
+        if budget is not None:
+            now = shed.adjusted(cluster.now.shedding, budget)
+            cluster.now = replace(cluster.now, shedding=now)
+        if stops:
+            again = decode(encode(cluster.now), placement.State, Shedding)
+            assert step.plan(cluster.rules, again) == step.plan(cluster.rules, cluster.now)
+            cluster.now = again
+        cluster.run(tuples)
+    cluster.drain()
     assert set(cluster.met.values()) <= {1} and cluster.met == cluster.selected

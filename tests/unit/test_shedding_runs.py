@@ -13,15 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, Ring, Shed, StaticGrid
-from braid.core.columns import DRAW
+from braid.core.columns import DRAW, ROUTING, TIME
 from braid.core.events import BatchCommitted, BatchHarvested
-from braid.core.harvest import added, squared
+from braid.core.harvest import Harvest, added, squared
 from braid.engine import probing
+from braid.engine.engine import Engine
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from braid.local.harvest import coins, told_apart
 from braid.local.sums import sketched
+from braid.model.simulate import simulate
 from braid.papers.shedding.events import HarvestPlanned
+from braid.papers.shedding.rate import LEAST
 from oracle import PLACEMENTS, Ids, differ, expected, files, tables
 from selection import came, selected
 
@@ -73,13 +76,17 @@ TRIED += [(name, shed) for name in FEW for shed in SHEDS[1:]]
 def test_results_are_exactly_the_selected_pairs(name, shed, tmp_path):
     placement = TWO[name]
     run = ran(join(placement, shed), tmp_path / "run")
-    found, wanted = weighed(run), selected(run.events(), came(run, BATCHES), FULL)
+    tuples = came(run, BATCHES)
+    found, wanted = weighed(run), selected(run.events(), tuples, FULL)
     assert differ(Ids(found), Ids(wanted)) == ""
     assert 0 < len(found) < FULL.total()
     assert [*found.values()] == pytest.approx([wanted[pair] for pair in found])
     whole = run.estimate().iloc[-1]
     assert whole["found"] == len(found)
     assert whole["estimated"] == pytest.approx(sum(found.values()))
+    done = [e for e in run.events() if isinstance(e, BatchCommitted)]
+    stored = [sum(e.received[s] for e in done) for s in tuples]
+    assert stored == [sum(len(b["id"]) for b in each) for each in tuples.values()], "all are kept"
 
 
 @pytest.mark.parametrize("method", ["drop", "keys"])
@@ -116,6 +123,36 @@ def test_a_fraction_of_1_is_the_whole_join(tmp_path):
     assert run.estimate().iloc[-1][["considered", "error"]].tolist() == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("placement", [Centralized(), StaticGrid(4)], ids=["one", "grid"])
+def test_a_simulation_foretells_what_is_processed_and_found(placement, tmp_path):
+    """Batch by batch, with as many tuples of as many values."""
+    draw, counts = np.random.default_rng(17), [(1500, 2000), (2500, 1000), (1000, 3000)]
+    streams = {
+        alias: pa.table(
+            {
+                "id": np.arange(sum(sizes)),
+                "k": draw.integers(0, 100, sum(sizes)),
+                "batch": np.repeat(np.arange(3), sizes).astype(np.int32),
+            }
+        )
+        for alias, sizes in zip("ab", zip(*counts, strict=True), strict=True)
+    }
+    shed = Shed(fraction=0.3, method="uniform")
+    run = ran(StreamJoin(streams, "a.k = b.k", placement, shed=shed), tmp_path / "run")
+    modelled = simulate(placement, counts, selectivity=0.01, shedder=shed)
+    happened, foretold = (
+        [e for e in events if isinstance(e, BatchHarvested)] for events in (run.events(), modelled)
+    )
+    assert len(happened) == len(foretold) == 3
+    for mine, theirs in zip(happened, foretold, strict=True):
+        found, wanted = (sum(sum(y.found) for y in e.items) for e in (mine, theirs))
+        assert mine.considered == pytest.approx(theirs.considered, rel=0.12)
+        assert found == pytest.approx(wanted, rel=0.12)
+        assert mine.estimated == pytest.approx(theirs.estimated, rel=0.12)
+        whole = mine.considered + mine.left_out
+        assert whole == pytest.approx(theirs.considered + theirs.left_out)
+
+
 @pytest.mark.parametrize("on", [ON, "a.k = b.k"])
 def test_where_nothing_is_shed_small_blocks_are_met_at_once(on, tmp_path, monkeypatch):
     """As without shedding, where twenty basic windows would be met one by one; what came of each
@@ -139,6 +176,44 @@ def test_where_nothing_is_shed_small_blocks_are_met_at_once(on, tmp_path, monkey
     assert times == {(4096, 1): times[4096, 1], (0, 1): 0, (4096, 0.9): 0}
     assert times[4096, 1] > 3
     assert told[4096, 1] == told[0, 1] and sum(e.considered for e in told[0, 1]) > 10_000
+
+
+@pytest.mark.parametrize(
+    ("harvest", "drawn"),
+    [
+        (None, True),
+        (Harvest(shares={(0, 1, 0): (1.0,), (1, 0, 0): (1.0, 1.0)}), False),
+        (Harvest(shares={(0, 1, 0): (1.0,), (1, 0, 0): (1.0, 0.5)}), True),
+        (Harvest(shares={(0, 1, 0): (1.0,)}, expected={7: 260.0, 8: 0.0}), False),
+        (Harvest(shares={(0, 1, 0): (1.0,)}, expected={7: 259.0}), True),
+        (Harvest(shares={(0, 1, 0): (1.0,)}, keep=(1.0, 1.0)), True),
+    ],
+)
+def test_where_all_take_part_tuples_have_no_draws(harvest, drawn, tmp_path):
+    streams = {a: rows.slice(0, 260).drop_columns(["batch"]) for a, rows in STREAMS.items()}
+    made = join(Centralized(), Shed(fraction=1), streams)
+    made.setup.replay(1).write(tmp_path)
+    feed = made.setup.feed({a: rows.schema for a, rows in streams.items()})
+    found, whole = feed.tuples(tmp_path, 0, harvest), feed.tuples(tmp_path, 0)
+    for stream, parts in found.items():
+        rows, full = pa.Table.from_batches(parts), pa.Table.from_batches(whole[stream])
+        assert rows.schema == full.schema and rows.num_rows > 100
+        assert all(rows[c] == full[c] for c in ("id", TIME, ROUTING))
+        assert set(rows[DRAW].to_pylist()) == (set(full[DRAW].to_pylist()) if drawn else {0})
+
+
+@pytest.mark.parametrize("on", ["abs(a.n - b.n) <= 60 AND (a.k + b.k) % 3 < 2", "a.s = b.s"])
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+def test_columns_of_many_blocks_need_not_be_copied_together(on, fraction, tmp_path, monkeypatch):
+    """Candidates of each block by itself, few as they are, beside those of others."""
+    monkeypatch.setattr(probing, "_SMALL", 0)
+    found, whole = {}, expected(STREAMS, on, WINDOWS)
+    for long in (0, 1 << 30):
+        monkeypatch.setattr("braid.local.probe._LONG", long)
+        shed = Shed(fraction=fraction, method="uniform")
+        found[long] = weighed(ran(join(Centralized(), shed, on=on), tmp_path / f"{long}"))
+    assert found[0] == found[1 << 30] and found[0]
+    assert (differ(Ids(found[0]), whole) == "") == (fraction == 1)
 
 
 def test_without_shed_nothing_is_new(tmp_path):
@@ -295,6 +370,21 @@ def test_selective_processing_finds_more_than_a_share(tmp_path):
         share[method] = results[0] / results[1]
     assert share["uniform"] == pytest.approx(0.2, abs=0.05)
     assert share["selective"] > 0.5
+
+
+@pytest.mark.parametrize(("allowed", "r"), [(1, LEAST), (1000, 1.0)])
+def test_what_batches_took_is_told_by_the_engines_clock(allowed, r, tmp_path, monkeypatch):
+    """A turn is half a minute by this clock, whatever else the machine does."""
+    real, ticks = Engine.__init__, count(0, 10)
+
+    def init(engine: Engine, *given: Any, **more: Any) -> None:
+        real(engine, *given, **more, clock=lambda: float(next(ticks)))
+
+    monkeypatch.setattr(Engine, "__init__", init)
+    run = ran(join(Centralized(), Shed(seconds=allowed)), tmp_path / "run")
+    first, *others = harvests(run)
+    assert first.fraction == 1 and len(others) == BATCHES - 1
+    assert [(e.fraction, e.enough) for e in others[1:]] == [(r, r == 1)] * (BATCHES - 2)
 
 
 def test_a_budget_is_adjusted_while_the_run_goes_on(tmp_path):

@@ -11,12 +11,12 @@ import pytest
 from braid import Aligned, Centralized, Chain, SemanticsUnaware
 from braid.core import facts, step
 from braid.core.cover import CoverError
-from braid.core.events import BatchCommitted, BatchPlanned, Event, HostDid
+from braid.core.events import BatchCommitted, BatchPlanned, Event
 from braid.core.facts import AGES, Facts
 from braid.core.placement import Placement
 from braid.core.plan import Block, Hop, Plan, Route
 from braid.core.query import Query
-from braid.core.report import KeyCount, Matched, Replica, Report, Size, decode, merged
+from braid.core.report import HostDid, KeyCount, Matched, Replica, Report, Size, decode, merged
 from braid.core.state import Address
 from braid.model.simulate import simulate
 from unit.test_bitmaps import Counted, made

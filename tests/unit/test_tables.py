@@ -24,7 +24,8 @@ import pytest
 from braid import AdaptiveGrid, Centralized, Shed
 from braid.condition.predicate import PredicateError
 from braid.core import step
-from braid.core.events import PARTS, BatchCommitted
+from braid.core.events import BatchCommitted
+from braid.core.seconds import PARTS
 from braid.engine import process
 from braid.engine.choice import COPIES, past
 from braid.engine.fresh import Cutter

@@ -1,0 +1,90 @@
+"""Runs in a bucket: how they are started, what must be true of what is there, and a store that fails."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from braid.core.state import Seal
+from braid.engine.bucket import Bucket, bucket
+from braid.engine.mirror import opened
+from braid.run import JoinRun
+from clouded import WANTED, join
+from oracle import differ, ids
+
+
+def start(url: str, **more: Any) -> JoinRun:
+    return join().start(url, batches="batch", **more)
+
+
+def ends_equal(run: JoinRun) -> None:
+    assert run.awaitTermination()
+    assert differ(ids(run.results()), WANTED) == ""
+
+
+class Killed(OSError):
+    """A driver that was killed does nothing any more."""
+
+
+def deaths(patch: pytest.MonkeyPatch, at: int) -> list[str]:
+    """Have the driver killed when it asks the store for the ``at``-th time; what it has asked for."""
+    done: list[str] = []
+    lock = threading.Lock()
+
+    def dying(verb: str) -> None:
+        real = getattr(Bucket, verb)
+
+        def ask(there: Bucket, *given: Any, **more: Any) -> Any:
+            with lock:
+                done.append(f"{verb} {given[0] if given and isinstance(given[0], str) else ''}")
+                if len(done) > at:
+                    raise Killed("killed")
+            return real(there, *given, **more)
+
+        patch.setattr(Bucket, verb, ask)
+
+    for verb in ("put", "delete", "names", "fetch"):
+        dying(verb)
+    return done
+
+
+def sound(url: str) -> None:
+    """What the manifests name is in the bucket: results of all commits, the last state, its
+    blocks.
+    """
+    names = bucket(url).names()
+    reader = opened(url)
+    if reader.query() is None:
+        return
+    for kept in reader.log.commits:
+        assert {f"results/{f.name}": f.seal.bytes for f in kept.results}.items() <= names.items()
+    if (state := reader.state()) is not None:
+        assert {f"blocks/{n}": s.bytes for n, s in state.files.items()}.items() <= names.items()
+
+
+def opened_files(url: str) -> list[tuple[str, Seal]]:
+    reader = opened(url)
+    reader.query()
+    return [(f"results/{n}", s) for kept in reader.log.commits for n, s in kept.results]
+
+
+def nothing_left(url: str) -> None:
+    """There are the results of all commits, the last two states with their blocks, and no others."""
+    names, reader = bucket(url).names(), opened(url)
+    reader.query()
+    last = [kept for kept in reader.log.commits[-2:] if kept.state is not None]
+    blocks = {f"blocks/{name}" for kept in last for name in reader.state_of(kept).files}
+    states = {f"commits/{kept.state.name}" for kept in last if kept.state is not None}
+    entries = {n for n in names if n.startswith(("commits/0", "commits/entries-"))}
+    copied = {n for n in names if n.startswith("input/")}
+    results = {name for name, _ in opened_files(url)}
+    assert len({n.split("/")[1] for n in copied}) == 1
+    assert names.keys() == {
+        *{"run.json", "opening.jsonl"},
+        *entries,
+        *states,
+        *blocks,
+        *results,
+        *copied,
+    }

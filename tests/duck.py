@@ -1,0 +1,21 @@
+"""The DuckDB of the tests. To open one takes longer than to ask it, so that a process has one."""
+
+from __future__ import annotations
+
+import atexit
+from functools import cache
+
+import duckdb
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    atexit.register(_database.cache_clear)  # else it is reported as leaked
+    return duckdb.connect()
+
+
+def duck() -> duckdb.DuckDBPyConnection:
+    """A connection of its own, in UTC: what is registered with it nobody else sees."""
+    found = _database().cursor()
+    found.execute("SET TimeZone = 'UTC'")
+    return found

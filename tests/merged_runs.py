@@ -1,0 +1,105 @@
+"""Runs of tables of which the results of some batches are merged, and what is read of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from braid.core.state import State
+from braid.engine import durable, merging, rolling, sink_log
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from oracle import Ids, expected, ids, killed_before, tables
+from scatter import Scatter
+
+ON = "a.k = b.k"
+STREAMS = tables("ab", 60, seed=97, batches=12)
+WANTED = expected(STREAMS, ON)
+
+
+def whole_run(folder: Path) -> Path:
+    """A run of twelve batches, of which nine are merged."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rolling, "_EVERY", 3)
+        join = StreamJoin(STREAMS, ON, Scatter(pieces=2), check=True)
+        assert join.start(folder, batches="batch", durability="process").awaitTermination()
+    return folder
+
+
+def read(files: list[str]) -> Ids:
+    return sum((ids(pq.read_table(file)) for file in files), Ids())
+
+
+def of_batches(run: Path, first: int, end: int) -> list[str]:
+    """The files as tasks wrote them."""
+    names = [f for f in sorted(run.glob("results/*.parquet")) if first <= int(f.name[:6]) < end]
+    return [str(f) for f in names]
+
+
+def merged(run: Path) -> list[str]:
+    return sorted(f.name for f in (run / "merged").iterdir())
+
+
+class Killed(OSError):
+    """Where the process ends."""
+
+
+@contextmanager
+def killed_at(step: int) -> Iterator[list[str]]:
+    """All file operations from number ``step`` on fail, once a roll-up has begun."""
+    done = list[str]()
+
+    def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def operation(*given: Any, **named: Any) -> Any:
+            if done or name == "merge":
+                done.append(name)
+                if len(done) > step:
+                    raise Killed("killed")
+            return real(*given, **named)
+
+        return operation
+
+    with pytest.MonkeyPatch.context() as patch:
+        real = merging.Merging.merge
+        patch.setattr(merging.Merging, "merge", counted("merge", real))
+        for name in ("link", "replace", "fsync", "mkdir"):
+            patch.setattr(os, name, counted(name, getattr(os, name)))
+        patch.setattr(Path, "unlink", counted("unlink", Path.unlink))
+        patch.setattr(
+            pq.ParquetWriter, "write_table", counted("write", pq.ParquetWriter.write_table)
+        )
+        yield done
+
+
+def before(folder: Path, batch: int, **more: Any) -> dict[str, pa.Table]:
+    """A run of two batches more that was killed before the commit of one; its streams."""
+    streams = tables("ab", 40, seed=98, batches=batch + 2)
+    with killed_before(batch):
+        run = StreamJoin(streams, ON, Scatter()).start(folder, batches="batch", **more)
+        with pytest.raises(OSError, match="killed"):
+            run.awaitTermination()
+    return streams
+
+
+def add(store: Store, batch: int) -> None:
+    """Commit a batch with one result file."""
+    name = f"{batch:06d}-0-0000cafe.parquet"
+    pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
+    seals = {name: durable.seal(store.output.new / name, False)}
+    store.commit(batch, store.snapshot(State(batch)), seals, [])
+    store.tell([])
+
+
+def log_of(run: Path) -> list[str]:
+    """What Spark's log names, as Spark reads it."""
+    logs = {int(f.name.partition(".")[0]): f for f in run.glob("results/_spark_metadata/[0-9]*")}
+    last = max((n for n, f in logs.items() if f.suffix), default=0)
+    lines = [line for n in sorted(logs) if n >= last for line in sink_log._read(logs[n])]
+    return sorted(Path(json.loads(line)["path"]).name for line in lines)

@@ -1,0 +1,218 @@
+"""Results that are kept for a time, or up to a size."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from braid.core.events import EventsDropped
+from braid.engine import rolling
+from braid.engine.check import check
+from braid.engine.keeping import Keep, dropped
+from braid.engine.log import Merged
+from braid.engine.store import Store
+from braid.join import JoinRun, StreamJoin
+from duck import duck
+from merged_runs import (
+    ON,
+    STREAMS,
+    WANTED,
+    Killed,
+    add,
+    before,
+    killed_at,
+    log_of,
+    merged,
+    of_batches,
+    read,
+)
+from oracle import differ, ids
+from scatter import Scatter
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three batches are merged at once."""
+    monkeypatch.setattr(rolling, "_EVERY", 3)
+
+
+def test_what_another_process_has_dropped_is_not_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A reader that has not heard of it gives no advice to repair."""
+    store, readers = Store(tmp_path / "run"), list[Store]()
+    store.create({})
+    store.begin()
+    for batch in range(9):
+        add(store, batch)
+        if batch == 4:
+            readers += [Store(store.path), Store(store.path)]
+            for reader in readers:
+                reader.log.refresh()
+            assert len(readers[0].result_files(0, 1, merged=False)) == 1
+            store.keep = Keep(bytes=1)
+    assert store.log.since == 3 and [reader.log.since for reader in readers] == [0, 0]
+    assert readers[1].merged_files() == [[], [], []] and not caplog.messages
+    for reader in readers:
+        with pytest.raises(ValueError, match="of batch 0 are no longer kept; those from batch 3"):
+            reader.result_files(0, 1, merged=False)
+
+
+def test_where_results_were_dropped_the_roll_up_before_stands_in(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"keep": "1 B", "durability": "process"}
+    run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch", **how)
+    assert run.awaitTermination() and run.results_from == 6
+    wanted = ids(run.results())
+    rolled = sorted(tmp_path.glob("commits/rolled-*"))
+    rolled[-1].write_bytes(b"")
+    again = StreamJoin.resume(tmp_path, STREAMS, **how)
+    assert again.awaitTermination() and again.results_from == 6
+    assert differ(ids(again.results()), wanted) == ""
+    kept_from(tmp_path, 6)
+    assert not rolled[-1].exists()
+
+
+def kept_from(run: Path, first: int) -> None:
+    """Whoever reads sees the batches from one on, and all of them."""
+    names = sorted(f.name for f in run.glob("results/*.parquet"))
+    assert names and min(int(name[:6]) for name in names) >= first
+    wanted = read(of_batches(run, first, 99))
+    assert log_of(run) == names
+    assert differ(read(Store(run).result_files()), wanted) == ""
+    with duck() as db:
+        found = db.execute(f"SELECT a.id, b.id FROM '{run}/results/*.parquet'").fetchall()
+        assert differ(Counter(found), wanted) == ""
+    assert all(int(name[:6]) >= first for name in merged(run))
+    assert check(run)[0] == []
+
+
+def in_batches(found: pa.Table, run: JoinRun) -> int:
+    counts = run.metrics(by="batch").set_index("batch")["results"]
+    gone = sum(e.results for e in run.events() if isinstance(e, EventsDropped))
+    assert int(counts.sum()) + gone == WANTED.total(), "counts stay, if only as a sum"
+    return int(counts[counts.index >= run.results_from].sum()) - found.num_rows
+
+
+def test_results_are_kept_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch a day: at the end of twelve, the third roll-up is of the eleventh day, on which those
+    of the first six batches are more than two days old, merged on the fifth and the eighth.
+    """
+    day, now = 86_400 * 10**6, [0]
+    real = Store.commit
+
+    def commit(store: Store, batch: int, *given: Any) -> None:
+        now[0] = (batch + 1) * day
+        real(store, batch, *given)
+
+    monkeypatch.setattr(Store, "commit", commit)
+    monkeypatch.setattr(rolling, "_now", lambda: now[0])
+    run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch", keep="2 days")
+    assert run.awaitTermination()
+    assert run.results_from == 6
+    kept_from(tmp_path, 6)
+    assert in_batches(run.results(), run) == 0
+    assert run.results_since(6)[0].num_rows == run.results().num_rows
+    with pytest.raises(ValueError, match="batches before 6 are no longer kept; ask from 6 on"):
+        run.results_since(5)
+    again = StreamJoin.resume(tmp_path, STREAMS)
+    assert again.awaitTermination() and again.results_from == 6
+    kept_from(tmp_path, 6)
+    assert in_batches(again.results(), again) == 0
+
+
+@pytest.mark.parametrize("keep", ["1 B", "300 days", "1 GB"])
+def test_results_are_kept_up_to_a_size(tmp_path: Path, keep: str) -> None:
+    """At least the last group, and what is not merged."""
+    run = StreamJoin(STREAMS, ON, Scatter()).start(
+        tmp_path, batches="batch", keep=keep, durability="process"
+    )
+    assert run.awaitTermination()
+    assert run.results_from == (6 if keep == "1 B" else 0)
+    kept_from(tmp_path, run.results_from)
+
+
+def test_what_a_sink_has_not_had_is_kept(tmp_path: Path) -> None:
+    join, given = StreamJoin(STREAMS, ON, Scatter()), list[int]()
+    run = join.start(tmp_path, batches="batch", foreachBatch=lambda t, n: given.append(n))
+    run.awaitTermination()
+    store = Store(tmp_path)
+    store.keep = Keep(bytes=1)
+    store.log.refresh()
+    assert store._old(store.log.merged) == 2
+    for last, groups in ((5, 2), (4, 1), (2, 1), (1, 0), (-1, 0)):
+        store.delivered.note(last)
+        assert store._old(store.log.merged) == groups
+
+
+@pytest.mark.parametrize(
+    ("keep", "now", "later", "gone"),
+    [
+        (Keep(age=10), 20, 0, 0),
+        (Keep(age=10), 21, 0, 1),
+        (Keep(age=10), 31, 0, 2),
+        (Keep(age=10), 999, 0, 3),
+        (Keep(bytes=4100), 0, 100, 0),
+        (Keep(bytes=4099), 0, 100, 1),
+        (Keep(bytes=3000), 0, 100, 2),
+        (Keep(bytes=1), 0, 100, 3),
+    ],
+)
+def test_the_oldest_go_first(keep: Keep, now: int, later: int, gone: int) -> None:
+    groups = [Merged(3 * n, 3 * n + 3, 3, (), 1000, 10 * (n + 1)) for n in range(4)]
+    assert dropped(keep, groups, later, now, 99) == gone
+    assert dropped(keep, groups, later, now, 5) == min(gone, 1)
+    assert dropped(keep, [], later, now, 99) == 0
+
+
+def test_killed_at_any_step_of_dropping_the_rest_is_whole(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"keep": "1 B", "durability": "process"}
+    streams = before(tmp_path / "before", 7, **how)
+    done, step = list[str](), 0
+    while "link" not in done[:step]:
+        folder = Path(shutil.copytree(tmp_path / "before", tmp_path / str(step)))
+        with killed_at(step) as done, pytest.raises(Killed):
+            StreamJoin.resume(folder, streams, **how).awaitTermination()
+        store = Store(folder)
+        store.log.refresh()
+        assert store.log.since in (0, 3)
+        last = store.committed()[-1]
+        found = read(store.result_files(None, last))
+        assert found == read(of_batches(folder, store.log.since, last))
+        named = {*log_of(folder)}
+        assert named <= {f.name for f in folder.glob("results/*")}, "none that is gone"
+        again = StreamJoin.resume(folder, streams, durability="process")
+        assert again.awaitTermination()
+        kept_from(folder, again.results_from)
+        assert again.results_from == store.log.since
+        step += 1
+    assert step > 8 and {"replace", "unlink"} < set(done)
+
+
+@pytest.mark.parametrize("keep", ["", "soon", 3, "0 days", "-1 GB", True])
+def test_what_is_no_time_and_no_size_is_refused(tmp_path: Path, keep: Any) -> None:
+    with pytest.raises(ValueError, match="it must be a span as '30 days', or a size as '10 GB'"):
+        StreamJoin(STREAMS, ON, Scatter()).start(tmp_path / "run", keep=keep)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ValueError, match="is a bucket; leave it out there"):
+        StreamJoin(STREAMS, ON, Scatter()).start("memory:///x", keep="1 day")
+
+
+def test_a_sink_that_comes_too_late_is_refused(tmp_path: Path) -> None:
+    """It would be given batches without the results that they had."""
+    run = StreamJoin(STREAMS, ON, Scatter()).start(
+        tmp_path, batches="batch", keep="1 B", durability="process"
+    )
+    run.awaitTermination()
+    assert run.results_from == 6
+    with pytest.raises(
+        ValueError, match="begin with batch 0, and results are kept from batch 6 on"
+    ):
+        StreamJoin.resume(tmp_path, STREAMS, foreachBatch=lambda table, number: None)
+    with pytest.raises(
+        ValueError, match="results of batch 5 are no longer kept; those from batch 6"
+    ):
+        Store(tmp_path).result_files(5, 7)

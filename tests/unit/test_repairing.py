@@ -1,0 +1,420 @@
+"""Files of merged results that are damaged, lost or foreign: they are told, and made anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from braid.core.state import State
+from braid.engine import check as checking
+from braid.engine import durable, merging, rolling, sink_log
+from braid.engine.check import check, repair
+from braid.engine.durable import Damaged
+from braid.engine.keeping import Keep
+from braid.engine.remaking import remakable
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from braid.reports.cli import main
+from merged_runs import (
+    STREAMS,
+    WANTED,
+    Killed,
+    add,
+    log_of,
+    merged,
+    of_batches,
+    read,
+    whole_run,
+)
+from oracle import Ids, differ, ids
+from unit.test_durability import Disk
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three batches are merged at once."""
+    monkeypatch.setattr(rolling, "_EVERY", 3)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return whole_run(tmp_path_factory.mktemp("whole") / "run")
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+@pytest.mark.parametrize("gone", ["merged", "results"])
+def test_damage_in_merged_results_is_found(run: Path, gone: str) -> None:
+    file = run / "merged" / merged(run)[1] if gone == "merged" else Path(of_batches(run, 3, 6)[0])
+    body = bytearray(file.read_bytes())
+    body[len(body) // 3] ^= 1
+    file.write_bytes(body)
+    assert str(file) in check(run)[0][0] and "is damaged" in check(run)[0][0]
+    file.unlink()
+    if gone == "results":
+        (run / "merged" / merged(run)[1]).unlink()
+    sentence = f"{file} is missing" if gone == "merged" else f"{merged(run)[0][:3]}.* is missing"
+    with pytest.raises(Damaged, match=sentence):
+        StreamJoin.resume(run, STREAMS)
+
+
+@pytest.mark.parametrize("lost", [slice(1), slice(1, 2), slice(-1, None), slice(None)], ids=str)
+def test_a_file_that_is_lost_has_its_rows_in_merged(
+    run: Path, lost: slice, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The run goes on, a repair brings the file back, and Spark's log has its size."""
+    files = of_batches(run, 3, 6)
+    rows = [ids(pq.read_table(file)) for file in files]
+    gone = [Path(file) for file in files[lost]]
+    for file in gone:
+        file.unlink()
+    caplog.set_level("WARNING", "braid")
+    again = StreamJoin.resume(run, STREAMS)
+    assert differ(ids(again.results()), WANTED) == "" and again.awaitTermination()
+    told = f"results lacks {len(gone)} files of the batches 3 to 5, as {gone[0].name}; merged/ has"
+    assert [told in message for message in caplog.messages] == [True]
+    assert log_of(run) == sorted(f.name for f in [*run.glob("results/*.parquet"), *gone])
+    with pytest.raises(Damaged, match=f"{gone[0].name} is missing; merged/ has its rows, and `br"):
+        again.results_since(int(gone[0].name[:6]))
+    assert check(run)[0] == [f"{file} is missing" for file in gone]
+    (made,) = repair(run)
+    assert made.startswith(f"results/{gone[0].name}") and "from merged/000003-000005.parq" in made
+    assert check(run)[0] == []
+    for batch in range(3, 6):
+        ours = [k for k, file in enumerate(files) if int(Path(file).name[:6]) == batch]
+        wanted = sum((rows[k] for k in ours), Ids())
+        found = Store(run).result_files(batch, batch + 1, merged=False)
+        assert found == [files[k] for k in ours] and read(found) == wanted
+    sizes = {f.name: f.stat().st_size for f in run.glob("results/*.parquet")}
+    for log in run.glob("results/_spark_metadata/[0-9]*"):
+        for line in map(json.loads, sink_log._read(log)):
+            assert line["size"] == sizes[Path(line["path"]).name]
+    caplog.clear()
+    last = StreamJoin.resume(run, STREAMS)
+    assert last.awaitTermination() and not caplog.messages
+    assert differ(ids(last.results()), WANTED) == ""
+
+
+def test_a_file_that_is_linked_comes_back(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "_LARGE", 100)
+    store = Store(run)
+    rolled = sorted(run.glob("commits/rolled-*"))
+    rolled[-1].write_bytes(b"")
+    store.clean()
+    store.begin()
+    store._roll(store.log.unrolled()[-3].entry)
+    file = Path(of_batches(run, 6, 9)[1])
+    body, batch = file.read_bytes(), int(file.name[:6])
+    rows = read(of_batches(run, batch, batch + 1))
+    file.unlink()
+    assert read(Store(run).result_files(batch, batch + 1, merged=False)) == rows
+    assert differ(ids(StreamJoin.resume(run, STREAMS).results()), WANTED) == ""
+    assert repair(run) == [f"results/{file.name}, from merged/, where it is too"]
+    assert file.read_bytes() == body and check(run)[0] == []
+
+
+def test_a_file_that_is_lost_while_results_are_read_is_named(run: Path) -> None:
+    store = Store(run)
+    file = Path(of_batches(run, 3, 6)[0])
+    batch = int(file.name[:6])
+    assert str(file) in store.result_files(batch, batch + 1, merged=False)
+    file.unlink()
+    with pytest.raises(Damaged, match=f"{file.name} is missing; merged/ has its rows, and `braid"):
+        store.result_files(batch, batch + 1, merged=False)
+
+
+def test_a_file_that_goes_while_it_is_looked_at_is_named(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may drop results just then."""
+    store, real = Store(run), Store.check_other
+    file = Path(of_batches(run, 3, 6)[0])
+    batch = int(file.name[:6])
+
+    def going(store: Store, name: str, deep: bool = False) -> None:
+        file.unlink(missing_ok=True)
+        real(store, name, deep)
+
+    monkeypatch.setattr(Store, "check_other", going)
+    with pytest.raises(Damaged, match=f"{file.name} is missing; merged/ has its rows, and `braid"):
+        store.result_files(batch, batch + 1, merged=False)
+    with pytest.raises(Damaged, match=f"{file.name} is missing$"):
+        real(store, file.name)
+
+
+def written_otherwise(file: Path, found: Any) -> bool:
+    """As another version of pyarrow may."""
+    pq.write_table(pa.concat_tables(found), file, compression="snappy", write_page_checksum=True)
+    return True
+
+
+def test_a_repair_that_is_killed_has_told_sizes_first(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark loses rows of a file that is larger than its log says, so no such one is shown. A line
+    of the log that is damaged names no file, and stops no repair.
+    """
+    file = Path(of_batches(run, 3, 6)[1])
+    file.unlink()
+    compact = run / "results" / "_spark_metadata" / "9.compact"
+    compact.write_text(compact.read_text() + '\n{"path":')
+    monkeypatch.setattr(merging, "_written", written_otherwise)
+    real = os.replace
+
+    def replace(source: Any, target: Any) -> None:
+        if Path(target) == file:
+            raise Killed("killed")
+        real(source, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", replace)
+        with pytest.raises(Killed):
+            repair(run)
+    assert not file.exists()
+    for line in sink_log._read(compact)[:-1]:
+        if json.loads(line)["path"].endswith(file.name):
+            assert json.loads(line)["size"] == (run / "new" / file.name).stat().st_size
+    made, logged = repair(run)
+    assert made.startswith(f"results/{file.name}") and check(run)[0] == []
+    assert logged.startswith("results/_spark_metadata/9.compact, from the names of the files in")
+
+
+def damage(compact: Path, number: int) -> None:
+    """Cut a line of Spark's log."""
+    lines = compact.read_text().split("\n")
+    lines[number] = lines[number][: len(lines[number]) // 2]
+    compact.write_text("\n".join(lines))
+
+
+def test_a_damaged_line_of_sparks_log_is_told_and_repaired(run: Path) -> None:
+    """The other lines still say how large their files are."""
+    compact, file = run / "results/_spark_metadata/9.compact", Path(of_batches(run, 3, 6)[1])
+    before = compact.read_text()
+    damage(compact, 2)
+    (fault,) = check(run)[0]
+    assert fault.startswith(f"{compact} is damaged: it has a line that is none of Spark's log; `br")
+    body = file.read_bytes()
+    pq.write_table(pa.concat_tables([pq.read_table(file)] * 9), file, write_page_checksum=True)
+    assert check(run)[0][0].startswith(f"{file} is damaged: it has {file.stat().st_size} bytes, ")
+    file.write_bytes(body)
+    (made,) = repair(run)
+    assert made.startswith("results/_spark_metadata/9.compact, from the names of the files in resu")
+    assert check(run)[0] == [] and log_of(run) == [f.name for f in sorted(run.glob("results/*.p*"))]
+    assert sizes_of(compact.read_text()) == sizes_of(before)
+
+
+def test_sparks_log_is_read_once_however_many_files_are_wrong(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And anew as soon as it has changed."""
+    real, reads = sink_log.SinkLog._known, list[int]()
+    monkeypatch.setattr(sink_log.SinkLog, "_known", lambda log: reads.append(1) or real(log))
+    wrong = of_batches(run, 0, 9)
+    for file in wrong:
+        pq.write_table(pa.concat_tables([pq.read_table(file)] * 9), file, write_page_checksum=True)
+    assert len(check(run)[0]) == len(wrong) > 5 and len(reads) == 1
+    store = Store(run)
+    name, size = Path(wrong[0]).name, Path(wrong[0]).stat().st_size
+    before = store.output.sizes()[name]
+    store.output.resize({name: size}, False)
+    assert store.output.sizes()[name] == size != before and len(reads) == 3
+
+
+def sizes_of(log: str) -> dict[str, int]:
+    return {Path(each["path"]).name: each["size"] for each in map(json.loads, log.split("\n")[1:])}
+
+
+@pytest.mark.parametrize("same_name", [True, False])
+def test_a_log_that_is_written_anew_names_no_foreign_file(run: Path, same_name: bool) -> None:
+    """In the place of a result: its size and its name are as the lines have it that are whole."""
+    damage(run / "results/_spark_metadata/9.compact", 2)
+    (run / "results/_spark_metadata/10").unlink()
+    file = Path(of_batches(run, 3, 6)[1])
+    batch, size, rows = int(file.name[:6]), file.stat().st_size, pq.read_table(file)
+    other = file if same_name else file.with_name(f"{file.name[:9]}0badcafe.parquet")
+    file.unlink()
+    pq.write_table(pa.concat_tables([rows] * 9), other, write_page_checksum=True)
+    Store(run).clean()
+    assert Store(run).output.sizes()[file.name] == size and other.exists() == same_name
+    with pytest.raises(Damaged, match=f"{file} is "):
+        Store(run).result_files(batch, batch + 1, merged=False)
+    (made,) = repair(run)
+    assert made.startswith(f"results/{file.name}") and check(run)[0] == []
+    assert ids(pq.read_table(file)) == ids(rows)
+
+
+@pytest.mark.parametrize("keep", [None, Keep(bytes=1)])
+def test_a_damaged_line_of_sparks_log_ends_no_run(
+    tmp_path: Path, keep: Keep | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whether all lines are written again, or those of batches that are dropped taken out."""
+    store = Store(tmp_path / "run", "process")
+    store.create({})
+    store.begin()
+    for batch in range(22):
+        add(store, batch)
+        if batch == 12:
+            damage(store.output.log / "9.compact", 4)
+            store.keep = keep
+    assert [("9.compact is damaged" in m, "done now" in m) for m in caplog.messages] == [(1, 1)]
+    assert (store.log.since > 12) == (keep is not None)
+    assert log_of(store.path) == [f.name for f in sorted(store.results.glob("*.parquet"))]
+    assert len(log_of(store.path)) == 22 - store.log.since and not store.output.damages()
+
+
+@pytest.mark.parametrize("same_name", [True, False])
+def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> None:
+    """In the place of one of a batch that is merged: who asks for that batch is told, and a repair
+    brings back what was there. Results as a whole are read from merged/.
+    """
+    file = Path(of_batches(run, 3, 6)[1])
+    batch, rows = int(file.name[:6]), pq.read_table(file)
+    other = file if same_name else file.with_name(f"{file.name[:9]}0badcafe.parquet")
+    file.unlink()
+    pq.write_table(pa.concat_tables([rows] * 9), other, write_page_checksum=True)
+    store = Store(run)
+    assert differ(ids(pq.read_table(store.result_files())), WANTED) == ""
+    said = (
+        f"{file} is damaged: it has {other.stat().st_size} bytes"
+        if same_name
+        else (f"{file} is missing; merged/ has its rows, and `braid repair")
+    )
+    with pytest.raises(Damaged, match=said):
+        store.result_files(batch, batch + 1, merged=False)
+    (fault,) = check(run)[0]
+    assert fault.startswith(f"{file} is ")
+    (made,) = repair(run)
+    assert made.startswith(f"results/{file.name}") and check(run)[0] == []
+    assert ids(pq.read_table(file)) == ids(rows)
+    again = StreamJoin.resume(run, STREAMS)
+    assert again.awaitTermination() and differ(ids(again.results()), WANTED) == ""
+    assert other.exists() == same_name and log_of(run) == [
+        f.name for f in sorted(run.glob("results/*.parquet"))
+    ]
+
+
+def test_a_cut_of_the_power_leaves_no_file_that_its_log_says_to_be_smaller(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Spark's log says is on disk before the file that is brought back is."""
+    file = Path(of_batches(run, 3, 6)[1])
+    file.unlink()
+    monkeypatch.setattr(merging, "_written", written_otherwise)
+    disk, log = Disk(run), "run/results/_spark_metadata"
+    with disk.recorded():
+        repair(run)
+    told = disk.done.index(("replace", f"{log}/9.compact"))
+    shown = disk.done.index(("replace", f"run/results/{file.name}"))
+    assert ("fsync", f"{log}/.9.compact.tmp") in disk.done[:told]
+    assert ("fsync", log) in disk.done[told:shown]
+
+
+@pytest.mark.parametrize("way", ["gone", "flipped", "written otherwise"])
+def test_a_merged_file_is_made_anew(
+    run: Path, way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the same rows in results/; no batch is given up."""
+    file = run / "merged" / "000003-000005.parquet"
+    body = bytearray(file.read_bytes())
+    rows = repr(pq.read_table(file).to_pylist())
+    file.unlink()
+    if way == "flipped":
+        body[len(body) // 3] ^= 1
+        file.write_bytes(body)
+        body[len(body) // 3] ^= 1
+    else:
+        with pytest.raises(Damaged) as raised:
+            StreamJoin.resume(run, STREAMS)
+        assert str(raised.value) == (
+            f"{file} is missing; `braid repair {run}` makes anew {file.name}, from the files of "
+            "its batches in results/"
+        )
+    assert main(["check", str(run)]) == 1
+    assert f": `braid repair {run}` makes anew {file.name}, from" in capsys.readouterr().out
+    if way == "written otherwise":
+        monkeypatch.setattr(merging, "_written", written_otherwise)
+    assert main(["repair", str(run)]) == 0
+    assert "made anew: 000003-000005.parquet, from" in capsys.readouterr().out
+    assert (file.read_bytes() == body) == (way != "written otherwise")
+    assert repr(pq.read_table(file).to_pylist()) == rows
+    assert check(run)[0] == [] and main(["repair", str(run)]) == 2
+    assert "is to be made anew; `braid check` says" in capsys.readouterr().err
+    sorted(run.glob("commits/rolled-*"))[-1].write_bytes(b"")
+    assert Store(run).committed() == [*range(12)] and check(run)[0] == []
+    again = StreamJoin.resume(run, STREAMS)
+    assert differ(ids(again.results()), WANTED) == ""
+    assert again.awaitTermination()
+
+
+def test_a_merged_file_whose_rows_are_gone_is_not(run: Path) -> None:
+    (run / "merged" / "000003-000005.parquet").unlink()
+    file = Path(of_batches(run, 3, 6)[0])
+    body = bytearray(file.read_bytes())
+    body[len(body) // 3] ^= 1
+    file.write_bytes(body)
+    with pytest.raises(Damaged, match="begin anew with `braid repair .* --to-batch -1`"):
+        StreamJoin.resume(run, STREAMS)
+    with pytest.raises(ValueError, match="nothing of the run .* is to be made anew"):
+        repair(run)
+
+
+def test_a_repair_that_cannot_be_changes_nothing(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that can does both: makes anew what came before, and goes back."""
+    (run / "merged" / "000003-000005.parquet").unlink()
+    before = {f: f.read_bytes() for f in run.rglob("*") if f.is_file()}
+    with pytest.raises(ValueError, match="cannot go back to batch 5; it can to -1, 10, 11"):
+        repair(run, 5)
+    assert {f: f.read_bytes() for f in run.rglob("*") if f.is_file()} == before
+    monkeypatch.setattr(merging, "_written", written_otherwise)
+    (made,) = repair(run, 10)
+    assert made.startswith("000003-000005.parquet, from")
+    assert Store(run).committed() == [*range(11)] and check(run)[0] == []
+    again = StreamJoin.resume(run, STREAMS)
+    assert again.awaitTermination() and differ(ids(again.results()), WANTED) == ""
+
+
+def test_advice_looks_once_for_what_can_be_made_anew(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run / "merged" / "000003-000005.parquet").unlink()
+    asked, real = list[Store](), checking.remakable
+    monkeypatch.setattr(checking, "remakable", lambda s: (asked.append(s), real(s))[1])
+    assert "makes anew 000003-000005.parquet" in checking.advice(Store(run))
+    assert len(asked) == 1
+
+
+def test_what_is_made_anew_has_the_order_of_many_tasks(tmp_path: Path) -> None:
+    """By their numbers: "10" stands before "2" as a name."""
+    store = Store(tmp_path / "run")
+    store.create({})
+    store.begin()
+    for batch in range(5):
+        seals = {}
+        for task in reversed(range(12)):
+            name = f"{batch:06d}-{task}-0000cafe.parquet"
+            rows = pa.table({"batch": [batch], "task": [task]})
+            pq.write_table(rows, store.output.new / name, write_page_checksum=True)
+            seals[name] = durable.seal(store.output.new / name, False)
+        store.commit(batch, store.snapshot(State(batch)), seals, [])
+        store.tell([])
+    (file,) = store.path.glob("merged/*")
+    body = file.read_bytes()
+    rows = [(row["batch"], row["task"]) for row in pq.read_table(file).to_pylist()]
+    assert rows == [(batch, task) for batch in range(3) for task in range(12)]
+    listed = [Path(f).name for f in store.result_files(0, 1, merged=False)]
+    assert listed == [f"000000-{task}-0000cafe.parquet" for task in range(12)]
+    file.unlink()
+    (anew,) = remakable(Store(store.path))
+    anew.make()
+    assert file.read_bytes() == body
