@@ -20,10 +20,6 @@ FOLDERS = 5
 before its manifest, and that of the log after it."""
 
 
-OWN = "ms a commit, but for its files"
-"""What is left, by name."""
-
-
 @contextmanager
 def made(path: Path, size: int) -> Iterator[int]:
     """A new file of so many bytes, open."""
@@ -71,5 +67,5 @@ def shares(commits: Sequence[float], pairs: Sequence[tuple[float, float]]) -> di
     return {
         "ms a commit": 1000 * median(commits),
         "of it files": 1000 * median(bare for _, bare in pairs),
-        OWN: 1000 * median(commit - bare for commit, bare in pairs),
+        "ms a commit, but for its files": 1000 * median(commit - bare for commit, bare in pairs),
     }

@@ -13,7 +13,7 @@ from statistics import median
 import pandas as pd
 from _common import Measure, arguments, both, leave, scratch, stream
 from braid import HashPartition
-from braid.core.events import PARTS
+from braid.core.seconds import PARTS
 from braid.join import JoinRun, StreamJoin
 from braid.spark_session import session
 from pyspark.sql import SparkSession
