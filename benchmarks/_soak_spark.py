@@ -135,18 +135,19 @@ def soak(
     )
     run = join.start(folder)
     for stretch in range(1, moments + 1):
-        before = len(run.metrics(by="batch"))
+        before, events = run.status["batch"], run.store.told.count
         until(run, max(batches * stretch // moments, before + 1))
         held = holds(spark, folder)
         run.stop()
         bare = median(_soak_disk.bare(folder / "commits", SPARKS) for _ in range(100))
-        told = [e for e in run.events() if isinstance(e, BatchCommitted)][before:]
+        told = [e for e in run.events(since=events) if isinstance(e, BatchCommitted)]
         commits = [e.last_commit for e in told]
         began = time.perf_counter()
         run = join.start(folder)
         resume = time.perf_counter() - began
         until(run, told[-1].batch + 2)
         first = time.perf_counter() - began
+        print(told[-1].batch + 1, held, flush=True)
         yield {
             "batches": told[-1].batch + 1,
             "ms a batch": 1000 * median(e.seconds["total"] for e in told),

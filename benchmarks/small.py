@@ -1,12 +1,22 @@
-"""Small batches: ten thousand rows of each stream in a batch, with Spark's tasks and in the way
-that Braid chooses by itself; both in turns, some rounds, of which the first warms up.
+"""Small batches: ten thousand rows of each stream in a batch, by the engine as it was when it knew
+Spark's tasks only, and by that of today; then today's with Spark's tasks and in the way that it
+chooses by itself. Each pair in turns, some rounds, of which the first warms up.
 
-Below, where a batch of each goes: the parts that the engine measures (``run.metrics``), and what
-Spark does around it (``StreamingQueryProgress.durationMs``).
+The engine before is that of an earlier commit, taken out of git's history; both run in processes of
+their own. Without the history that measure is left out. Below, where a batch of today's goes: the
+parts that the engine measures (``run.metrics``), and what Spark does around it
+(``StreamingQueryProgress.durationMs``).
 """
 
 from __future__ import annotations
 
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
@@ -18,6 +28,9 @@ from braid.join import JoinRun, StreamJoin
 from braid.spark_session import session
 from pyspark.sql import SparkSession
 
+HERE = Path(__file__).parent
+BEFORE = "2448d9c"
+"""The last commit whose engine knew Spark's tasks only."""
 WAYS = {"Spark's tasks": "spark", "chosen by Braid": "auto"}
 AROUND = {
     "latestOffset": "what is new: lists the files",
@@ -30,6 +43,7 @@ AROUND = {
 """What Spark does around a batch, by its name in StreamingQueryProgress.durationMs."""
 
 
+Median = dict[str, float]
 HANDED = "handing over, manifest"
 
 
@@ -45,6 +59,46 @@ def run(spark: SparkSession, folder: Path, way: str, window: int, hosts: int, ou
     running = join.start(folder / out, availableNow=True)
     running.awaitTermination()
     return running
+
+
+def before(folder: Path) -> Path | None:
+    """The packages of the engine before, if the history has them."""
+    told = subprocess.run(
+        ["git", "archive", BEFORE, "toolkit"], cwd=HERE.parent, capture_output=True
+    )
+    if told.returncode:
+        return None
+    with tarfile.open(fileobj=io.BytesIO(told.stdout)) as files:
+        files.extractall(folder, filter="data")
+    return folder / "toolkit"
+
+
+def by_engine(packages: dict[str, Path], folder: Path, settings: list[int], rounds: int) -> Median:
+    """By engine the median seconds of a batch. They run in turns, and must find as many results."""
+    found: dict[str, list[float]] = {name: [] for name in packages}
+    counts = set()
+    with ExitStack() as stack:
+        engines = {
+            name: stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, HERE / "_small_engine.py", folder, name, *map(str, settings)],
+                    env=os.environ | {"PYTHONPATH": str(package)},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for name, package in packages.items()
+        }
+        for number in range(rounds):
+            for name, engine in engines.items():
+                assert engine.stdin and engine.stdout
+                print(file=engine.stdin, flush=True)
+                told = json.loads(engine.stdout.readline())
+                counts.add(told["results"])
+                found[name] += told["seconds"][1:] if number else []
+    assert len(counts) == 1, f"engines find other results: {counts}"
+    return {name: median(seconds) for name, seconds in found.items()}
 
 
 def spent(running: JoinRun) -> pd.DataFrame:
@@ -77,6 +131,11 @@ def main() -> None:
     spark = session("benchmark")
     with scratch() as folder:
         both(spark, folder, args)
+        old, engines = before(folder / "before"), Median()
+        if old:
+            packages = {"engine before": old, "engine today": HERE.parent / "toolkit"}
+            settings = [args.window, args.hosts]
+            engines = by_engine(packages, folder, settings, args.rounds)
         found: dict[str, list[pd.DataFrame]] = {name: [] for name in WAYS}
         for n in range(args.rounds):
             for name, way in WAYS.items():
@@ -84,23 +143,29 @@ def main() -> None:
                 found[name].append(spent(done))
     whole = {name: pd.concat(rounds[1:]) for name, rounds in found.items()}
     took = {name: median(frame["in all"]) / 1000 for name, frame in whole.items()}
-    first, second = took.values()
     each = args.rows // args.batches
+    batches = f"{each:,} + {each:,} rows a batch"
     table = pd.DataFrame({"tasks": took.keys(), "median s/batch": took.values()})
     parts = pd.DataFrame({name: frame.median() for name, frame in whole.items()}).round(1)
     parts = parts.rename(index={k: f"Spark: {k} ({v})" for k, v in AROUND.items()})
+    measures = [ratio(f"{batches}: Spark's tasks / Braid", took, None, None)]
+    if engines:
+        measures.insert(0, ratio(f"{batches}: the engine before / today", engines, 1.6, 2.5))
+        table = pd.concat([pd.DataFrame(engines.items(), columns=table.columns), table])
     leave(
         args,
         {
-            f"{each:,} + {each:,} rows a batch, {args.batches} batches": table.round(3),
+            f"{batches}, {args.batches} batches": table.round(3),
             "milliseconds of a batch, medians": parts.reset_index(names="part"),
         },
-        [
-            Measure(
-                f"{each:,} + {each:,} rows a batch: Spark's tasks / Braid", first / second, 1.6, 2.5
-            )
-        ],
+        measures,
+        () if old else (f"Git's history lacks {BEFORE}, so the engine before did not run.",),
     )
+
+
+def ratio(name: str, took: Median, required: float | None, aim: float | None) -> Measure:
+    first, second = took.values()
+    return Measure(name, first / second, required, aim)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,53 @@
+"""One engine of small.py, in a process of its own, with its package on PYTHONPATH.
+
+Usage: _small_engine.py FOLDER OUT WINDOW HOSTS. For every line that comes, joins the two streams of
+FOLDER once, under FOLDER/OUT, and prints the seconds of its batches and the number of results as
+JSON. It uses nothing of Braid but what the engine before the executors had.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from braid import HashPartition
+from braid.join import StreamJoin
+from braid.spark_session import session
+from pyspark.sql import DataFrame, SparkSession
+
+
+def stream(spark: SparkSession, folder: Path) -> DataFrame:
+    schema = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def turn(spark: SparkSession, folder: Path, out: Path, window: int, hosts: int) -> dict[str, Any]:
+    """The whole triggers of a run, and its results."""
+    join = StreamJoin(
+        {s: stream(spark, folder / s) for s in "ab"},
+        "a.k = b.k",
+        HashPartition(hosts),
+        time="ts",
+        windows=dict.fromkeys("ab", f"{window} seconds"),
+    )
+    run = join.start(out, availableNow=True)
+    run.awaitTermination()
+    told = [p for p in run.query.recentProgress if p.numInputRows > 0]
+    return {
+        "seconds": [p.durationMs["triggerExecution"] / 1000 for p in told],
+        "results": run.results().count(),
+    }
+
+
+def main() -> None:
+    folder, out = Path(sys.argv[1]), sys.argv[2]
+    spark = session("benchmark")
+    for number, _ in enumerate(sys.stdin):
+        found = turn(spark, folder, folder / f"{out} {number}", *map(int, sys.argv[3:]))
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()
