@@ -36,6 +36,10 @@ def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(
     expect(page.get_by_text("A recorded run. Launch on Spark")).to_be_visible()
     expect(page.get_by_text("A launch takes in about")).to_contain_text("(modelled)")
     assert ring.locator("svg").count() == 2, "the ring, and beside it what hosts hold"
+    ring.locator("[data-query='0:turnarounds']").click()
+    served = ring.locator(".braid-inspect")
+    expect(served).to_contain_text("query turnarounds after batch 18")
+    expect(served).to_contain_text(re.compile(r"results: [\d,]+ so far"))
     windows = page.get_by_placeholder("10 minutes, or a: 1 hour, b: 5 minutes")
     expect(windows).to_have_count(12)
     cut = "(box) => box.scrollWidth > box.clientWidth"

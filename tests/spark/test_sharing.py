@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from braid.core.events import BatchCommitted, QueryAdded
+from braid.core.events import BatchCommitted, BatchServed, QueryAdded
 from braid.papers.slices.events import ChainSet
 from braid.sharing.join import SharedJoin, SharedRun
 from oracle import Ids, differ, expected, frames, tables, until
@@ -78,7 +78,11 @@ def test_every_query_gets_its_own_results(
         for row in run.results("trend", ordered=True).toLocalIterator()
     ]
     assert times == sorted(times) and len(times) == truth("trend").total()
-    assert all(e.late == 0 for e in run.events() if isinstance(e, BatchCommitted))
+    done = [e for e in run.events() if isinstance(e, BatchCommitted)]
+    assert all(e.late == 0 for e in done)
+    for name in QUERIES:
+        served = [e.results[name] for e in run.events() if isinstance(e, BatchServed)]
+        assert len(served) == len(done) and sum(served) == truth(name).total(), name
 
 
 @pytest.fixture

@@ -85,6 +85,7 @@ ALL: list[Any] = [
         ((0, 23), ()),
         {9: 120.5},
     ),
+    events.BatchServed(3, {"late": 4, "all": 0}),
     events.BatchHarvested(
         3, 100.0, 300.0, 17.5, None, 3.0, 4.5, (Yield(0, 1, 2, (1.0,), (2.0,), (3.0,), 4.0),)
     ),

@@ -87,6 +87,8 @@ def test_results_are_exactly_the_selected_pairs(name, shed, tmp_path):
     done = [e for e in run.events() if isinstance(e, BatchCommitted)]
     stored = [sum(e.received[s] for e in done) for s in tuples]
     assert stored == [sum(len(b["id"]) for b in each) for each in tuples.values()], "all are kept"
+    left = [e.left_out for e in run.events() if isinstance(e, BatchHarvested)]
+    assert [e.all_hosts.shed for e in done] == left and sum(left) > 0
 
 
 @pytest.mark.parametrize("method", ["drop", "keys"])

@@ -212,6 +212,9 @@ def test_load_is_shed_in_a_simulation(placement):
     assert sum(e.estimated for e in came) == pytest.approx(results[0], rel=0.02)
     assert sum(e.considered for e in came) == pytest.approx(pairs[1], rel=0.02)
     assert sum(e.considered + e.left_out for e in came) == pytest.approx(pairs[0], rel=0.02)
+    hosts = [h.shed for e in committed(part) for h in e.hosts]
+    assert sum(hosts) == pytest.approx(sum(e.left_out for e in came), rel=0.02)
+    assert not any(e.all_hosts.shed for e in committed(whole))
     assert simulate(placement, LOADED, shedder=Shed(fraction=1), **settings)[-1] == whole[-1]
 
 

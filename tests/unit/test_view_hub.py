@@ -142,6 +142,11 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) 
     console.query.value = "q2"
     press["Withdraw"]()
     assert list(run.queries) == ["q1"]
+    console._clicked(console.map, {"clicked": "q1"}, [])
+    told = console.said.value
+    assert "query q1, asked at S2" in told and "results of the query so far: " in told
+    assert f"σ{run.deployment.queries['q1'].operator} at " in told and "tuples in block" in told
+    assert console.map.names == ["q1"] and console.fault.value == ""
     press["Plan"]()
     press["Answer"]()
     assert "<table" in console.answer.value

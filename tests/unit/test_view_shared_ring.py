@@ -4,14 +4,16 @@ network.
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from braid.core.events import QueryAdded, QueryRemoved, RunStarted
+from braid.core.events import BatchServed, QueryAdded, QueryRemoved, RunStarted
 from braid.papers.slices.events import ChainSet
 from braid.reports.page import external_loads
 from braid_widgets.base.queries import Asked
+from braid_widgets.slices import asked
 from braid_widgets.slices.shared_ring import SharedRing, frames
 from braid_widgets.slices.shared_ring_panel import SharedRingPanel
 from unit.scripted import rows
@@ -86,6 +88,29 @@ def test_a_stretch_serves_the_queries_whose_windows_reach_into_it(events: list[A
             )
     served = {name for names in last["pieces"]["queries"] for name in names}
     assert served == {q.name for q in QUERIES} and all(last["pieces"]["queries"])
+
+
+def test_a_query_tells_its_windows_its_slices_with_their_blocks_and_its_results(
+    run: Counted, events: list[Any]
+):
+    told = asked.query(events, "q1", 7)
+    mine = [e.results["q1"] for e in events if isinstance(e, BatchServed)][:7]
+    assert told.splitlines()[:3] == [
+        "query q1 after batch 7",
+        "  windows: a 40 µs, b 40 µs, c 8 µs; selections: a: v < 3",
+        f"  results: {sum(mine):,} so far, {mine[-1]:,} of them in this batch",
+    ]
+    assert 0 < sum(mine) < sum(e.results for e in run.commits[:7])
+    picture = frames(events)[6]
+    film = SharedRing(events)
+    assert film.asked("q1", picture) == told
+    held = [int(n) for n in re.findall(r"block \d+ \((\d+), host \d\)", told.partition("\nb: ")[0])]
+    assert 0 < sum(held) <= picture["live"][0]
+    for name, batch, wrong in (("q9", 7, "no query 'q9' is served"), ("q1", 99, "no batch 99")):
+        with pytest.raises(ValueError, match=wrong):
+            asked.query(events, name, batch)
+    older = [e for e in events if not isinstance(e, BatchServed)]
+    assert "do not tell whose they are" in asked.query(older, "q1", 7)
 
 
 def test_what_changes_is_told_in_its_batch(events: list[Any]):

@@ -264,6 +264,16 @@ class BatchHarvested(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class BatchServed(Event):
+    """By query, the ``results`` of a batch that are its. It comes before the batch's commit, in
+    runs that serve many queries only, and not in simulated ones.
+    """
+
+    batch: int
+    results: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class QueryAdded(Event):
     """A shared run serves one more query, from the next batch on. By alias, ``windows`` are in
     microseconds and ``where`` the selection, or None. ``complete`` gives, by alias, the event time

@@ -43,6 +43,8 @@ class HostDid(msgspec.Struct, omit_defaults=True):
     results: int = 0
     seconds: float = 0.0
     """Of derivations, builds and probes, at the host at which a path enters a task."""
+    shed: int = 0
+    """Pairs (tuple that set out, row of a block) that did not meet, as load is shed."""
 
     def add(self, other: HostDid) -> None:
         """Count what another task did for this host as well."""
@@ -93,7 +95,8 @@ class Report(msgspec.Struct):
     matches, fresh tuples by routing key, and what came of the harvest. And its seconds: how long it
     waited for tuples of the source, and how long its hosts worked in this stage of the batch; and
     the bytes that it took from the source, before any tuple was left out. And the ``files``
-    that it wrote, and the machine that it ran on, the ``worker``.
+    that it wrote, and the machine that it ran on, the ``worker``. ``served`` counts results by the
+    bit of the query that they serve.
     """
 
     hosts: dict[int, HostDid]
@@ -108,6 +111,7 @@ class Report(msgspec.Struct):
     source_bytes: int = 0
     files: dict[str, Seal] = {}
     worker: str = ""
+    served: dict[int, int] = {}
 
     def encode(self) -> bytes:
         """The report as JSON."""
@@ -126,7 +130,8 @@ class Outcome:
     what came of the harvest, if there was one. And the seconds of the task that waited longest for
     the source, and of the one that worked longest in each stage, summed; the bytes that came from
     the source; and how many tasks had hosts that did something, in the first stage. And the files
-    that were written, and by name the workers that wrote them.
+    that were written, and by name the workers that wrote them. ``served`` are results by the bit of
+    the query; None: not known.
     """
 
     sizes: dict[int, Size] = field(default_factory=dict)
@@ -142,6 +147,7 @@ class Outcome:
     tasks: int = 0
     files: dict[str, Seal] = field(default_factory=dict)
     workers: dict[str, str] = field(default_factory=dict)
+    served: dict[int, int] | None = None
 
 
 def merged(reports: Iterable[Report], streams: int) -> Outcome:
@@ -149,6 +155,7 @@ def merged(reports: Iterable[Report], streams: int) -> Outcome:
     outcome, keys = Outcome(), tuple[dict[int, int], ...]({} for _ in range(streams))
     stages: dict[int, float] = {}
     harvested: list[Harvested] = []
+    served = outcome.served = dict[int, int]()
     for report in reports:
         harvested += [] if report.harvested is None else [report.harvested]
         outcome.source = max(outcome.source, report.source)
@@ -165,6 +172,8 @@ def merged(reports: Iterable[Report], streams: int) -> Outcome:
             outcome.matches[at] = (pairs + m.pairs, found + m.found)
         for stream, key, tuples in report.key_counts:
             keys[stream][key] = keys[stream].get(key, 0) + tuples
+        for bit, results in report.served.items():
+            served[bit] = served.get(bit, 0) + results
     outcome.key_counts, outcome.kernels = keys, sum(stages.values())
     outcome.harvested = together(harvested) if harvested else None
     return outcome

@@ -18,7 +18,7 @@ import msgspec
 from braid.core import codec, history
 from braid.core.compaction import compact, watermarks_of
 from braid.core.cover import CoverError, CoverLedger, LeftOut, check_tiles
-from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, Event
+from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, BatchServed, Event
 from braid.core.facts import Facts, ages
 from braid.core.harvest import Harvested, squared
 from braid.core.placement import Placement
@@ -175,7 +175,13 @@ def commit(
     planned = BatchPlanned(following.batch, whole.routes, whole.derivations, whole.drops)
     return Step(
         replace(following, usage=history.usage(committed)),
-        (planned, *work.plan.events, *_harvested(following), committed),
+        (
+            planned,
+            *work.plan.events,
+            *_harvested(following),
+            *_served(state, following, outcome),
+            committed,
+        ),
     )
 
 
@@ -230,6 +236,13 @@ def _harvested(state: State) -> tuple[BatchHarvested, ...]:
         return ()
     sums = (h.estimated, h.variance, h.utility, h.estimated_utility)
     return (BatchHarvested(state.batch, h.considered, h.left_out, *sums, h.yields, h.sketches),)
+
+
+def _served(state: State, following: State, outcome: Outcome) -> tuple[BatchServed, ...]:
+    if not state.queries or outcome.served is None:
+        return ()
+    results = {q.name: outcome.served.get(q.bit, 0) for q in state.queries}
+    return (BatchServed(following.batch, results),)
 
 
 def _still(owed: frozenset[Place], gone: set[int]) -> frozenset[Place]:

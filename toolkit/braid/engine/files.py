@@ -62,13 +62,14 @@ class ResultFile:
     run that serves many, and weights in one that sheds load.
 
     Small pieces are gathered before they are written. Pages have checksums, for readers that know
-    no seal.
+    no seal. ``served`` counts what was written by the bit of the query that it serves.
     """
 
     def __init__(self, spec: JoinSpec, folder: Path, stem: str) -> None:
         self.spec, self.folder, self.name = spec, folder, f"{stem}.parquet"
         self.pending: list[pa.RecordBatch] = []
         self.rows = 0
+        self.served: dict[int, int] = {}
         self.writer: pq.ParquetWriter | None = None
 
     def add(self, found: Partial, weights: np.ndarray | None = None) -> None:
@@ -107,7 +108,15 @@ class ResultFile:
                 write_page_checksum=True,
             )
         self.writer.write_table(table)
+        if QUERIES in table.schema.names:
+            self._serve(table.column(QUERIES).to_numpy())
         self.pending, self.rows = [], 0
+
+    def _serve(self, queries: np.ndarray) -> None:
+        some = int(np.bitwise_or.reduce(queries))
+        for bit in (k for k in range(some.bit_length()) if some >> k & 1):
+            here = int(np.count_nonzero(queries & (1 << bit)))
+            self.served[bit] = self.served.get(bit, 0) + here
 
     def close(self) -> dict[str, Seal]:
         """Write what is left; the file's seal by its name, or nothing when there was no result."""

@@ -218,6 +218,7 @@ class Probing:
     def _end(self, partial: Partial, place: Place, e: Encounter) -> None:
         """Count what came of it, when all of it is known."""
         if e.meeting is not None:
+            self.replicas.count(e.met.hosts[0]).shed += e.meeting.left * e.meeting.size
             e.meeting.end()
             e.meeting = None
         matched = e.matched + e.weighed.total()

@@ -66,6 +66,7 @@ class Task:
                 for key, n in counts.items()
             ],
             harvested=self._harvested(),
+            served=self.results.served,
         )
 
     def _harvested(self) -> Harvested | None:

@@ -16,6 +16,7 @@ from braid.core.causes import cause
 from braid.core.events import RunEnded
 from braid.core.log import LOGGER, log
 from braid.core.markup import table
+from braid.core.plan import Block
 from braid.core.spans import Span
 from braid.core.waiting import wait
 from braid.engine.store import Store
@@ -88,6 +89,10 @@ class HubRun:
     def operators(self) -> dict[int, Any]:
         """The operators that are deployed, by id."""
         return dict(self.deployment.operators)
+
+    def blocks(self, operator: int) -> tuple[Block, ...]:
+        """The live blocks of an operator that is deployed. Raises KeyError for another."""
+        return tuple(self._desk.works.instances[operator].engine.state.blocks.values())
 
     def _batch(self, source: Any, epoch: int) -> None:
         """This is called for every micro-batch. An exception must reach the caller."""

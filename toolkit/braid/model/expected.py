@@ -115,15 +115,17 @@ class Step:
     visits there.
 
     ``path`` and ``visit`` are numbers, of the path and of what it meets there; ``rows`` are the
-    tuples there, ``matching`` how many of them match a tuple that comes. ``same`` is the entry of
-    the hop before on the same path and host, -1 for none; ``onward``, for each entry of the hop
-    before, the hosts that its results travel to.
+    tuples there that it meets, ``left`` those that it does not as load is shed, ``matching`` how
+    many match a tuple that comes. ``same`` is the entry of the hop before on the same path and
+    host, -1 for none; ``onward``, for each entry of the hop before, the hosts that its results
+    travel to.
     """
 
     path: Ints
     host: Ints
     visit: Ints
     rows: Floats
+    left: Floats
     matching: Floats
     same: Ints
     onward: Ints
@@ -172,16 +174,17 @@ class Journeys:
         ways = self._way((f.stream, *(hop.stream for hop in path)))
         for k, (hop, (visit, factor)) in enumerate(zip(path, ways, strict=True)):
             if k == len(self._columns):
-                self._columns.append(tuple([] for _ in range(7)))
-            paths, hosts, visits, rows, matching, same, onward = self._columns[k]
+                self._columns.append(tuple([] for _ in range(8)))
+            paths, hosts, visits, rows, left, matching, same, onward = self._columns[k]
             onward += [len(hop.probes) - (h in hop.probes) for h in before]
             here: dict[int, int] = {}
             for h, ids in hop.probes.items():
-                by_age, there, near = met.of(ids, first=not k)
+                by_age, there, near, shed = met.of(ids, first=not k)
                 same.append(before.get(h, -1))
                 here[h] = len(hosts)
                 hosts.append(h)
                 rows.append(there)
+                left.append(shed)
                 matching.append(near * factor)
                 visits.append(len(self.met))
                 self.met.append((visit, factor, by_age))
@@ -205,12 +208,13 @@ class Journeys:
 
 
 def _step(columns: tuple[list[float], ...]) -> Step:
-    path, host, visit, rows, matching, same, onward = columns
+    path, host, visit, rows, left, matching, same, onward = columns
     return Step(
         _whole(path),
         _whole(host),
         _whole(visit),
         np.array(rows, dtype=float),
+        np.array(left, dtype=float),
         np.array(matching, dtype=float),
         _whole(same),
         _whole(onward),
@@ -242,10 +246,12 @@ class _Met:
         self.fresh, self.blocks, self.windows, self.ages = f, blocks, windows, ages
         self.drawn = drawn
         self.known: dict[int, tuple[int, int, float]] = {}
-        self.lists: dict[tuple[int, ...], tuple[ByAge, float, float]] = {}
+        self.lists: dict[tuple[int, ...], tuple[ByAge, float, float, float]] = {}
 
-    def of(self, ids: tuple[int, ...], first: bool) -> tuple[ByAge, float, float]:
-        """By age, and in all the tuples of these blocks and those within the windows."""
+    def of(self, ids: tuple[int, ...], first: bool) -> tuple[ByAge, float, float, float]:
+        """By age, and in all the tuples of these blocks and those within the windows; and those
+        that are not met as load is shed.
+        """
         if first and self.drawn is not None:
             return self._listed(ids, self.drawn)
         found = self.lists.get(ids)  # once: a long tuple takes long to hash
@@ -253,18 +259,23 @@ class _Met:
             found = self.lists[ids] = self._listed(ids, None)
         return found
 
-    def _listed(self, ids: tuple[int, ...], drawn: Drawn | None) -> tuple[ByAge, float, float]:
+    def _listed(
+        self, ids: tuple[int, ...], drawn: Drawn | None
+    ) -> tuple[ByAge, float, float, float]:
         there, close = dict[int, float](), dict[int, float]()
+        left, share = 0.0, 1.0
         known, blocks = self.known, self.blocks
         for id in ids:  # of all that the model does, it does this most often
             if id not in blocks:
                 continue
             age, rows, near = known.get(id) or self._know(blocks[id])
-            share = 1.0 if drawn is None else drawn.share(self.fresh, blocks[id])
+            if drawn is not None:
+                share = drawn.share(self.fresh, blocks[id])
+                left += (1 - share) * rows
             there[age] = there.get(age, 0.0) + share * rows
             close[age] = close.get(age, 0.0) + share * near
         every, nearby = there.values(), close.values()
-        return np.array([[*there], [*every], [*nearby]], float), sum(every), sum(nearby)
+        return np.array([[*there], [*every], [*nearby]], float), sum(every), sum(nearby), left
 
     def within(self, id: int) -> float:
         """How many tuples of a block are within the windows of one of the fresh block."""
@@ -288,18 +299,20 @@ class Expected:
     """What hosts do in one batch. ``share`` is the fraction of its probes that each host gets done.
 
     ``stages`` has, by hop and for every host, (arrived, sent, probed, compared), as Usage names
-    them; ``results`` is by host.
+    them; ``results`` are by host, and so are ``shed`` pairs, which were left out.
     """
 
     journeys: Journeys
     share: Floats
     stages: Floats = field(init=False)
     results: Floats = field(init=False)
+    shed: Floats = field(init=False)
     harvested: Harvested | None = None
 
     def __post_init__(self) -> None:
         steps, hosts = self.journeys.steps, len(self.share)
         self.stages, self.results = np.zeros((max(len(steps), 1), 4, hosts)), np.zeros(hosts)
+        self.shed = np.zeros(hosts)
         self._came: list[Floats] = []
         entering, found = np.array(self.journeys.rows, dtype=float), np.array([])
         for k, step in enumerate(steps):
@@ -309,6 +322,7 @@ class Expected:
             found, pairs = n * step.matching, n * step.rows
             self.stages[k, 2] = _sums(step.host, n, hosts)
             self.stages[k, 3] = _sums(step.host, pairs, hosts)
+            self.shed += _sums(step.host, n * step.left, hosts)
             self._came.append(n)
         if steps:
             self.results = _sums(steps[-1].host, found, hosts)

@@ -210,6 +210,7 @@ class ModelRun:
             "moved": moved[0],
             "moved_bytes": moved[1],
             "compared": compared,
+            "shed": np.rint(expected.shed).astype(np.int64),
             "probed": probed,
             "sent": sent,
             "arrived": arrived,

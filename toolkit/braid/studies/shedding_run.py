@@ -166,6 +166,7 @@ def _outcome(
     did = HostDid(
         received=sum(b.rows for b in fresh.values()),
         compared=round(considered),
+        shed=round(sum(y.left_out for y in whole)),
         results=round(results),
         seconds=probing,
     )

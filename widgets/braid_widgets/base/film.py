@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import anywidget
 import plotly.graph_objects as go
 import traitlets
+from braid.core.causes import cause
 from braid.core.events import BatchCommitted
 
 from braid_widgets.base import colours, still
@@ -105,6 +106,7 @@ class Film(anywidget.AnyWidget):
         """Raises ValueError without a frame."""
         self._palette = colours.palette(64)
         super().__init__(palette=self._palette)
+        self.on_msg(self._asked)
         self.show(frames, position)
 
     def show(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
@@ -125,6 +127,19 @@ class Film(anywidget.AnyWidget):
             self.position < len(self.frames) - 1 and list(frames[: len(self.frames)]) == self.frames
         )
         self.show(frames, self.position if same else -1)
+
+    def asked(self, query: str, frame: Mapping[str, Any]) -> str:
+        """What is told of a query that is clicked in a frame. Raises ValueError for none of its."""
+        return ""
+
+    def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
+        if not isinstance(content, dict) or (query := content.get("query")) is None:
+            return
+        try:
+            told = self.asked(str(query), self.frames[int(content["position"])])
+        except (ValueError, KeyError, IndexError, TypeError) as error:
+            told = cause(error)
+        self.send({"inspected": told})
 
     def to_html(self) -> str:
         """The film as HTML that needs no kernel and no network."""

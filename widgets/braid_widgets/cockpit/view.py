@@ -23,6 +23,7 @@ from braid_widgets.base.twin import Twin
 from braid_widgets.cockpit import inspect
 from braid_widgets.cockpit.page import CSS, FRAMES, as_html, events_of, recorded
 from braid_widgets.cockpit.track import BatchFrame, CockpitPage, Track, page, state_of
+from braid_widgets.slices import asked
 
 TWIN = 60
 """Batches of a run that a picture has which is saved with a notebook."""
@@ -174,15 +175,17 @@ class Cockpit(anywidget.AnyWidget):
         self._tell({"state": "earlier run"})
 
     def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
-        """The browser asks what another placement would do, what a host holds, or about blocks."""
+        """The browser asks what another placement would do, what a host holds, what serves a query,
+        or about blocks.
+        """
         if not isinstance(content, dict):
             return
         if (place := content.get("inspect")) is not None:
             self._inspected(place)
-        if (asked := content.get("what_if")) is None:
+        if (imagined := content.get("what_if")) is None:
             return
         self._imagining = threading.Thread(
-            target=self._answer, args=(asked,), name="braid-what-if", daemon=True
+            target=self._answer, args=(imagined,), name="braid-what-if", daemon=True
         )
         self._imagining.start()
 
@@ -190,15 +193,17 @@ class Cockpit(anywidget.AnyWidget):
         try:
             if (ids := place.get("blocks")) is not None:
                 text = inspect.blocks(self._known(), [int(id) for id in ids])
+            elif (query := place.get("query")) is not None:
+                text = asked.query(self._known(), str(query), int(place["batch"]))
             else:
                 text = inspect.host(self._known(), int(place["host"]), int(place["batch"]))
         except (ValueError, KeyError, TypeError) as error:
             text = cause(error)
         self.send({"inspected": text})
 
-    def _answer(self, asked: dict[str, Any]) -> None:
+    def _answer(self, imagined: dict[str, Any]) -> None:
         try:
-            self.what_if(str(asked["placement"]), int(asked["hosts"]), int(asked["since"]))
+            self.what_if(str(imagined["placement"]), int(imagined["hosts"]), int(imagined["since"]))
         except (ValueError, KeyError, TypeError) as error:
             self._track().told = cause(error)
             self._resend()

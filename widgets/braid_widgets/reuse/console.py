@@ -17,6 +17,8 @@ from braid_widgets.base.facts import Fact
 from braid_widgets.base.listing import Listing
 from braid_widgets.base.live import paused_now, problem
 from braid_widgets.base.pace import Pace
+from braid_widgets.base.picture import Picture
+from braid_widgets.reuse import asked
 from braid_widgets.reuse.figures import Figures
 from braid_widgets.reuse.hub_map import hub_map, moment_map
 from braid_widgets.reuse.plan_tree import plan_tree
@@ -67,6 +69,9 @@ class Hub(Protocol):
 
     def events(self, since: int = 0) -> list[Any]:
         """What happened."""
+
+    def blocks(self, operator: int) -> Sequence[Any]:
+        """The live blocks of an operator."""
 
     def explain(self, sql: str, **more: Any) -> str:
         """What would be done for a query."""
@@ -134,7 +139,8 @@ class Console(W.VBox):
         self.node = W.Dropdown(options=nodes, description="node")
         self.operator = W.Dropdown(description="operator")
         self.said, self.fault, self.strip = W.HTML(), W.HTML(), W.HTML()
-        self.map, self.answer = W.HTML(), W.HTML()
+        self.map, self.answer = Picture(), W.HTML()
+        self.map.on_msg(self._clicked)
         self.buttons = {name: self._button(name, act) for name, act in self._acts().items()}
         self.example.observe(lambda _: self._chosen(), "value")
         super().__init__(self._rows())
@@ -198,6 +204,7 @@ class Console(W.VBox):
         _options(self.operator, [(f"σ{o.id} at {o.node}", o.id) for o in operators])
         moments = steps(self.run.events())
         now = moments[-1] if moments else Step("nothing has happened yet")
+        self.map.names = list(self.run.queries)
         self.map.value = moment_map(self.network, now)
 
     def _tell(self) -> bool:
@@ -240,6 +247,20 @@ class Console(W.VBox):
     def close(self) -> None:
         self._closed.set()
         super().close()
+
+    def _clicked(self, widget: Any, content: Any, buffers: Any) -> None:
+        """Tell what serves the query that was clicked in the map, and choose it."""
+        name = content.get("clicked") if isinstance(content, dict) else None
+        if name in self.run.queries:
+            self.query.value = name
+            self.do(self._inspected)
+
+    def _inspected(self) -> None:
+        name, run = self.query.value, self.run
+        told = asked.query(run.deployment, run.events(), run.blocks, name)
+        found = run.queries[name].results()
+        number = found.num_rows if hasattr(found, "num_rows") else found.count()
+        self.said.value = f"<pre>{escape(told)}\nresults of the query so far: {number:,}</pre>"
 
     def _chosen(self) -> None:
         self.text.value = self.examples[self.example.value]

@@ -14,13 +14,21 @@ from typing import Any, TypedDict
 
 import sqlglot
 import traitlets
-from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, QueryRemoved, RunStarted
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    EventsDropped,
+    QueryAdded,
+    QueryRemoved,
+    RunStarted,
+)
 from braid.core.history import LiveBlocks
 from braid.core.spans import text
 from braid.papers.slices.events import ChainFilled, ChainSet
 
 from braid_widgets.base.film import MOST, Film, bundle, pictures
 from braid_widgets.base.words import origin
+from braid_widgets.slices.asked import query as serving
 
 
 class ChainMark(TypedDict):
@@ -81,10 +89,11 @@ class ChainStream(TypedDict):
 
 
 class ChainFrame(TypedDict):
-    """The chain after a batch; with ``pick`` slices can be clicked."""
+    """The chain after a ``batch`` (from 1); with ``pick`` slices can be clicked."""
 
     title: str
     note: str
+    batch: int
     pick: bool
     streams: list[ChainStream]
 
@@ -126,6 +135,8 @@ class ChainScene:
         self._clear()
         if isinstance(event, RunStarted):
             self.start = event
+        elif isinstance(event, EventsDropped):
+            self._blocks.change(event.blocks)
         elif isinstance(event, QueryAdded):
             self.queries[event.name] = event
             self.changes += [f"query {event.name} comes"] if event.batch >= 0 else []
@@ -284,6 +295,7 @@ def frame(scene: ChainScene, pick: bool = False) -> ChainFrame:
         "title": f"One chain for {len(scene.queries)} queries · {' ⋈ '.join(names)} · batch "
         f"{scene.last.batch + 1}",
         "note": " · ".join([run, *(scene.changes or [done])]),
+        "batch": scene.last.batch + 1,
         "pick": pick,
         "streams": [_stream(scene, s) for s in streams],
     }
@@ -360,12 +372,17 @@ class Chain(Film):
     picked = traitlets.Dict().tag(sync=True)
 
     def __init__(self, events: Iterable[Any], pick: bool = False) -> None:
-        self.pick = pick
-        super().__init__(frames(events, pick))
+        self.pick, self.events = pick, list(events)
+        super().__init__(frames(self.events, pick))
 
     def load(self, events: Iterable[Any]) -> None:
         """Show another run, or the same one as far as it is now; see ``Film.update``."""
-        self.update(frames(events, self.pick))
+        self.events = list(events)
+        self.update(frames(self.events, self.pick))
+
+    def asked(self, query: str, frame: Mapping[str, Any]) -> str:
+        """What serves it after the batch of the frame."""
+        return serving(self.events, query, frame["batch"])
 
     def held(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """By stream and slice."""

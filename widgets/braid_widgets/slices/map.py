@@ -13,6 +13,7 @@ from braid_widgets.base.maps import Map
 from braid_widgets.slices import chain, shared_ring
 from braid_widgets.slices.chain import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
+from braid_widgets.slices.shared_scene import SharedScene
 
 
 class ChainMap(Map):
@@ -43,7 +44,7 @@ class SharedRingMap(Map):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self.own = shared_ring.SharedScene()
+        self.own = SharedScene()
 
     @classmethod
     def suits(cls, start: RunStarted, kinds: Collection[type]) -> bool:

@@ -8,31 +8,17 @@ is its own static twin. Source: Wang 2008, chapters 19 (logical slices, Lemma 9)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.events import BatchCommitted, QueryAdded, QueryRemoved, RunStarted
-from braid.core.history import LiveBlocks
+from braid.core.events import QueryAdded
 from braid.core.spans import text
-from braid.papers.slices.events import ChainFilled, ChainSet
 
 from braid_widgets.base.columns import Columns
 from braid_widgets.base.film import MOST, Film, bundle, pictures
 from braid_widgets.base.words import origin
-
-
-class Piece(NamedTuple):
-    """The part of a logical slice that a host holds: ages in microseconds, the slice's number from
-    the youngest, tuples.
-    """
-
-    stream: int
-    host: int
-    first: int
-    last: int
-    slice: int
-    rows: int
+from braid_widgets.slices.asked import query as serving
+from braid_widgets.slices.shared_scene import Piece, SharedScene
 
 
 class SharedPiece(NamedTuple):
@@ -75,13 +61,13 @@ class SharedQuery(TypedDict):
 
 
 class SharedFrame(TypedDict):
-    """The shared ring after a batch: ``stored`` tuples by host and stream, their ``mean`` by host,
-    ``live`` ones by stream.
+    """The shared ring after a ``batch`` (from 1): ``stored`` tuples by host and stream, their
+    ``mean`` by host, ``live`` ones by stream.
     """
 
     title: str
     note: str
-    batch: str
+    batch: int
     hosts: int
     streams: list[str]
     pieces: Columns[SharedPiece]
@@ -92,77 +78,6 @@ class SharedFrame(TypedDict):
     queries: list[SharedQuery]
     probed: int
     sent: int
-
-
-@dataclass
-class SharedScene:
-    """What is to be seen of a shared ring: fold events into it, in order, with ``apply``.
-
-    ``chains`` are by stream; ``blocks`` are live, ``slices`` maps them to
-    the slice that it lies in.
-    """
-
-    start: RunStarted | None = None
-    last: BatchCommitted | None = None
-    queries: dict[str, QueryAdded] = field(default_factory=dict)
-    chains: dict[int, ChainSet] = field(default_factory=dict)
-    blocks: LiveBlocks = field(default_factory=LiveBlocks)
-    slices: dict[int, int] = field(default_factory=dict)
-
-    def apply(self, event: Any) -> None:
-        """Fold one event in. Kinds that have nothing to show here are passed over."""
-        if isinstance(event, RunStarted):
-            self.start = event
-        elif isinstance(event, QueryAdded):
-            self.queries[event.name] = event
-        elif isinstance(event, QueryRemoved):
-            self.queries.pop(event.name, None)
-        elif isinstance(event, ChainSet):
-            self.chains[event.stream] = event
-        elif isinstance(event, ChainFilled):
-            self.slices |= {id: k for k, ids in enumerate(event.blocks) for id in ids}
-        elif isinstance(event, BatchCommitted):
-            self._commit(event)
-
-    def _commit(self, event: BatchCommitted) -> None:
-        self.blocks.commit(event)
-        self.slices = {id: k for id, k in self.slices.items() if id in self.blocks}
-        self.last = event
-
-    def pieces(self) -> list[Piece]:
-        """By stream and age, from the youngest. What waits for the next batch to move on counts
-        where it lies.
-        """
-        found = []
-        for stream, chain in sorted(self.chains.items()):
-            held = self._held(stream)
-            for (first, _), (last, host) in pairwise([(0, -1), *chain.nodes]):
-                cuts = [first, *(e for e in chain.ends if first < e < last), last]
-                mine = [(a, b, sum(e <= a for e in chain.ends)) for a, b in pairwise(cuts)]
-                rows = _shared_out(held.get(host, {}), [number for *_, number in mine])
-                found += [
-                    Piece(stream, host, a, b, number, n)
-                    for (a, b, number), n in zip(mine, rows, strict=True)
-                ]
-        return found
-
-    def _held(self, stream: int) -> dict[int, dict[int, int]]:
-        """Tuples by host and slice."""
-        found: dict[int, dict[int, int]] = {}
-        for b in (b for b in self.blocks.values() if b.stream == stream):
-            at, number = found.setdefault(b.hosts[0], {}), self.slices.get(b.id, 0)
-            at[number] = at.get(number, 0) + b.rows
-        return found
-
-
-def _shared_out(held: dict[int, int], numbers: list[int]) -> list[int]:
-    """Tuples by slice, for the slices that a host should have: what is of another one counts to the
-    nearest.
-    """
-    rows = dict.fromkeys(numbers, 0)
-    for number, n in held.items():
-        rows[min(numbers, key=lambda own: abs(own - number))] += n
-    return [rows[number] for number in numbers]
 
 
 def frame(scene: SharedScene) -> SharedFrame:
@@ -195,7 +110,7 @@ def frame(scene: SharedScene) -> SharedFrame:
     return {
         "title": f"batch {last.batch + 1} · shared ring of {' ⋈ '.join(streams)}",
         "note": _note(scene),
-        "batch": f"batch {last.batch + 1}",
+        "batch": last.batch + 1,
         "hosts": hosts,
         "streams": streams,
         "pieces": Columns.of(SharedPiece, drawn),
@@ -276,11 +191,17 @@ class SharedRing(Film):
     _name, _esm = "shared_ring", bundle("shared_ring")
 
     def __init__(self, events: Iterable[Any]) -> None:
-        super().__init__(frames(events))
+        self.events = list(events)
+        super().__init__(frames(self.events))
 
     def load(self, events: Iterable[Any]) -> None:
         """Show another run, or the same one as far as it is now; see ``Film.update``."""
-        self.update(frames(events))
+        self.events = list(events)
+        self.update(frames(self.events))
+
+    def asked(self, query: str, frame: Mapping[str, Any]) -> str:
+        """What serves it after the batch of the frame."""
+        return serving(self.events, query, frame["batch"])
 
     def held(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """By stream and host."""

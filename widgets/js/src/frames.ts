@@ -228,10 +228,11 @@ export interface ChainStream {
   queries: ChainQuery[];
 }
 
-/** The chain after a batch; with `pick` slices can be clicked. */
+/** The chain after a `batch` (from 1); with `pick` slices can be clicked. */
 export interface ChainFrame {
   title: string;
   note: string;
+  batch: number;
   pick: boolean;
   streams: ChainStream[];
 }
@@ -273,13 +274,13 @@ export interface SharedQuery {
 }
 
 /**
- * The shared ring after a batch: `stored` tuples by host and stream, their `mean` by host, `live`
- * ones by stream.
+ * The shared ring after a `batch` (from 1): `stored` tuples by host and stream, their `mean` by
+ * host, `live` ones by stream.
  */
 export interface SharedFrame {
   title: string;
   note: string;
-  batch: string;
+  batch: number;
   hosts: number;
   streams: string[];
   pieces: Columns<SharedPiece>;

@@ -87,12 +87,12 @@ test("a stretch has two batches at least, and lies in the run", () => {
 test("what a host did is said with its unit", () => {
   const rows: HostRows = {
     batch: [7],
-    names: ["stored", "compared", "busy"],
-    values: [[[10], [2500], [0.25]]],
+    names: ["stored", "compared", "shed", "busy"],
+    values: [[[10], [2500], [40], [0.25]]],
   };
   assert.equal(
     didWords(rows, 0, 0),
-    "host 0, batch 7\nstored 10 tuples\ncompared 2.5k pairs\nbusy 0.250 s",
+    "host 0, batch 7\nstored 10 tuples\ncompared 2.5k pairs\nshed 40 pairs\nbusy 0.250 s",
   );
 });
 

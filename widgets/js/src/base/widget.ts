@@ -1,5 +1,6 @@
 // The two ways in which a film is shown: by a kernel (anywidget), and on a page without one.
 import type { Palette } from "../frames.ts";
+import { answers, queryOf } from "./asking.ts";
 import { add } from "./dom.ts";
 import { Film } from "./film.ts";
 
@@ -64,6 +65,22 @@ function film<Frame>(
   return new Film(root, page.frames, painter, { start: page.position, every, moved });
 }
 
+/** Asks what serves a query that is clicked, and shows the answer; what it returns ends that. */
+function asking(root: HTMLElement, model: Model, position: () => number): () => void {
+  const told = answers(root);
+  root.classList.add("braid-asks");
+  root.addEventListener("click", ({ target }) => {
+    const query = queryOf(target);
+    if (query !== undefined) model.send({ query, position: position() });
+  });
+  const show = ({ inspected = "" }: { inspected?: string }) => {
+    told.textContent = inspected;
+    told.hidden = !inspected;
+  };
+  model.on("msg:custom", show);
+  return () => model.off("msg:custom", show);
+}
+
 /** A film as anywidget wants it; pages of the same name are shown at once. */
 export function filmWidget<Frame>(name: string, draw: Draw<Frame>, every: number) {
   onPages<Page<Frame>>(name, (root, page) => film(root, page, draw, every));
@@ -83,12 +100,14 @@ export function filmWidget<Frame>(name: string, draw: Draw<Frame>, every: number
       };
       const shown = film(root, page, draw, every, (at) => tell("position", at));
       root.addEventListener("pick", (event) => tell("picked", (event as CustomEvent).detail));
+      const answered = asking(root, model, position);
       const forget = observed(model, {
         frames: () => shown.load(frames(), position()),
         position: () => shown.go(position()),
       });
       return () => {
         forget();
+        answered();
         shown.stop();
       };
     },

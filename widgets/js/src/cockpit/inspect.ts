@@ -1,8 +1,13 @@
-// What a host holds, where somebody can be asked: a click on it in the map or in the rows over time.
-// Of the blocks that are told then, the story of one, or why two met or did not.
+// What a host holds and what serves a query, where somebody can be asked: a click on it in the map or
+// in the rows over time. Of the blocks that are told then, the story of one, or why two met or did
+// not.
+import { answers, queryOf } from "../base/asking.ts";
 import { add } from "../base/dom.ts";
 
-export type Place = { host: number; batch: number } | { blocks: number[] };
+export type Place =
+  | { host: number; batch: number }
+  | { query: string; batch: number }
+  | { blocks: number[] };
 
 /** The host that a text of the picture is about. */
 export function hostOf(text: string): number | undefined {
@@ -24,9 +29,8 @@ export class Inspect {
   constructor(box: HTMLElement, here: () => number, ask?: (place: Place) => void) {
     this.here = here;
     this.ask = ask;
-    this.told = add(box, "pre", "braid-inspect");
-    this.told.hidden = true;
-    this.told.setAttribute("aria-live", "polite");
+    if (ask) box.classList.add("braid-asks");
+    this.told = answers(box);
     this.form = add(box, "form", "braid-whatif");
     this.form.hidden = true;
     this.blocks();
@@ -37,6 +41,11 @@ export class Inspect {
     element.addEventListener("named", (event) => this.named((event as CustomEvent).detail));
     element.addEventListener("click", (event) => {
       if (!(event.target instanceof SVGElement)) return;
+      const query = queryOf(event.target);
+      if (query !== undefined) {
+        this.ask?.({ query, batch: this.here() });
+        return;
+      }
       const group = event.target.closest("g, path, rect");
       this.named(group?.querySelector("title")?.textContent ?? "");
     });

@@ -14,6 +14,14 @@ const [LEFT, RIGHT] = [44, 46];
 /** Pixels that the pointer may move in a click. */
 const STEADY = 5;
 
+const UNITS: Record<string, string> = {
+  busy: "s",
+  waits: "s",
+  compared: "pairs",
+  shed: "pairs",
+  results: "results",
+};
+
 /** Pixels of a host's row. */
 export const rowOf = (hosts: number): number => Math.max(2, Math.min(9, Math.floor(112 / hosts)));
 
@@ -34,14 +42,14 @@ export function within(from: number, to: number, whole: Stretch): Stretch {
 export function didWords({ batch, names, values }: HostRows, at: number, host: number): string {
   const row = values[at];
   const did = names.map((name, k) => {
-    const seconds = name === "busy" || name === "waits";
-    const value = row?.[k]?.[host] ?? 0;
-    return seconds ? `${name} ${value.toFixed(3)} s` : `${name} ${short(value)} tuples`;
+    const [value, unit] = [row?.[k]?.[host] ?? 0, unitOf(name)];
+    return `${name} ${unit === "s" ? value.toFixed(3) : short(value)} ${unit}`;
   });
-  return [`host ${host}, batch ${batch[at]}`, ...did]
-    .join("\n")
-    .replace(/(compared .*) tuples/, "$1 pairs");
+  return [`host ${host}, batch ${batch[at]}`, ...did].join("\n");
 }
+
+/** What a measure of hosts is counted in. */
+export const unitOf = (name: string): string => UNITS[name] ?? "tuples";
 
 export class Lines {
   private readonly canvas: Canvas;
@@ -163,7 +171,7 @@ export class Lines {
     const most = Math.max(...rows.values.flatMap((values) => values[k] ?? []), 1e-9);
     const tall = rowOf(this.hosts);
     const wide = area.wide / (span.last - span.first);
-    const text = `each host: ${name} in a batch, dark is ${short(most)}`;
+    const text = `each host: ${name} in a batch, dark is ${short(most)} ${unitOf(name)}`;
     painter.text(text, area.x, area.y - 8, { colour: painter.muted, font: SMALL, most: area.wide });
     rows.batch.forEach((batch, at) => {
       if (batch < span.first || batch > span.last) return;

@@ -78,7 +78,7 @@ function drawSlice(lane: Lane, slice: ChainSlice, k: number): SVGRectElement {
   const group = make(svg, "g", { "data-slice": `${stream.index}:${k}` });
   titled(
     group,
-    `slice ${k + 1} of ${stream.name}, ${ages}: ${count(rows)} tuples\nserves ${serves}`,
+    `slice ${k + 1} of ${stream.name} on host 0, ${ages}: ${count(rows)} tuples\nserves ${serves}`,
   );
   const full = Math.max(rows ? 2 : 0, share * (TALL - 4));
   const fill = { x, y: top + TALL - 2 - full, width, height: full, fill: colour };

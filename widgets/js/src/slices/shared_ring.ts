@@ -108,7 +108,7 @@ function drawStretch(
 
 function drawCentre(svg: Element, frame: SharedFrame): void {
   const texts: [string, string][] = [
-    [frame.batch, "strong"],
+    [`batch ${count(frame.batch)}`, "strong"],
     [`${count(frame.mean * frame.hosts)} tuples held`, "muted"],
     [`${count(frame.probed)} probes`, "muted"],
     [`${count(frame.sent)} partial sent`, "muted"],
@@ -198,7 +198,8 @@ function drawQuery(
   colour: Colour,
 ): void {
   const where = query.where ? `; ${query.where}` : "";
-  const group = titled(make(svg, "g", {}), `${query.name}: ${query.windows}${where}`);
+  const group = make(svg, "g", { "data-query": `0:${query.name}` });
+  titled(group, `${query.name}: windows ${query.windows}${where}`);
   const style = `font-size:${Math.min(11, row)}px`;
   const name = { x: left - 6, y: y + row - 3, "text-anchor": "end", style };
   make(group, "text", name, cut(query.name, 20));

@@ -1,0 +1,18 @@
+"""A picture whose names can be clicked."""
+
+from __future__ import annotations
+
+import anywidget
+import traitlets
+
+from braid_widgets.base.film import bundle
+
+
+class Picture(anywidget.AnyWidget):
+    """Shows HTML (``value``). When a text of it that is one of ``names`` is clicked, or Enter is
+    pressed on it, the message {"clicked": name} comes.
+    """
+
+    _esm = bundle("picture")
+    value = traitlets.Unicode().tag(sync=True)
+    names = traitlets.List(traitlets.Unicode()).tag(sync=True)

@@ -1,0 +1,84 @@
+"""A query of a shared run after a batch, in words: its windows and selections, the slices that
+serve it with their blocks, and its results so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from braid.core import words
+from braid.core.events import BatchCommitted, BatchServed, QueryAdded
+from braid.core.plan import Block
+from braid.core.spans import text
+
+from braid_widgets.base.words import held
+from braid_widgets.slices.shared_scene import SharedScene
+
+
+def query(events: Iterable[Any], name: str, batch: int) -> str:
+    """What serves a query after a batch (from 1). Raises ValueError for a query that was not served
+    then, and for a batch that was not.
+    """
+    scene = SharedScene()
+    counts: list[int | None] = []
+    served: BatchServed | None = None
+    for event in events:
+        scene.apply(event)
+        if isinstance(event, BatchServed):
+            served = event
+        elif isinstance(event, BatchCommitted):
+            counts.append(_own(event, served, name))
+            if event.batch == batch - 1:
+                return _told(scene, name, batch, counts)
+    raise ValueError(f"there is no batch {batch}")
+
+
+def _own(event: BatchCommitted, served: BatchServed | None, name: str) -> int | None:
+    """The query's results in a batch; None where events do not tell whose results are."""
+    if served is not None and served.batch == event.batch:
+        return served.results.get(name, 0)
+    return None if event.results else 0
+
+
+def _told(scene: SharedScene, name: str, batch: int, counts: Sequence[int | None]) -> str:
+    if (asked := scene.queries.get(name)) is None:
+        known = ", ".join(scene.queries) or "none"
+        raise ValueError(f"no query {name!r} is served after batch {batch}; there are: {known}")
+    windows = ", ".join(f"{alias} {text(w)}" for alias, w in asked.windows.items())
+    where = ", ".join(f"{alias}: {sql}" for alias, sql in asked.where.items() if sql)
+    lines = [
+        f"query {name} after batch {batch}",
+        f"  windows: {windows}; selections: {where or 'none'}",
+        f"  {_results(counts)}",
+    ]
+    return "\n".join([*lines, *_slices(scene, asked)])
+
+
+def _results(counts: Sequence[int | None]) -> str:
+    known = [n for n in counts if n is not None]
+    if len(known) < len(counts):
+        return "results: these events do not tell whose they are"
+    return f"results: {sum(known):,} so far, {known[-1]:,} of them in this batch"
+
+
+def _slices(scene: SharedScene, asked: QueryAdded) -> Iterator[str]:
+    assert scene.start is not None
+    for stream, chain in sorted(scene.chains.items()):
+        alias = scene.start.streams[stream]
+        reach = asked.windows[alias]
+        serve = [(k, a, b) for k, (a, b) in enumerate(pairwise((0, *chain.ends))) if a < reach]
+        yield f"{alias}: served by {words.counted(len(serve), 'slice')} of {len(chain.ends)}"
+        for number, first, last in serve:
+            mine = [
+                b
+                for b in scene.blocks.values()
+                if b.stream == stream and scene.slices.get(b.id, 0) == number
+            ]
+            ages = f"{text(first) if first else '0'} to {text(last)}"
+            yield f"  slice {number + 1}, ages {ages}: {held(mine, _where)}"
+
+
+def _where(block: Block) -> str:
+    return f", {words.hosts(block.hosts)}"
