@@ -48,18 +48,18 @@ def test_the_slider_changes_the_join_that_runs(lab: Any, opened: Callable[..., A
     before = set(lab.processes("java"))
     shown = opened(NOTEBOOK.name)
     page = shown.page
-    harvest = page.locator(f"{PLOT} .gtitle", has_text="What is processed in batch").first
+    harvest = page.locator(f"{PLOT} .gtitle", has_text="of all pairs processed").first
     shown.run_all()
-    expect(harvest).to_contain_text("r = 0.50 of all pairs (modelled)", timeout=SOON)
+    expect(harvest).to_contain_text("r = 0.50 of all pairs processed (modelled)", timeout=SOON)
     bars = page.locator(f"{PLOT} .barlayer .point path")
     assert bars.count() >= 8, "charts that are drawn, not empty axes"
     page.get_by_role("button", name="Launch on Spark").click()
-    expect(harvest).to_contain_text("r = 0.50 of all pairs (measured)", timeout=SOON)
+    expect(harvest).to_contain_text("r = 0.50 of all pairs processed (measured)", timeout=SOON)
     slider = page.locator(".widget-hslider", has_text="processed (r)")
     slider.locator(".noUi-target").click(position={"x": 30, "y": 2})  # which asks for room
     slider.locator(".noUi-handle").press("Home")
-    expect(harvest).to_contain_text("r = 0.02 of all pairs (measured)", timeout=SOON)
-    processed = re.compile(r"batch \d+: r = 0.02")
+    expect(harvest).to_contain_text("r = 0.02 of all pairs processed (measured)", timeout=SOON)
+    processed = re.compile(r"Batch \d+: r = 0.02")
     expect(harvest).to_have_text(processed)
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Launch on Spark")).to_be_enabled(timeout=SOON)

@@ -131,8 +131,8 @@ def test_the_film_has_a_frame_a_batch():
 
 def test_batches_are_counted_from_1_as_everywhere():
     film, line, cells = (view(EVENTS).figure for view in (views.film, views.timeline, views.matrix))
-    assert "in batch 1:" in film.frames[0].layout.title.text
-    assert "in batch 18:" in film.layout.title.text and film.layout.sliders[0].steps[0].label == "1"
+    assert "Batch 1:" in film.frames[0].layout.title.text
+    assert "Batch 18:" in film.layout.title.text and film.layout.sliders[0].steps[0].label == "1"
     assert line.data[0].x[0] == cells.data[0].x[0] == cells.data[0].y[0] == 1
 
 

@@ -110,8 +110,8 @@ def pace(value: float) -> Number:
 
 
 class Dials(anywidget.AnyWidget):
-    """Puts a thumb below each number box of the panel that it stands in, and has titles of the
-    notebook's charts broken into lines where it is narrow.
+    """Puts a thumb below each number box of the panel that it stands in, and has the notebook's
+    charts drawn as wide as they are.
     """
 
     _esm = bundle("dials")

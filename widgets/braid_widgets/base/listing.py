@@ -13,6 +13,10 @@ STYLE = (
 )
 
 
+LONG, WORDY = 24, 150
+"""A column with a text of more letters gets so many pixels at least."""
+
+
 @dataclass(frozen=True)
 class Listing:
     """A data frame as a table with its texts to the left, broken into lines. Fractions have
@@ -32,9 +36,14 @@ class Listing:
             na_rep="–",
             float_format=lambda x: f"{x:,.{self.digits}f}",
             formatters={c: "{:,}".format for c in self.data.select_dtypes("integer")},
-        )
+        ).replace("<table", f'<table style="min-width:{self._least()}px"', 1)
         head = f"<p><b>{escape(self.caption)}</b></p>" if self.caption else ""
         return f'{STYLE}{head}<div style="overflow-x:auto">{rows}</div>'
+
+    def _least(self) -> int:
+        """Pixels in which its texts can be read; in a narrower window the table is scrolled."""
+        longest = (self.data[c].astype(str).str.len().max() for c in self.data)
+        return sum(WORDY if length > LONG else 0 for length in longest)
 
     def _repr_html_(self) -> str:
         return self.to_html()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 from typing import Any
 
 from IPython import get_ipython
@@ -35,12 +36,18 @@ def asked() -> dict[str, Any] | None:
 
 def charts_come() -> None:
     """Have the browser load what draws charts, which takes it a second or two, while the kernel
-    still imports. Of the empty chart that does it nothing is left.
+    still imports. In place of the empty chart that does it comes a script, of which nothing is
+    seen: it draws the notebook's charts as wide as they are, with a kernel and without.
     """
     if asked() is None:
         return
     chart = {"application/vnd.plotly.v1+json": _NO_CHART}
     place: Any = display(chart, raw=True, display_id=True)  # type: ignore[no-untyped-call]
-    gone = threading.Timer(_GONE, lambda: place.update(HTML("")))  # type: ignore[no-untyped-call]
+    gone = threading.Timer(_GONE, lambda: place.update(HTML(_fitting())))  # type: ignore[no-untyped-call]
     gone.daemon = True
     gone.start()
+
+
+def _fitting() -> str:
+    script = Path(__file__).parents[1] / "static" / "charts.js"
+    return f'<script type="module">{script.read_text(encoding="utf-8")}</script>'

@@ -76,28 +76,20 @@ def film(events: Iterable[Any], played: bool = True) -> Chart:
     for column, _ in enumerate(ways, 1):
         for trace in _bars(data[data["batch"] == last], ways[column - 1], column == 1):
             plot.add_trace(trace, row=1, col=column)
-    plot.frames = [
-        go.Frame(
-            name=str(b),
-            data=[t for way in ways for t in _bars(data[data["batch"] == b], way, False)],
-            layout=dict(title=_title(start, b, fractions[b])),
-        )
-        for b in (batches if played else ())
-    ]
-    steps = [
-        dict(
-            method="animate",
-            label=str(b + 1),
-            args=[[str(b)], dict(mode="immediate", frame=dict(duration=0, redraw=True))],
-        )
-        for b in batches
-    ]
-    slider = dict(steps=steps, active=len(batches) - 1, currentvalue=dict(prefix="batch "))
+    if played:
+        plot.frames = [
+            go.Frame(
+                name=str(b),
+                data=[t for way in ways for t in _bars(data[data["batch"] == b], way, False)],
+                layout=dict(title=_title(start, b, fractions[b])),
+            )
+            for b in batches
+        ]
+        plot.update_layout(sliders=[_slider(batches)])
     plot.update_layout(
         template=TEMPLATE,
         title=_title(start, last, fractions[last]),
         barmode="overlay",
-        sliders=[slider] if played else [],
         height=460,
         margin=dict(t=120),
         legend=dict(orientation="h", y=1.36, yanchor="top", x=1, xanchor="right"),
@@ -111,10 +103,16 @@ def film(events: Iterable[Any], played: bool = True) -> Chart:
     return Chart("harvest", plot, data)
 
 
+def _slider(batches: Sequence[int]) -> dict[str, Any]:
+    """Through the frames of these batches; it begins at the last."""
+    at_once = dict(mode="immediate", frame=dict(duration=0, redraw=True))
+    steps = [dict(method="animate", label=str(b + 1), args=[[str(b)], at_once]) for b in batches]
+    said = dict(currentvalue=dict(prefix="batch "), pad=dict(t=46))
+    return dict(steps=steps, active=len(batches) - 1, **said)
+
+
 def _title(start: RunStarted, batch: int, fraction: float) -> str:
-    return (
-        f"What is processed in batch {batch + 1}: r = {fraction:.2f} of all pairs ({kind(start)})"
-    )
+    return f"Batch {batch + 1}: r = {fraction:.2f} of all pairs processed ({kind(start)})"
 
 
 def _lengths(events: Sequence[Any]) -> str:

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { broken, type Layout, narrow, type Trace } from "../src/base/narrow.ts";
+import { broken, columnsIn, type Layout, narrow, type Trace } from "../src/base/narrow.ts";
 
 const paper = { xref: "paper", yref: "paper" };
 
@@ -63,4 +63,48 @@ test("titles break between words, and tags take no room", () => {
   assert.equal(broken("one two three", 7), "one two<br>three");
   assert.equal(broken("<b>one</b> two<br>x", 7), "<b>one</b> two<br>x");
   assert.equal(broken("longerthanfits", 5), "longerthanfits");
+});
+
+test("where panels find no room side by side, fewer do; a wide chart is as it was given", () => {
+  const [layout, traces] = facets();
+  assert.deepEqual(
+    [400, 640, 1080].map((width) => columnsIn(layout, traces, width)),
+    [1, 0, 0],
+  );
+  const row: Layout = {};
+  const four = [1, 2, 3, 4].map((k): Trace => ({ xaxis: `x${k}`, yaxis: `y${k}` }));
+  four.forEach((_, k) => {
+    row[`xaxis${k + 1}`] = { domain: [k / 4, k / 4 + 0.2], title: { text: "m" } };
+    row[`yaxis${k + 1}`] = { domain: [0, 1] };
+  });
+  row.annotations = four.map((_, k) => ({
+    ...paper,
+    text: `the title of panel ${k} and what it is against`,
+    x: k / 4 + 0.1,
+    y: 1,
+  }));
+  assert.deepEqual(
+    [600, 850, 1080].map((width) => columnsIn(row, four, width)),
+    [1, 2, 0],
+  );
+  const made = narrow(row, four, 850, 2);
+  const [a, b, c] = ["1", "2", "3"].map((n) => made[`xaxis${n}`] as Panel);
+  assert.ok(a && b && c && a.domain[1] < b.domain[0] && b.domain[1] <= 1);
+  assert.deepEqual(c.domain, a.domain);
+  const [first, third] = ["1", "3"].map((n) => made[`yaxis${n}`] as Panel);
+  assert.ok(first && third && third.domain[1] < first.domain[0]);
+  assert.ok((made.annotations ?? []).every(({ text }) => text?.includes("<br>") === false));
+  const tight = narrow(row, four, 640, 2);
+  assert.ok((tight.annotations ?? []).every(({ text }) => text?.includes("<br>")));
+});
+
+test("names below an axis that find no room are slanted, and what is below makes room", () => {
+  const layout: Layout = { xaxis: { domain: [0, 1] } };
+  const names = ["isolated", "pull-up", "slices, Mem-Opt", "slices, CPU-Opt", "partition"];
+  const drawn = (x: string[]) => narrow(layout, [{ name: "a", x }], 400);
+  const short = drawn(names.map((_, k) => `${k}`));
+  const long = drawn(names);
+  const angle = (made: Layout) => (made.xaxis as { tickangle?: number }).tickangle;
+  assert.deepEqual([angle(short), angle(long)], [undefined, -45]);
+  assert.ok((long.height ?? 0) > (short.height ?? 0) + 50);
 });

@@ -12,8 +12,8 @@ interface Menu {
 }
 
 /**
- * The layout with what was changed between two others: the choices of menus, the titles of axes that
- * go with a choice, and the part of an axis that is looked at. None of the three is changed.
+ * The layout with what was changed between two others: the choices of menus and sliders, the titles of
+ * chart and axes that go with a choice, and the part of an axis that is looked at. None of the three is changed.
  *
  * @param layout - as it was given
  * @param drawn - as it was drawn last
@@ -21,10 +21,14 @@ interface Menu {
  */
 export function chosen(layout: Layout, drawn: Layout, now: Layout): Layout {
   const made = structuredClone(layout);
-  menus(made).forEach((menu, k) => {
-    const active = menus(now)[k]?.active;
-    if (active !== undefined) menu.active = active;
-  });
+  for (const kind of ["updatemenus", "sliders"]) {
+    menus(made, kind).forEach((menu, k) => {
+      const active = menus(now, kind)[k]?.active;
+      if (active !== undefined) menu.active = active;
+    });
+  }
+  const title = now.title?.text;
+  if (title && title !== drawn.title?.text) made.title = { ...made.title, text: title };
   for (const key of Object.keys(now).filter((name) => /^[xy]axis\d*$/.test(name))) {
     made[key] ??= {};
     look(made[key] as Axis, (drawn[key] ?? {}) as Axis, now[key] as Axis);
@@ -32,7 +36,7 @@ export function chosen(layout: Layout, drawn: Layout, now: Layout): Layout {
   return made;
 }
 
-const menus = (layout: Layout): Menu[] => (layout.updatemenus ?? []) as Menu[];
+const menus = (layout: Layout, kind: string): Menu[] => (layout[kind] ?? []) as Menu[];
 
 function look(axis: Axis, drawn: Axis, now: Axis): void {
   const text = now.title?.text ?? "";

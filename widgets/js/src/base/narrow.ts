@@ -1,12 +1,14 @@
-// A chart for a narrow window: panels one below another, the legend below them, the title broken
-// into lines.
+// A chart for a window that is too narrow for it: fewer panels side by side, the others below them,
+// the legend below all, the title broken into lines.
 
 interface Axis {
   domain?: [number, number];
   title?: { text?: string };
   showticklabels?: boolean;
+  tickangle?: number;
   overlaying?: string;
   scaleanchor?: string;
+  constrain?: string;
 }
 
 interface Note {
@@ -28,6 +30,7 @@ export interface Layout {
   margin?: unknown;
   legend?: unknown;
   xaxis?: unknown;
+  sliders?: { pad?: { t?: number } }[];
   [name: string]: unknown;
 }
 
@@ -35,6 +38,7 @@ export interface Layout {
 export interface Trace {
   type?: string;
   name?: string;
+  x?: ArrayLike<unknown>;
   xaxis?: string;
   yaxis?: string;
   showlegend?: boolean;
@@ -51,22 +55,55 @@ interface Panel {
 const PANEL = 210;
 const GAP = 84;
 const LINE = 18;
-/** Pixels of a letter of a title, and of a legend. */
-const LETTER = 7.4;
+/** Pixels of a slider with its marks. */
+const SLIDER = 90;
+/** Pixels between panels side by side: the ticks and the title of an axis. */
+const ASIDE = 76;
+/** Pixels of a letter of a title and of a legend, and of one below an axis. */
+const [LETTER, SMALL] = [7.4, 6.6];
+/** Pixels below which a chart is narrow; and those of a panel beside others, at least, and where
+ * there are fewer beside each other than were given. */
+const [NARROW, BESIDE, ROOMY] = [640, 230, 300];
 
-/** The layout for so many pixels; the one given stays as it is. */
-export function narrow(layout: Layout, traces: Trace[], width: number): Layout {
+/** How many panels stand side by side in so many pixels; 0: as many as were given. */
+export function columnsIn(layout: Layout, traces: Trace[], width: number): number {
+  const tops = panelsOf(layout, traces).map(({ tall }) => Math.round(100 * tall[1]));
+  const abreast = Math.max(1, ...tops.map((top) => tops.filter((other) => other === top).length));
+  if (width < NARROW) return 1;
+  return width < abreast * BESIDE ? Math.floor(width / ROOMY) : 0;
+}
+
+/** The layout for so many pixels and panels side by side; the one given stays as it is. */
+export function narrow(layout: Layout, traces: Trace[], width: number, columns = 1): Layout {
   const made = structuredClone(layout);
   const panels = panelsOf(made, traces);
+  const beside = Math.min(columns, panels.length);
+  const margin = { l: 62, r: scaled(made, traces) ? 76 : 14, t: 34, b: 0 };
+  const inner = width - margin.l - margin.r;
+  const wide = (inner - (beside - 1) * ASIDE) / beside;
   const square = panels.some(({ y }) => y.scaleanchor);
-  const tall = square ? width - 80 : panels.length > 1 ? PANEL : 290;
-  const high = panels.length * tall + (panels.length - 1) * GAP;
-  if (panels.length > 1) stack(made, panels, tall / high, GAP / high);
+  const tall = square ? wide : panels.length > 1 ? PANEL : 290;
+  const rows = Math.ceil(panels.length / beside);
+  const heads = panels.length > 1 ? headsOf(made, panels, (wide - 4) / LETTER) : [];
+  const taller = Math.max(0, ...heads.map(linesOf)) * LINE;
+  const slanted = slant(traces, wide);
+  for (const { x } of panels) if (x.title?.text) x.title.text = broken(x.title.text, wide / LETTER);
+  const told = Math.max(1, ...panels.map(({ x }) => linesOf(x.title?.text ?? "")));
+  const gap = GAP + slanted + LINE * (told - 2) + Math.max(taller, LINE);
+  if (slanted) for (const { x } of panels) x.tickangle = -45;
+  const high = rows * tall + (rows - 1) * gap;
+  // Plotly writes down how far it has shrunk an axis for the width before.
+  for (const axis of panels.flatMap(({ x, y }) => [x, y])) {
+    if (axis.constrain === "domain" && panels.length === 1) axis.domain = [0, 1];
+  }
+  if (heads.length) {
+    const share = { wide: wide / inner, aside: ASIDE / inner, tall: tall / high, gap: gap / high };
+    stack(made, panels, heads, beside, share);
+  }
   const title = broken(made.title?.text ?? "", (width - 24) / LETTER);
-  const lines = title.split("<br>").length;
-  const margin = { l: 62, r: scaled(made, traces) ? 76 : 14, t: 34 + LINE * lines, b: 0 };
-  if (panels.length > 1) margin.t += LINE;
-  margin.b = 44 + LINE * (legendLines(traces, width) + lowest(panels));
+  margin.t += LINE * linesOf(title) + taller;
+  const below = 44 + slanted + LINE * lowest(panels);
+  margin.b = below + LINE * legendLines(traces, width);
   made.title = {
     ...made.title,
     text: title,
@@ -78,9 +115,13 @@ export function narrow(layout: Layout, traces: Trace[], width: number): Layout {
   };
   made.margin = margin;
   made.legend = { orientation: "h", x: 0, y: 0, yref: "container", yanchor: "bottom" };
+  for (const slider of made.sliders ?? []) slider.pad = { ...slider.pad, t: below - 16 };
+  if (made.sliders?.length) margin.b += SLIDER;
   made.height = high + margin.t + margin.b;
   return made;
 }
+
+const linesOf = (text: string): number => (text ? text.split("<br>").length : 0);
 
 /** A text in lines of at most so many letters; what stands in tags is not counted. */
 export function broken(text: string, most: number): string {
@@ -101,7 +142,7 @@ export function broken(text: string, most: number): string {
 }
 
 /** The panels of a chart as they are read: row by row. Axes that lie over others have none. */
-function panelsOf(layout: Layout, traces: Trace[]): Panel[] {
+export function panelsOf(layout: Layout, traces: Trace[]): Panel[] {
   const found = new Map<string, Panel>();
   for (const { xaxis = "x", yaxis = "y" } of traces) {
     const [x, y] = [axisOf(layout, xaxis), axisOf(layout, yaxis)];
@@ -120,32 +161,49 @@ function axisOf(layout: Layout, name: string): Axis {
   return layout[key] as Axis;
 }
 
-function stack(layout: Layout, panels: Panel[], tall: number, gap: number): void {
+/** The titles of panels, in lines; the notes that they stood in go. */
+function headsOf(layout: Layout, panels: Panel[], most: number): string[] {
   const notes = layout.annotations ?? [];
-  const titles = new Set<Note>();
-  const added = panels.map((panel, k): Note => {
-    const top = 1 - k * (tall + gap);
-    const mine = titlesOf(notes, panel);
-    for (const note of mine) titles.add(note);
-    const text = mine.map((note) => note.text).join(" · ");
-    const spot = { xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom" };
-    return { ...spot, text, x: 0, y: top, showarrow: false, font: { size: 13 } };
-  });
+  const mine = panels.map((panel) => titlesOf(notes, panel));
+  const gone = new Set(mine.flat());
+  layout.annotations = notes.filter((note) => !gone.has(note));
+  return mine.map((titles) => broken(titles.map(({ text }) => text).join(" · "), most));
+}
+
+/** Parts of the whole: of a panel, and of what is between two. */
+type Share = Record<"wide" | "aside" | "tall" | "gap", number>;
+
+function stack(layout: Layout, panels: Panel[], heads: string[], beside: number, share: Share) {
   const shared = panels.map(({ x, y, wide, tall: at }) => ({
     x: x.title?.text ?? named(panels, (p) => near(p.wide, wide) && p.x.title?.text),
     y: y.title?.text ?? named(panels, (p) => near(p.tall, at) && p.y.title?.text),
   }));
+  const spot = { xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom" };
   panels.forEach(({ x, y }, k) => {
-    const top = 1 - k * (tall + gap);
-    x.domain = [0, 1];
-    y.domain = [Math.max(0, top - tall), top];
+    const top = 1 - Math.floor(k / beside) * (share.tall + share.gap);
+    const left = (k % beside) * (share.wide + share.aside);
+    x.domain = [left, Math.min(1, left + share.wide)];
+    y.domain = [Math.max(0, top - share.tall), top];
     x.showticklabels = y.showticklabels = true;
     x.title = { ...x.title, text: shared[k]?.x || "" };
     y.title = { ...y.title, text: shared[k]?.y || "" };
+    const text = heads[k] ?? "";
+    const head = { ...spot, text, x: left, y: top, showarrow: false, font: { size: 13 } };
+    if (text) layout.annotations?.push({ ...head, align: "left" });
   });
-  const kept = notes.filter((note) => !titles.has(note));
-  layout.annotations = [...kept, ...added.filter(({ text }) => text)];
 }
+
+/** How much taller names below an axis are where they have to be slanted; 0: they have room. */
+function slant(traces: Trace[], wide: number): number {
+  const names = new Set(traces.flatMap(({ x = [] }) => Array.from(x, nameOf)));
+  names.delete("");
+  const longest = Math.max(0, ...[...names].map((name) => name.length));
+  return names.size * (longest + 1) * SMALL > wide ? Math.round(0.7 * SMALL * longest) : 0;
+}
+
+/** A name on an axis; nothing of a number or a time. */
+const nameOf = (value: unknown): string =>
+  typeof value === "string" && /[^-\d.,:TZ +]/.test(value) ? value : "";
 
 /** The notes that stand above a panel, or beside its row. */
 function titlesOf(notes: Note[], { wide, tall }: Panel): Note[] {

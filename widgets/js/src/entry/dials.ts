@@ -1,7 +1,7 @@
-// Thumbs for the number boxes of the panel that this widget is in, and titles that fit for the
-// charts of its notebook.
+// Thumbs for the number boxes of the panel that this widget is in; and the charts of its notebook are
+// drawn as wide as they are.
 import { dials } from "../base/dials.ts";
-import { titles } from "../base/titles.ts";
+import { fitting } from "../base/fitting.ts";
 import type { View } from "../base/widget.ts";
 
 /** Milliseconds between two looks for the panel, which is there when all its parts are. */
@@ -10,7 +10,7 @@ const EVERY = 50;
 function render({ el }: View): () => void {
   el.hidden = true;
   let watching: MutationObserver | undefined;
-  const leave = titles();
+  fitting();
   const look = setInterval(() => {
     const controls = el.closest(".braid-panel")?.querySelector(".widget-gridbox");
     if (!controls) return;
@@ -22,7 +22,6 @@ function render({ el }: View): () => void {
   return () => {
     clearInterval(look);
     watching?.disconnect();
-    leave();
   };
 }
 
