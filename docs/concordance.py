@@ -22,6 +22,8 @@ from docs.mentions import Finder, Item, Paper, Unknown, index, papers
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent / "tests"
+NOTHING, REFUTED = "*in words*", "*does not hold*"
+"""What no fault can break."""
 
 
 def verdicts(known: Mapping[str, Paper]) -> dict[str, list[tuple[list[Item], dict[str, str]]]]:
@@ -101,7 +103,9 @@ def page() -> str:
         "that the reason names. What no claim is about holds *by its tests* if a fault breaks one. "
         "*Named by a test* is no proof. *Broken by* names "
         "faults: a test puts each into the policies or the models and sees the claim, or the "
-        "test of the item, fail.\n",
+        "test of the item, fail. Where a claim is of runs on Spark, or of long ones that are kept, "
+        "the fault acts on a short run in this process with the same check, and says so. What does "
+        "not hold has nothing to be broken.\n",
     ]
     for name, paper in known.items():
         lines += [f"\n## {paper.cite}\n", _count(name, paper, found)]
@@ -151,7 +155,9 @@ def _row(
         cells[0] = "*in words*" if title in paper.words else "*not covered yet*"
     cells.append(held(item, paper, places, claims, tests))
     by = [name for claim in claims for name in _breaking(claim, broken)]
-    cells.append("; ".join(dict.fromkeys([*by, *tests])))
+    cells.append(
+        "; ".join(dict.fromkeys([*by, *tests])) or (NOTHING if title in paper.words else "")
+    )
     return f"| {title} | {about} | {' | '.join(cells)} |"
 
 
@@ -163,7 +169,8 @@ def _breaking(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> list
 
 
 def _claim(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> str:
-    told = {**claim, "broken": "; ".join(_breaking(claim, broken))}
+    by = "; ".join(_breaking(claim, broken))
+    told = {**claim, "broken": by or (REFUTED if claim["holds"] == "no" else "")}
     names = ("where", "says", "holds", "reason", "broken")
     return f"| {' | '.join(told[name].replace('|', chr(92) + '|') for name in names)} |"
 

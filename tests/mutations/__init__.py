@@ -8,12 +8,16 @@ they break.
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import import_module
 from pkgutil import iter_modules
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 import numpy as np
 from braid.studies.claim import Claim
@@ -115,6 +119,46 @@ def same(a: Any, b: Any) -> bool:
     if is_dataclass(a):
         return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
     return bool(a == b or (a != a and b != b))
+
+
+def run_here(
+    told: Callable[[Any], T],
+    tables: Mapping[str, Any],
+    on: str,
+    placement: Any,
+    windows: Mapping[str, str] | None = None,
+    **more: Any,
+) -> T:
+    """What is ``told`` of a run in this process, without Spark, of tables with a column "batch",
+    and event times "ts" where there are windows; on one host where no placement is given.
+    """
+    from braid.join import StreamJoin
+    from braid.papers.baselines.centralized import Centralized
+
+    join = StreamJoin(
+        dict(tables), on, placement or Centralized(), windows, windows and "ts", **more
+    )
+    with TemporaryDirectory() as folder:
+        run = join.start(f"{folder}/run", batches="batch")
+        run.awaitTermination()
+        return told(run)
+
+
+@contextmanager
+def by_calls(clock: str, each: float = 6e-7) -> Iterator[None]:
+    """A clock, by its dotted name, that every call of a Python function moves on by so many seconds: what is measured with it is the same on any machine, however busy."""
+    calls = [0]
+
+    def called(frame: Any, event: str, given: Any) -> None:
+        calls[0] += event == "call"
+
+    before = sys.getprofile()
+    with patch(clock, lambda: calls[0] * each):
+        sys.setprofile(called)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
 
 
 def later(kind: type[T], **made: Callable[[], Any]) -> T:

@@ -7,18 +7,21 @@ from dataclasses import replace
 from functools import partial
 from itertools import count, product
 from typing import Any
+from unittest.mock import patch
 
 import pandas as pd
+from braid.papers.diffusion.setcover import exact_cover
 from braid.studies import diffusion as study
 from braid.studies import diffusion_claims as gu
 from braid.studies import diffusion_figures as figures
 from braid.studies import diffusion_frames as frames
+from braid.studies import diffusion_kept as long
 from braid.studies import diffusion_plans as plans
 from braid.studies import diffusion_trade_claims as trades
 from braid.studies.diffusion import Setting
 from braid.studies.kept import Ran
 
-from mutations import Mutation, Tries, known, later
+from mutations import Mutation, Tries, by_calls, known, later, run_here
 
 
 def made(name: str, setting: Setting) -> Ran:
@@ -52,7 +55,7 @@ SCALED = Setting(3, 6.0, (8.0, 30.0), seconds=30)
 
 def scaled() -> Tries:
     """All rivals on few hosts, of which none is idle."""
-    claims = (gu.existing_claim, gu.covers_claim, gu.ctr_sends_claim)
+    claims = (gu.existing_claim, gu.covers_claim, gu.ctr_sends_claim, gu.scale_claim)
     return of(*claims, outcomes=lambda: {"11, 12": by_hosts(SCALED, (4, 10), study.RIVALS)})
 
 
@@ -119,6 +122,63 @@ def routed() -> Tries:
 
     claims = [partial(gu.probe_check, figure=n, window=w) for n, w in (("9", 60.0), ("10", 120.0))]
     return of(*claims, routing=times)
+
+
+def counted() -> Tries:
+    """Fig. 9 and 10, of CTR with windows of a sixth, by a clock that counts calls."""
+
+    def times() -> dict[float, pd.DataFrame]:
+        with by_calls("braid.studies.diffusion_plans.perf_counter"):
+            return {w: plans.routing_time(w / 6, 2) for w in (60.0, 120.0)}
+
+    claims = [
+        partial(gu.routing_claim, figure=n, window=w) for n, w in (("9", 60.0), ("10", 120.0))
+    ]
+    return of(*claims, routing=times)
+
+
+def kept_searches() -> Tries:
+    """Fig. 11 from T0 = 5 s: what is kept of long runs, here of the short ones of ``searched``."""
+
+    def rows() -> pd.DataFrame:
+        shorter = replace(figures.SEARCHED, sample=10, seconds=240)
+        return figures.tuning(1, (5,), shorter, made).assign(figure="11, 12")
+
+    return [lambda: long.claims(rows())]
+
+
+def kept_streams() -> Tries:
+    """Fig. 13: what is kept of long runs, here of those of ``crowded``, with L = J."""
+
+    def rows() -> pd.DataFrame:
+        busy = Setting(3, 10.0, (10.0, 30.0), selectivity=0.15, hosts=15, seconds=8)
+        some = {n: replace(busy, streams=n) for n in (3, 6)}
+        return beside(some, [study.SCANNED], frames.ALL).assign(figure="13")
+
+    return [lambda: long.claims(rows())]
+
+
+def agreed() -> Tries:
+    """Section 5: runs in this process in the place of those on Spark, beside their models."""
+    few = Setting(3, 2.0, (5.0, 10.0), hosts=3, seconds=4)
+    names, counts = ("ATR-unoptimized", "CTR", "Semantics-unaware"), study.counts
+
+    def measured(name: str) -> dict[str, int]:
+        a, under = study.arrivals(few), study.placement(name, few)
+        run = (under, few, "in this process")
+        return known(
+            run,
+            lambda: run_here(
+                lambda ran: study.counts(ran.events()), a.tables(), a.on, under, a.spans()
+            ),
+        )
+
+    def both() -> pd.DataFrame:
+        events = {name: measured(name) for name in names}
+        with patch.object(study, "counts", lambda e: e if isinstance(e, dict) else counts(e)):
+            return study.agreement(events, few)
+
+    return [lambda: gu.agreement_claims(both(), few.window)]
 
 
 def tried_lengths() -> Tries:
@@ -195,7 +255,7 @@ MUTATIONS = [
         "braid.studies.diffusion.Aligned",
         unaware,
         scaled,
-        ("both above the existing schemes",),
+        ("both above the existing schemes", "throughput grows with J: last / first"),
         runs=(),
     ),
     Mutation(
@@ -284,6 +344,60 @@ MUTATIONS = [
             "routing takes less than a join probe of 10 ms, W = 60 s",
             "routing takes less than a join probe of 10 ms, W = 120 s",
         ),
+    ),
+    Mutation(
+        "exact covers for greedy ones, by a clock that counts calls",
+        "braid.papers.diffusion.coordinated.greedy_cover",
+        lambda greedy: exact_cover,
+        counted,
+        (
+            "tens of microseconds for a tuple, median, W = 60 s",
+            "tens of microseconds for a tuple, median, W = 120 s",
+        ),
+    ),
+    Mutation(
+        "a search that never moves, in short runs for those that are kept",
+        "braid.papers.diffusion.tuning.Search.decide",
+        lambda decide: lambda self, step: replace(self, busy=0.0, done=0.0, batches=0),
+        kept_searches,
+        ("from T0 = 5 s ATR is above ATR-unoptimized",),
+    ),
+    Mutation(
+        "CTR routes as ATR does, in short runs for those that are kept",
+        "braid.studies.diffusion.Coordinated",
+        as_atr,
+        kept_streams,
+        ("ATR ahead for 3 streams, CTR for 6",),
+        runs=(),
+    ),
+    Mutation(
+        "a model of one host, beside runs in this process",
+        "braid.studies.diffusion.run",
+        lambda run: lambda under, setting: run(study.Centralized(), setting),
+        agreed,
+        (
+            "ATR-unoptimized: tuples sent to hosts as modelled",
+            "ATR-unoptimized: replicas stored at the end as modelled",
+            "CTR: tuples sent to hosts as modelled",
+            "CTR: replicas stored at the end as modelled",
+        ),
+        runs=(),
+    ),
+    Mutation(
+        "ATR sends tuples anywhere, in this process",
+        "braid.studies.diffusion.Aligned",
+        unaware,
+        agreed,
+        ("ATR and CTR find the same",),
+        runs=(),
+    ),
+    Mutation(
+        "semantics-unaware routing to one host, in this process",
+        "braid.studies.diffusion.SemanticsUnaware",
+        lambda kind: lambda *given, **more: study.Centralized(),
+        agreed,
+        ("semantics-unaware routing loses results",),
+        runs=(),
     ),
     Mutation(
         "segments of one second, whatever their length",

@@ -17,7 +17,7 @@ from braid.studies import psp_rivals_claims as paper
 from braid.studies.claim import Claim
 from braid.studies.kept import Ran
 
-from mutations import Mutation, Tries, known, later
+from mutations import Mutation, Tries, known, later, run_here
 
 QUICK = psp.Setting(seconds=14.0)
 
@@ -132,6 +132,20 @@ def grown() -> Tries:
     return [lambda: closed.adaptation_claim(psp.adaptation("16.6", 40.0), "16.6")]
 
 
+def agreed() -> Tries:
+    """A small ring in this process in the place of one on Spark, beside its model."""
+    arrivals, ring = psp.by_settings("8", "3", nodes=3, seconds=8.0)
+
+    def measured() -> list[Any]:
+        tables, spans = arrivals.tables(), arrivals.spans()
+        return run_here(lambda run: list(run.events()), tables, arrivals.on, ring, spans)
+
+    def both() -> Any:
+        return psp.agreement(measured(), psp.modelled(arrivals, ring))
+
+    return [lambda: closed.agreement_claims(both())]
+
+
 def unsent(work: Any) -> Any:
     """A cost in which nothing is sent."""
     return lambda load, lengths: work(replace(load, hop=1e-9), lengths)
@@ -195,6 +209,26 @@ SHARED = "The nodes of a ring do about the same"
 INTERIOR = "More nodes help up to a point"
 
 MUTATIONS = [
+    Mutation(
+        "a model of other streams, beside a run in this process",
+        "braid.studies.psp.modelled",
+        lambda modelled: lambda arrivals, ring: modelled(replace(arrivals, seed=1), ring),
+        agreed,
+        ("the streams are those of the model",),
+        runs=(),
+    ),
+    Mutation(
+        "nothing is purged, in the model beside a run in this process",
+        "braid.studies.psp.modelled",
+        lambda modelled: (
+            lambda arrivals, ring: modelled(
+                replace(arrivals, windows=(arrivals.seconds,) * 3), ring
+            )
+        ),
+        agreed,
+        ("state is the model's",),
+        runs=(),
+    ),
     Mutation(
         "rings that route as ATR does",
         "braid.studies.psp_rivals.contenders",

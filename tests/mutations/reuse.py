@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 from braid.papers.reuse.hierarchy import Hierarchical
 from braid.studies import airport
 from braid.studies import reuse as study
 from braid.studies import reuse_claims as seshadri
 
-from mutations import Mutation, Tries
+from mutations import Mutation, Tries, by_calls
 
 
 def deployed() -> Tries:
@@ -28,12 +33,135 @@ def planned() -> Tries:
     return [lambda: seshadri.planners_claims(study.planners(4, (3, 4), (8,)))]
 
 
+def examples() -> Tries:
+    """Fig. 1 and 2."""
+    return [seshadri.figure_1_claim, seshadri.figure_2_claim]
+
+
+def saved() -> Tries:
+    """E1 to E3: few queries, by what may be reused."""
+    some = partial(study.usage, "enterprise", (10, 20))
+    return [lambda: seshadri.usage_claims({"enterprise": some(study.STRATEGIES[:4])})]
+
+
+def local() -> Tries:
+    """E7: few queries, asked in one region and in all."""
+    return [lambda: seshadri.spread_claim(study.spread("enterprise", 20, (1, 8)))]
+
+
+def lived() -> Tries:
+    """E8: few queries."""
+    return [lambda: seshadri.lifetimes_claim(study.lifetimes("enterprise", 20))]
+
+
+def searched() -> Tries:
+    """E5: few operators, by a clock that counts calls."""
+    return [lambda: seshadri.search_claim(clocked(lambda: study.searching((400,), 2)))]
+
+
+def anew() -> Tries:
+    """E6: few queries, by the same clock."""
+    return [lambda: seshadri.anew_claim(clocked(lambda: study.anew("rfid", 20)))]
+
+
+def answered() -> Tries:
+    """E4: the same morning, with batches of a second."""
+    with patch("braid.hub.batches.clock", SimpleNamespace(perf_counter=count().__next__)):
+        return deployed()
+
+
+def clocked(found: Callable[[], Any]) -> Any:
+    """Figures that are measured by calls."""
+    study.network()
+    with by_calls("braid.studies.reuse.time.perf_counter"):
+        return found()
+
+
+def regardless(planner: Any) -> Any:
+    """A planner that reuses what it can, whatever that costs."""
+    return lambda model, reuse: planner(model, "always" if reuse == "relaxed" else reuse)
+
+
+def one_by_one(lattice: Any) -> Any:
+    """A lattice that looks at each operator."""
+    return lambda offers: SimpleNamespace(
+        search=lambda wanted, regions=-1: study.scan(offers, wanted)
+    )
+
+
+def last_alone(planned: Any) -> Any:
+    """Of all queries, the last alone is planned anew."""
+    return lambda whole, order: planned(whole, order[-1:])
+
+
+def slower(clock: Any) -> Any:
+    """A clock by which every answer takes a second."""
+    waits = count()
+    return SimpleNamespace(perf_counter=lambda: clock.perf_counter() + next(waits))
+
+
 def alone(settings: Any) -> Any:
     """A hub that reuses nothing."""
     return lambda *given: replace(settings(*given), reuse="separate")
 
 
 MUTATIONS = [
+    Mutation(
+        "a planner that reuses nothing, in Fig. 1",
+        "braid.studies.reuse_claims.Planner",
+        lambda planner: lambda model: planner(model, "separate"),
+        examples,
+        ("Q2 reuses FLIGHTS",),
+    ),
+    Mutation(
+        "any SLIDE serves any other",
+        "braid.papers.reuse.lattice.slides_hold",
+        lambda hold: lambda a, b: True,
+        examples,
+        ("(RANGE, SLIDE) keys are ordered",),
+    ),
+    Mutation(
+        "reuse whatever it costs",
+        "braid.studies.reuse.Planner",
+        regardless,
+        saved,
+        ("The increase in latency is negligible", "Operators that are similar in part"),
+    ),
+    Mutation(
+        "reuse whatever it costs, by how many regions ask",
+        "braid.studies.reuse.Planner",
+        regardless,
+        local,
+        ("The benefit from reuse depends on network locality",),
+    ),
+    Mutation(
+        "a planner that forgets how long operators live",
+        "braid.papers.reuse.cost.CostModel.prolonging",
+        lambda prolonging: lambda *given: 0.0,
+        lived,
+        ("Lifetimes are taken into account",),
+    ),
+    Mutation(
+        "a lattice that looks at each operator, by a clock that counts calls",
+        "braid.studies.reuse.ReuseLattice",
+        one_by_one,
+        searched,
+        ("The lattice finds reuse fast",),
+    ),
+    Mutation(
+        "of all queries the last alone is planned anew, by a clock that counts calls",
+        "braid.studies.reuse._planned",
+        last_alone,
+        anew,
+        ("Planning all queries anew at each arrival",),
+    ),
+    Mutation(
+        "a planner that answers after a second",
+        "braid.hub.desk.clock",
+        slower,
+        answered,
+        ("The increase in time to deployment is negligible",),
+    ),
     Mutation(
         "a hub that reuses nothing",
         "braid.studies.airport.Settings",

@@ -4,13 +4,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pandas as pd
+from braid.core.query import Query
 from braid.papers.slices import reference_bitmaps
-from braid.studies import shared_ring
+from braid.studies import shared_ring, slices_run
 from braid.studies import shared_ring_claims as paper
 
 from mutations import Mutation, Tries
@@ -38,6 +45,131 @@ def deployment() -> Tries:
     return [lambda: paper.evener_claim(*ratios)]
 
 
+@contextmanager
+def fed(queries: tuple[Query, ...], hosts: int = 1, batches: int = 12) -> Iterator[Any]:
+    """A run in this process, in the place of one on Spark: these queries over random tuples, six a
+    batch.
+    """
+    from unit.test_bitmaps import Counted, some_batches
+
+    streams = len(queries[0].windows)
+    with TemporaryDirectory() as folder:
+        run = Counted(Path(folder) / "run", queries, hosts, streams)
+        yield run.fed(some_batches(batches, streams))
+
+
+def rotated() -> tuple[Query, ...]:
+    """Three queries on three streams, each with another longest window."""
+    from unit.test_bitmaps import made
+
+    where = (("v < 3", None, None), (None, "v = 9", None), (None,) * 3)
+    return made((6, 12, 20), (20, 6, 12), (12, 20, 6), where=where)
+
+
+def selective() -> tuple[Query, ...]:
+    """Two queries on two streams, of which the one with the longer window selects."""
+    from unit.test_bitmaps import made
+
+    return made((6, 6), (60, 60), where=((None, None), ("v < 3", "v < 3")))
+
+
+def answered(queries: tuple[Query, ...], hosts: int) -> tuple[shared_ring.Answers, int]:
+    """What queries got and should get, brute force in the place of DuckDB, and how many results
+    were made.
+    """
+    with fed(queries, hosts) as run:
+        none = (None,) * run.streams
+        got = {q.name: Counter(run.found(q, 0, None).tolist()) for q in queries}
+        truth = {q.name: Counter(run.truth(q, 0, None, none)[0].tolist()) for q in queries}
+        return shared_ring.Answers(got, truth, "abc"), run.total("results")
+
+
+def answers() -> Tries:
+    """Theorem 11 and section 18.2, on a ring of three hosts."""
+    made = cache(lambda: answered(rotated(), 3))
+    return [
+        lambda: paper.results_claim(made()[0]),
+        lambda: paper.once_claim(made()[0], {"results": made()[1]}),
+    ]
+
+
+def on_a_chain() -> Tries:
+    """Part I, section 4.2: two streams on one host."""
+    from unit.test_bitmaps import made
+
+    def found() -> pd.DataFrame:
+        told, _ = answered(made((6, 6), (20, 20), where=((None, None), ("v < 3", None))), 1)
+        rows = [(told.got[n].total(), told.got[n] == told.truth[n]) for n in told.truth]
+        table = pd.DataFrame(rows, columns=["results", "the same"])
+        return table.replace({"the same": {True: "yes", False: "no"}})
+
+    return [lambda: slices_run.answers_claim(found())]
+
+
+def used() -> Tries:
+    """Theorem 12: what is held, and what is of use, batch by batch."""
+    from unit.test_bitmaps import wanted
+
+    def use() -> pd.DataFrame:
+        with fed(queries := selective()) as run:
+            held = [sum(e.live) for e in run.commits]
+            came = [(s, b, t) for s, each in enumerate(run.came) for b, t in each]
+        ends = {b: max(t[3] for _, at, t in came if at <= b) for b in range(len(held))}
+        needed = [
+            sum(wanted(queries, s, t, now) for s, at, t in came if at <= b)
+            for b, now in ends.items()
+        ]
+        return pd.DataFrame({"held": held, "of use": needed})
+
+    return [lambda: paper.state_claim(use(), 0.0)]
+
+
+def cost(queries: tuple[Query, ...]) -> dict[str, float]:
+    """What queries cost in one run."""
+    from unit.test_bitmaps import wanted
+
+    with fed(queries) as run:
+        came = [(s, t) for s, each in enumerate(run.came) for _, t in each]
+        counts = shared_ring.counted(run.events)
+        return counts | {"of use": sum(wanted(queries, s, t, run.clock) for s, t in came)}
+
+
+def apart(queries: tuple[Query, ...]) -> paper.Apart:
+    """What queries cost in one run, and alone."""
+    each = [cost((replace(q, bit=0),)) for q in queries]
+    return paper.Apart.of(pd.DataFrame([cost(queries), *each]))
+
+
+def alike() -> Tries:
+    """Theorem 13: two queries on two streams that ask for nearly the same."""
+    from unit.test_bitmaps import made
+
+    found = cache(lambda: apart(made((12, 12), (16, 16))))
+    return [
+        lambda: paper.fewest_probes_claim(found()),
+        lambda: paper.fewest_pairs_claim(found()),
+    ]
+
+
+def unlike() -> Tries:
+    """Theorem 12: of two queries, the one with the longer window selects."""
+    return [lambda: paper.least_state_claim(apart(selective()))]
+
+
+def everyone(of: Any) -> Any:
+    """Results that go to every query."""
+    return lambda self, found: of(self, found) | -1
+
+
+def unshared(cost: Any) -> Any:
+    """Queries that share nothing: each has state and probes of its own."""
+
+    def fault(queries: tuple[Query, ...]) -> Any:
+        return pd.DataFrame([cost((replace(q, bit=0),)) for q in queries]).sum().to_dict()
+
+    return fault
+
+
 def seconds(count: int) -> list[list[tuple[int, int, int, int]]]:
     """Batches of a second each, of eight tuples (stream, k, v, seconds after the last)."""
     draw = Random(0)
@@ -57,6 +189,41 @@ def equal(deployed: Any) -> Any:
 
 
 MUTATIONS = [
+    Mutation(
+        "every result is given to every query, of a ring in this process",
+        "braid.local.bitmaps.QueryBitmaps.of_results",
+        everyone,
+        answers,
+        ("Theorem 11: pushing selections", "Every joined result answers at least one query"),
+    ),
+    Mutation(
+        "every result is given to every query, of a chain in this process",
+        "braid.local.bitmaps.QueryBitmaps.of_results",
+        everyone,
+        on_a_chain,
+        ("every query has the results that it has alone",),
+    ),
+    Mutation(
+        "slices that hand nearly nothing on, in this process",
+        "braid.papers.slices.chain._Planner._cut",
+        lambda cut: lambda self, b, first, target: cut(self, b, b.keys[1] - 1, target),
+        used,
+        ("Theorem 12: the state holds what some query needs",),
+    ),
+    Mutation(
+        "selections are not pushed into a ring in this process",
+        "braid.papers.slices.chain._Planner._cut",
+        lambda cut: lambda self, b, first, target: b,
+        unlike,
+        ("Theorem 12: sharing needs the least state",),
+    ),
+    Mutation(
+        "queries that share nothing, in this process",
+        "mutations.shared_ring.cost",
+        unshared,
+        alike,
+        ("Theorem 13: sharing makes the fewest probes", "Theorem 13, taken for pairs compared"),
+    ),
     Mutation(
         "a member serves every query, whatever its age",
         "braid.papers.slices.reference_bitmaps._Routing.bitmap",

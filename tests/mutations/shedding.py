@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+import numpy as np
+import pandas as pd
+from braid.papers.shedding.shed import Method, Shed
 from braid.papers.shedding.windows import newest
 from braid.studies import shedding as study
 from braid.studies import shedding_claims as gedik
+from braid.studies import shedding_measured as measured
+from braid.workloads.sets import Sets
 
-from mutations import Mutation, Tries
+from mutations import Mutation, Tries, known, run_here
+
+BOTH = (0.6, 0.8)
+"""Skews of items."""
 
 
 def chosen() -> Tries:
@@ -30,6 +39,105 @@ def directed() -> Tries:
     return [lambda: gedik.direction_claim(study.parts())]
 
 
+def windowed() -> Tries:
+    """Fig. 1 and 5: what a part of a window gives, by the model."""
+    best = cache(study.optimality)
+    return [
+        lambda: gedik.reduction_claim(study.window_reduction()),
+        lambda: gedik.load_claim(best()),
+        lambda: gedik.skew_claim(best()),
+        lambda: gedik.size_claim(best()),
+    ]
+
+
+def dropped() -> Tries:
+    """Fig. 7."""
+    return [lambda: gedik.need_claims(study.drop_rates())]
+
+
+def peaked() -> Tries:
+    """Fig. 6."""
+    return [lambda: gedik.density_claim(study.densities(BOTH))]
+
+
+def partly() -> Tries:
+    """Fig. 9, 10 and 13, for two skews and the same threshold."""
+    newest_match = cache(lambda: study.outputs(BOTH, shift=0.0))
+    return [
+        lambda: gedik.rate_claim(newest_match()),
+        lambda: gedik.growth_claim(newest_match(), study.by_window()),
+        lambda: gedik.skewed_claim(study.outputs(BOTH)),
+    ]
+
+
+def indexed() -> Tries:
+    """Fig. 14 and 15."""
+    return [
+        lambda: gedik.size_claims(study.basic_windows()),
+        lambda: gedik.dropping_claims(study.against_dropping()),
+    ]
+
+
+SHEDS: tuple[Method, ...] = ("selective", "uniform")
+SETS = Sets((24.0, 24.0), seconds=16.0, step=2.0, window=8.0, kappa=1.0, theta=2)
+
+
+def results(method: Method | None) -> dict[str, float]:
+    """What a run in this process finds of SETS, with a quarter of the pairs or in full (None)."""
+    shed = None if method is None else Shed(fraction=0.25, method=method, basic="1 second")
+    tables, spans = SETS.tables(), {"n": "8 seconds", "m": "8 seconds"}
+
+    def ran(run: Any) -> dict[str, float]:
+        if shed is None:
+            return {"found": run.results().num_rows}
+        told = run.estimate().iloc[-1]
+        return {name: float(told[name]) for name in ("found", "estimated", "error")}
+
+    return known(
+        (method or "full", SETS), lambda: run_here(ran, tables, SETS.on, None, spans, shed=shed)
+    )
+
+
+def weighed() -> Tries:
+    """Real pairs: made-up sets in the place of the flights of notebook 06."""
+
+    def legs() -> measured.Legs:
+        truth = results(None)["found"]
+        rows = [
+            {"condition": "tags", "method": m, "in truth": truth}
+            | (of := results(m))
+            | {"found of all": of["found"] / truth}
+            for m in SHEDS
+        ]
+        return measured.Legs(pd.DataFrame(rows), pd.DataFrame(), [])
+
+    found = cache(legs)
+    return [
+        lambda: measured.chosen_claim(found()),
+        lambda: measured.estimate_claim(found()),
+    ]
+
+
+def oldest(found: Any) -> Any:
+    """The oldest part of a window."""
+    return lambda f, share: newest(f[::-1], share)
+
+
+def still(likeness: Any) -> Any:
+    """Items whose popularity stands still, so that age plays no part."""
+    return lambda *given: np.full_like(of := likeness(*given), of[0])
+
+
+def at_random(utility: Any) -> Any:
+    """Where types are not told apart, any pairs are processed."""
+
+    def fault(sets: Any, r: float, values: Any, frequency: Any, typed: bool) -> Any:
+        found = utility(sets, r if typed else 1.0, values, frequency, typed)
+        return found if typed else r * found
+
+    return fault
+
+
 def worst_first(fill: Any) -> Any:
     """A knapsack that takes what is worth least."""
     return lambda values, *rest: fill(-values, *rest)
@@ -40,7 +148,111 @@ def turned_round(directions: Any) -> Any:
     return lambda r, windows, outputs: directions(r, windows, outputs[::-1])
 
 
+def likelier(draws: Any) -> Any:
+    """Tuples that are drawn more often than their share says."""
+    return lambda numbers, block: draws(numbers, block) ** 3
+
+
+NEWEST_MATCH = "rate adaptation gives more than random dropping"
+GROWS = "the gain of rate adaptation grows with skew"
+
 MUTATIONS = [
+    Mutation(
+        "the oldest part of a window is kept",
+        "braid.studies.shedding.newest",
+        oldest,
+        lambda: [*windowed(), *partly()],
+        ("keeping the newest part of a window sheds", NEWEST_MATCH, GROWS),
+    ),
+    Mutation(
+        "work that is not bound to basic windows",
+        "braid.studies.shedding.phi",
+        lambda phi: lambda f, basic, share: 1.0,
+        windowed,
+        (
+            "optimality falls with less CPU",
+            "optimality falls as matches are more skewed",
+            "small basic windows are better",
+        ),
+    ),
+    Mutation(
+        "items whose popularity stands still",
+        "braid.workloads.sets.likeness",
+        still,
+        peaked,
+        ("matches peak within the window",),
+    ),
+    Mutation(
+        "one stream alone is dropped",
+        "braid.studies.shedding.kept",
+        lambda kept: lambda fits: min(1.0, fits),
+        dropped,
+        ("without an index about half is dropped", "with an index about a quarter is dropped"),
+    ),
+    Mutation(
+        "items that are as skewed, whatever they should be",
+        "braid.workloads.sets.likeness",
+        lambda likeness: (
+            lambda items, size, deviation, kappa, *rest: likeness(
+                items, size, deviation, BOTH[0], *rest
+            )
+        ),
+        partly,
+        ("the gain of time correlation and direction grows",),
+    ),
+    Mutation(
+        "as much of every basic window",
+        "braid.studies.shedding.processed",
+        lambda processed: lambda ranked, fits, parted: min(1.0, fits / len(ranked)),
+        indexed,
+        ("small basic windows give more",),
+    ),
+    Mutation(
+        "lists by identifier that can stop within a basic window",
+        "braid.studies.shedding.processed",
+        lambda processed: lambda ranked, fits, parted: processed(ranked, fits, True),
+        indexed,
+        ("lists by identifier give less",),
+    ),
+    Mutation(
+        "what is worth least first, against dropping",
+        "braid.studies.shedding.fill",
+        worst_first,
+        indexed,
+        ("selective processing gives up to 500 %", "with an index nothing is gained until"),
+    ),
+    Mutation(
+        "any pairs, where types are not told apart",
+        "braid.studies.shedding._utility",
+        at_random,
+        chosen,
+        ("it stays almost the same",),
+    ),
+    Mutation(
+        "dear types that are the most frequent",
+        "braid.studies.shedding._utility",
+        lambda utility: (
+            lambda sets, r, values, frequency, typed: utility(
+                sets, r, values, frequency[::-1], typed
+            )
+        ),
+        chosen,
+        ("the gain falls at first",),
+    ),
+    Mutation(
+        "nothing is learned of ages, on made-up sets for the flights",
+        "braid.papers.shedding.profile.Profile.outputs",
+        lambda outputs: lambda self, items: dict.fromkeys(items, 1.0),
+        weighed,
+        ("pairs chosen by age and direction",),
+    ),
+    Mutation(
+        "tuples that are drawn more often than their share, on made-up sets for the flights",
+        "braid.local.harvest.draws",
+        likelier,
+        weighed,
+        ("weights estimate what the full join has",),
+    ),
     Mutation(
         "what is worth least first",
         "braid.studies.shedding.fill",

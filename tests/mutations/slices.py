@@ -25,7 +25,8 @@ def of(counted: Callable[[], pd.DataFrame], *claims: Callable[[pd.DataFrame], An
 
 def three() -> Tries:
     """Fig. 8.1 and 8.2, in a part of their settings."""
-    each = (chain_claims.least_claim, chain_claims.service_claim, chain_claims.saved_claim)
+    state = (chain_claims.least_claim, chain_claims.saved_claim, chain_claims.join_claim)
+    each = (*state, chain_claims.service_claim, chain_claims.forty_claim)
     some = dict(joins=(0.025, 0.4), rates=(20.0,), seconds=40.0, step=1.0)
     return of(lambda: slices.strategies(**some), *each)
 
@@ -136,7 +137,16 @@ MUTATIONS = [
             "the chain always holds least",
             "the chain always has the highest service rate",
             "memory savings range from 20% to 30%",
+            "its gain reaches 40%",
         ),
+    ),
+    Mutation(
+        "results are stored beside tuples",
+        "braid.studies.chained.Chained.stored",
+        lambda stored: lambda self, *plan: (1 + self.queries.join) * stored(self, *plan),
+        three,
+        ("S_join has no effect on the state",),
+        runs=(),
     ),
     Mutation(
         "an unmerged chain: CPU-Opt merges nothing",

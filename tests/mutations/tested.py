@@ -18,6 +18,7 @@ CHAIN, SLICES = "unit.test_reference_chain.", "unit.test_slices."
 RING, PSP, COST = "unit.test_ring.", "unit.test_reference.", "unit.test_ring_cost."
 SHARED, BITS = "unit.test_sharing_costs.", "unit.test_bitmaps."
 ATR, CTR = "unit.test_aligned.", "unit.test_coordinated."
+SHED, POLICY = "unit.test_reference_shedding.", "unit.test_shedding_policy."
 
 
 def without(**parts: float) -> Any:
@@ -122,6 +123,13 @@ def spread_out(made: Any) -> Any:
 
 BROKEN = [
     # Elseidy 2014
+    Broken(
+        "EQ5 in the place of EQ7",
+        "unit.test_study_theta.counted",
+        lambda counted: lambda query: counted("EQ5"),
+        "unit.test_study_theta.test_joins_have_the_results_of_the_original_system",
+        "Elseidy 2014, Table 1",
+    ),
     Broken(
         "mappings turned the wrong way",
         "braid.papers.theta.mapping.ilf",
@@ -572,5 +580,56 @@ BROKEN = [
         lambda spreads: spreads | {"uniform": spreads["mostly small"]},
         "unit.test_study_sharing.test_table_8_2",
         "Wang 2008, Table 8.2",
+    ),
+    # Gedik 2007
+    Broken(
+        "tuples that never expire",
+        "braid.papers.shedding.reference.Join._expire",
+        lambda expire: lambda self, stream, now: None,
+        SHED + "test_all_of_the_window_is_the_join",
+        "Gedik 2007, Fig. 2 and 3",
+        {"predicate": "overlap", "order": None},
+    ),
+    Broken(
+        "a merge that does not stop",
+        "braid.papers.shedding.index.InvertedIndex.merge",
+        lambda merge: lambda self, query, since=None: merge(self, query),
+        SHED + "test_the_index_goes_step_by_step",
+        "Gedik 2007, Fig. 4",
+    ),
+    Broken(
+        "a fraction that stays, whatever is left in the input",
+        "braid.papers.shedding.rate.adapt",
+        lambda adapt: lambda r, beta, boost=1.2: r,
+        POLICY + "test_algorithm_1_falls_when_input_is_left_and_rises_by_the_boost_at_most",
+        "Gedik 2007, Algorithm 1",
+    ),
+    Broken(
+        "basic windows that are not ranked",
+        "braid.papers.shedding.reference.Join._adapt",
+        lambda adapt: lambda self, now: None,
+        SHED + "test_algorithm_2_ranks_basic_windows_by_what_they_gave",
+        "Gedik 2007, Algorithm 2",
+    ),
+    Broken(
+        "all of a basic window, whatever the share",
+        "braid.papers.shedding.reference.Join._probe",
+        lambda probe: lambda self, t, part, share: probe(self, t, part, 1.0),
+        SHED + "test_algorithm_3_uses_r_of_the_window",
+        "Gedik 2007, Algorithm 3",
+    ),
+    Broken(
+        "the less useful window first, for any sizes",
+        "unit.test_shedding_policy.directions",
+        lambda directions: lambda r, windows, o: directions(r, windows, o[::-1]),
+        POLICY + "test_algorithm_4_keeps_the_constraint_and_prefers_the_better_window",
+        "Gedik 2007, Algorithm 4",
+    ),
+    Broken(
+        "a heap whose top is worth least",
+        "unit.test_shedding_policy.by_heap",
+        lambda by_heap: lambda lists, *rest: by_heap([[-v for v in some] for some in lists], *rest),
+        POLICY + "test_algorithm_5_with_its_heap_takes_what_sorting_takes",
+        "Gedik 2007, Algorithm 5",
     ),
 ]

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from braid.core.placement import Placement
 from braid.papers.theta.groups import Group
 from braid.studies import theta
 from braid.studies import theta_claims as told
@@ -17,12 +19,19 @@ from braid.studies.theta_inputs import Input
 from braid.studies.theta_model import JOINER, OPERATORS, Joiner, progress
 from braid.workloads.zipf import zipf
 
-from mutations import Mutation, Tries, later
+from mutations import Mutation, Tries, later, run_here
 
 
 def outgrown() -> Tries:
     """One stream outgrows the other."""
     return [lambda: dynamics.claims(dynamics.worst())]
+
+
+def swinging() -> Tries:
+    """Streams that outgrow each other by turns."""
+    return [
+        lambda: dynamics.paid_claim(dynamics.migrations(dynamics.fluctuate(4.2, 3, start=(50, 50))))
+    ]
 
 
 def clustered() -> Tries:
@@ -122,6 +131,36 @@ def rivals() -> Tries:
     return [lambda: theta.compared(contest(), [1.0], 12)]
 
 
+def joined() -> Tries:
+    """Table 2: a few real tuples under each placement of four hosts, joined in this process."""
+
+    def stream(rows: int, seed: int) -> pa.Table:
+        draw = np.random.default_rng(seed)
+        batch = np.sort(draw.integers(0, 4, rows)).astype(np.int32)
+        return pa.table({"id": np.arange(rows), "k": draw.integers(0, 8, rows), "batch": batch})
+
+    def results(kind: str) -> int:
+        tables, placement = {"r": stream(40, 1), "s": stream(160, 2)}, Placement.by_name(kind)
+        under = placement.of({"hosts": 4})
+        return run_here(lambda run: int(run.results().num_rows), tables, "r.k = s.k", under)
+
+    def contest() -> pd.DataFrame:
+        rows = {theta.rival(name, 1): results(kind) for name, kind in theta.RIVALS.items()}
+        return pd.DataFrame({"results": rows})
+
+    return [lambda: theta.same_results_claim(contest(), 1.0)]
+
+
+def one_cell(probes: Any) -> Any:
+    """A fresh block that probes one cell of its line alone."""
+
+    def fault(self: Any, stream: int, part: int) -> Any:
+        found, deferred = probes(self, stream, part)
+        return dict(list(found.items())[:1]), deferred
+
+    return fault
+
+
 def as_hash(operator: Any) -> Any:
     """Dynamic that hashes."""
     return lambda name, *given: operator("SHJ" if name == "Dynamic" else name, *given)
@@ -151,9 +190,17 @@ def scattered(placed: Any) -> Any:
     return other
 
 
+SAME = "all find the same results"
 RATIO = "ILF/ILF* stays within its bound"
 
 MUTATIONS = [
+    Mutation(
+        "tuples that probe one cell of their line, in a join of a few hundred tuples",
+        "braid.papers.theta.routes._Shelf.own",
+        one_cell,
+        joined,
+        (SAME,),
+    ),
     Mutation(
         "a trigger three times too late",
         "braid.papers.theta.mapping.Decision.due",
@@ -222,6 +269,13 @@ MUTATIONS = [
         scattered,
         outgrown,
         ("a migration brings each host",),
+    ),
+    Mutation(
+        "migration moves everything, while streams swing",
+        "braid.papers.theta.groups.Group._placed",
+        scattered,
+        swinging,
+        ("sending and receiving in a migration takes",),
     ),
     Mutation(
         "the grid never changes, on more machines",

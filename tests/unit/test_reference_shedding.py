@@ -37,7 +37,7 @@ def names(join):
 @given(steps=arrivals, basic=st.integers(1, 6), inclusive=st.booleans())
 @settings(max_examples=30, deadline=None)
 def test_all_of_the_window_is_the_join(predicate, order, steps, basic, inclusive):
-    """With r = 1 the results are those of trying every pair, with either index."""
+    """Fig. 2 and 3: with r = 1 the results are those of trying every pair, with either index."""
     some = tuples(steps)
     join = reference.run(
         some,

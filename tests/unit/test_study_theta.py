@@ -27,6 +27,11 @@ def test_counts_are_those_of_the_runs_on_spark():
         assert of.results == sum(e.results for e in done)
 
 
+def test_joins_have_the_results_of_the_original_system():
+    """Table 1: as it expects of EQ5 and EQ7 at scale factor 0.01 without skew."""
+    assert [counted(query).results for query in ("EQ5", "EQ7")] == [11_995, 1_217]
+
+
 def test_a_hash_gives_every_value_to_one_host_and_bands_have_none():
     r, s, found = FEW.on_hosts(3, seed=1)
     assert (r.sum(), s.sum()) == (100, 6400) and found.sum() == 40 * 3200 + 30 * 1600 + 20 * 1600

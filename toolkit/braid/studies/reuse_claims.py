@@ -114,7 +114,10 @@ def usage_claims(found: Mapping[str, pd.DataFrame]) -> list[Claim]:
                 PAPER, "1", "Operators that are similar in part are reused to advantage",
                 f"{workload}, of no reuse: relaxed {figures(use['relaxed'])}; contained "
                 f"{figures(use['contained'])}; exact {figures(use['exact'])} (modelled)",
-                verdict((use["relaxed"] <= use["contained"]).all()),
+                verdict(
+                    (use["relaxed"] <= use["contained"]).all()
+                    and use["relaxed"][most] < use["contained"][most]
+                ),
             ),
         ]  # fmt: skip
     return claims
@@ -162,7 +165,7 @@ def lifetimes_claim(found: pd.DataFrame) -> Claim:
     ratio = costs["known"] / costs["unknown"]
     says = "Lifetimes are taken into account in minimising cost over time"
     text = f"known lifetimes cost {ratio:.3f} of unknown ones (modelled)"
-    return Claim(PAPER, "2.2", says, text, verdict(ratio <= 1), "the paper gives no figure")
+    return Claim(PAPER, "2.2", says, text, verdict(ratio < 1), "the paper gives no figure")
 
 
 def deployment_claims(found: pd.DataFrame) -> list[Claim]:

@@ -85,15 +85,22 @@ def drop_rates(
     """Fig. 7: the share of tuples that is dropped when the join is done in full, by ``rate`` and
     ``window`` (s), with an index (a pair costs one ``cheaper``-th of a comparison) and without.
 
-    Of what is kept, 1 - d of both streams, (1 - d)^2 2 rate^2 w pairs a second must fit.
+    Of 2 rate^2 w pairs a second only so many fit.
     """
     rows = [
-        (index, r, w, 1 - min(1.0, sqrt(CAPACITY * factor / (2 * r * r * w))))
+        (index, r, w, 1 - kept(CAPACITY * factor / (2 * r * r * w)))
         for index, factor in ((False, 1.0), (True, cheaper))
         for r in rates
         for w in windows
     ]
     return pd.DataFrame(rows, columns=["index", "rate", "window", "dropped_modelled"])
+
+
+def kept(fits: float) -> float:
+    """The share of both streams that is not dropped when so much of all pairs fits: its square is
+    what is left of them.
+    """
+    return sqrt(min(1.0, fits))
 
 
 def adaptation(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
@@ -201,11 +208,17 @@ def basic_windows(
             pairs = rate_ * window / n
             budget = CAPACITY * (35.0 if index != "none" else 1.0) / rate_
             cost = pairs + (lookup * 5 if index != "none" else 0.0)
-            whole = min(n, int(budget / cost))
-            rest = (budget - whole * cost) / cost if whole < n and index != "identifier" else 0.0
-            used = float(ranked[:whole].sum() + (rest * ranked[whole] if whole < n else 0.0))
-            rows.append((index, n, used))
+            rows.append((index, n, processed(ranked, budget / cost, index != "identifier")))
     return pd.DataFrame(rows, columns=["index", "parts", "recall_modelled"])
+
+
+def processed(ranked: Floats, fits: float, parted: bool) -> float:
+    """What so many basic windows give, the best first; of the last one only what fits is used if
+    basic windows can be ``parted``, else nothing.
+    """
+    whole = min(len(ranked), int(fits))
+    rest = fits - whole if whole < len(ranked) and parted else 0.0
+    return float(ranked[:whole].sum() + (rest * ranked[whole] if whole < len(ranked) else 0.0))
 
 
 def against_dropping(rates: Sequence[float] = (100.0, 200.0, 300.0, 400.0, 500.0)) -> pd.DataFrame:
@@ -223,7 +236,7 @@ def against_dropping(rates: Sequence[float] = (100.0, 200.0, 300.0, 400.0, 500.0
         ):
             r = min(1.0, factor * CAPACITY / (2 * lam * lam * window))
             rows.append((lam, name, r, recall(sets, r, "selective") / r - 1))
-        rows.append((lam, "equality, indexed", 1.0, 0.0))
+        rows.append((lam, "equality, indexed", 1.0, recall(equal, 1.0, "selective") - 1))
     return pd.DataFrame(rows, columns=["rate", "join", "fraction", "gain_modelled"])
 
 
