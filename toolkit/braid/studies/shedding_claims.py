@@ -333,7 +333,7 @@ def utility_claims(skew: pd.DataFrame, types: pd.DataFrame) -> list[Claim]:
             "Fig. 17",
             "the gain falls at first as there are more types",
             figures(some),
-            verdict(some.is_monotonic_decreasing and drops.iloc[0] == drops.max()),
+            verdict(some.is_monotonic_decreasing and 0 < drops.iloc[0] == drops.max()),
             must=True,
         ),
         Claim(
