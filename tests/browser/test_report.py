@@ -82,7 +82,7 @@ def overlapping(texts: list[list[Any]]) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def panels(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A report of a chart with nine panels."""
+    """A report of a chart with nine panels, and of one with four in a row."""
     rows = [
         (x, kind, wide, tall, x * 10)
         for x in range(5)
@@ -93,9 +93,14 @@ def panels(tmp_path_factory: pytest.TempPathFactory) -> str:
     data = pd.DataFrame(rows, columns=["x", "kind", "windows", "share", "y"])
     look = dict(x="x", y="y", color="kind", facet_col="windows", facet_row="share", height=680)
     title = "Results per 1000 comparisons, of the queries together, mean of the seeds (counted)"
-    chart = curves.lines(data, title, "per 1000", **look)
+    charts = [curves.lines(data, title, "per 1000", **look)]
+    one = (data["kind"] == "one of these") & (data["windows"] == "uniform")
+    four = {f"the {k}th panel, which is said at some length": one for k in range(4)}
+    axes = (("x", "the number of it"), ("share", "share"), "y")
+    charts.append(curves.surfaces(data, "Fig. 6: four in a row", *axes, four, 2, 1))
     cell = nbformat.v4.new_code_cell("")
-    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": chart.to_html()})]
+    shown = [chart.to_html(first) for chart, first in zip(charts, (True, False), strict=True)]
+    cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": html}) for html in shown]
     return written(tmp_path_factory.mktemp("panels"), cell)
 
 
