@@ -140,6 +140,22 @@ def killed_before(batch: int) -> Iterator[None]:
         yield
 
 
+def held(start: Callable[[], JoinRun]) -> JoinRun:
+    """The run that is started, paused when it has committed two batches."""
+    real = JoinRun._publish
+
+    def publish(run: JoinRun, happened: list[Any]) -> None:
+        real(run, happened)
+        if run.status["batch"] == 2:
+            run.pause()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JoinRun, "_publish", publish)
+        run = start()
+        until(lambda: run.isPaused and not run._at, "pause after two batches")
+    return run
+
+
 def found(run: JoinRun) -> Ids:
     """The committed results of a run, by id."""
     results = run.results()
@@ -190,7 +206,7 @@ def differ(found: Ids, expected: Ids) -> str:
     )
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
+def until(condition: Callable[[], Any], what: str, seconds: float = 240) -> Any:
     """Wait until a condition holds and return what it gave; fails after a deadline, telling what
     was waited for.
     """

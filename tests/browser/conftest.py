@@ -34,6 +34,7 @@ SWITCHES = [
     "--disable-sync",
 ]
 MINUTE = 60_000
+expect.set_options(timeout=MINUTE)  # its own 5 s are few on a busy machine
 READY = """() => {
   const context = window.jupyterapp?.shell.currentWidget?.sessionContext, kernel = context?.session?.kernel;
   return context?.isReady && kernel?.connectionStatus === "connected" && kernel.status === "idle";

@@ -33,6 +33,7 @@ def test_a_small_batch_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DataFrame, "collect", collect)
+        patch.setattr("braid.engine.spark._SHORT", 60.0)  # however slow the machine is
         run = join.start(tmp_path / "run", batches="batch")
         run.awaitTermination()
     assert jobs == [(1,)] * 3

@@ -157,21 +157,21 @@ def test_the_panel_models_each_change_and_writes_its_line():
     board = panel()
     assert board.screen.page["state"] == "modelled" and "hosts:4" in board.text.value
     board.inputs["placement"].value = "JoinBiclique"
-    board.wait(20)
+    board.wait(60)
     assert "JoinBiclique, 4 hosts" in board.screen.page["note"]
     assert "placement:JoinBiclique" in board.text.value
     board.inputs["on"].value = "a.k < b.k AND 'x' < '<b>'"
-    board.wait(20)
+    board.wait(60)
     assert "&lt;b&gt;" in board.text.value and "<b>" not in board.text.value
     board.inputs["hosts"].value = 0
-    board.wait(20)
+    board.wait(60)
     assert "hosts (J) is 0; it must be from 1 to 256" in board.message.value
 
 
 def test_launch_runs_for_real():
     board = panel()
     board.start.click()
-    board.wait(30)
+    board.wait(60)
     assert board.follower is not None
     board.follower.wait(60)
     assert board.error is None and isinstance(board.measured()[-1], RunEnded)
@@ -191,7 +191,7 @@ def test_up_to_four_placements_stand_side_by_side_and_follow_each_change():
     assert {panel[0]["ceiling"] for panel in line["panels"]} == {lasts[2]}, "one scale"
     assert line["batch"] == batches[0] and side.page["whole"]["frames"] == []
     board.inputs["placement"].value = "StaticGrid"
-    board.wait(20)
+    board.wait(60)
     assert board.side.children == (side,) and side.page["names"] == ["StaticGrid", "Centralized"]
     html = side.to_html()
     assert html.count('data-film="abreast"') == 1 and external_loads(html) == []
@@ -209,13 +209,13 @@ def test_what_stands_beside_is_given_up_when_a_control_changes():
             asked.append((settings["hosts"], name))
             if settings["hosts"] == 2:
                 at.set()
-                came.append(free.wait(20))
+                came.append(free.wait(60))
             yield name, modelled(Board(**{**settings, "placement": name}))
 
     board = panel(slow)
     asked.clear()
     board.inputs["hosts"].value = 2
-    assert at.wait(20)
+    assert at.wait(60)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(board.screen, "load", lambda events: came.append(events))
         board.inputs["hosts"].value = 9
@@ -239,7 +239,7 @@ def test_a_model_is_given_up_in_the_middle_when_a_control_changes():
 
     board = panel(slow)
     board.inputs["hosts"].value = 2
-    assert begun.wait(20)
+    assert begun.wait(60)
     board.inputs["hosts"].value = 9
     board.wait(60)
     assert 0 < len(came) < 10**6 and "hosts:9" in board.text.value

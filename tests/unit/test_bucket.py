@@ -35,12 +35,6 @@ from clouded import STREAMS
 from oracle import differ, expected, ids, tables, until
 
 
-@pytest.fixture
-def url() -> str:
-    """A bucket of this process's memory."""
-    return f"memory:///{uuid.uuid4().hex}"
-
-
 @pytest.fixture(params=["memory", "file", "s3"])
 def there(request: pytest.FixtureRequest, tmp_path: Path, url: str) -> Bucket:
     if request.param == "memory":

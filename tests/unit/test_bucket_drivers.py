@@ -22,12 +22,6 @@ from clouded import STREAMS, join
 from oracle import until
 
 
-@pytest.fixture
-def url() -> str:
-    """A bucket of this process's memory."""
-    return f"memory:///{uuid.uuid4().hex}"
-
-
 def broken_off(url: str, at: int) -> int:
     """Have a driver killed when it asks for the ``at``-th time; the last batch that was seen."""
     seen, real = [-1], JoinRun._publish

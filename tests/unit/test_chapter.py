@@ -30,7 +30,7 @@ def says(chapter, text):
     look = lambda *_: now.set() if chapter.status.value == text else None
     chapter.status.observe(look, "value")
     look()
-    return now.wait(20)"""
+    return now.wait(60)"""
 ONE = """if first.open():
     console("half way")
     said.append(first.status.value)
@@ -122,7 +122,7 @@ def test_a_cell_that_fails_says_why_where_it_stands_and_ends_its_chapter(asker: 
 
 def test_stop_ends_a_chapter_when_something_is_told_next(asker: Asker):
     asker.run(ENDLESS)
-    asker.run("first.press(); first.leave(); first.wait(20)")
+    asker.run("first.press(); first.leave(); first.wait(60)")
     told = asker.run("tell(first.state, first.status.value)")
     assert asker.told[told] == ["waiting stopped"]
 
@@ -134,7 +134,7 @@ def test_stop_ends_a_cell_that_only_models(asker: Asker):
         "    from braid.model.simulate import simulate\n"
         "    simulate(Centralized(), [(9, 9)] * 10**6)"
     )
-    asker.run("import time\nfirst.press(); time.sleep(0.5); first.leave(); first.wait(20)")
+    asker.run("import time\nfirst.press(); time.sleep(0.5); first.leave(); first.wait(60)")
     told = asker.run("tell(first.state, first.status.value)")
     assert asker.told[told] == ["waiting stopped"]
 
@@ -151,7 +151,7 @@ def test_a_chapter_that_is_made_again_ends_the_one_before_and_begins_after_it(as
     assert asker.told[told] == ["True"]
     told = asker.run("tell(old.status.value, first.status.value)")
     assert asker.told[told] == ["stopping… after what was begun before"]
-    asker.run("held.set(); first.wait(20)")
+    asker.run("held.set(); first.wait(60)")
     told = asker.run("tell(old.state, old.status.value, first.state)")
     assert asker.told[told] == ["waiting stopped done"] and asker.told[one][-1] == "one"
 
@@ -161,10 +161,10 @@ def test_stop_ends_a_chapter_that_waits_for_another_and_leaves_that_alone(asker:
     asker.run(TWO)
     told = asker.run("then.press(); print(says(then, 'after “Make one”'))")
     assert asker.told[told] == ["True"]
-    asker.run("then.leave(); then.wait(20)")
+    asker.run("then.leave(); then.wait(60)")
     told = asker.run("tell(then.state, then.status.value, first.state)")
     assert asker.told[told] == ["waiting stopped running"]
-    asker.run("first.leave(); first.wait(20)")
+    asker.run("first.leave(); first.wait(60)")
 
 
 def test_where_nobody_can_press_a_button_nothing_is_made_ready_for_it(asker: Asker):

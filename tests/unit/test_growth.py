@@ -32,12 +32,6 @@ STREAMS = tables("ab", 60, seed=97, batches=12)
 WANTED = expected(STREAMS, ON)
 
 
-@pytest.fixture
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three commits are rolled up at once."""
-    monkeypatch.setattr(rolling, "_EVERY", 3)
-
-
 def entries(folder: Path) -> list[int]:
     return sorted(int(f.stem) for f in folder.glob("commits/[0-9]*.json"))
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from braid.engine import lock as module
 from braid.health import health
-from braid.hub.hub import QueryHub
+from braid.hub.hub import HubRun, QueryHub
 from braid.join import StreamJoin
 from braid.reports.cli import main
-from oracle import killed_before, tables, until
+from oracle import held, killed_before, tables, until
 from prometheus_client.parser import text_string_to_metric_families
 from scatter import Scatter
 
@@ -21,14 +22,11 @@ JOIN = StreamJoin(STREAMS, "a.k = b.k", Scatter())
 
 
 def test_a_run_that_goes_on_says_so_to_others(tmp_path: Path) -> None:
-    run = JOIN.start(tmp_path / "run", batches="batch")
-    until(lambda: run.status["batch"] >= 2, "two batches")
-    run.pause()
-    until(lambda: not run._at, "a pause")
+    run = held(lambda: JOIN.start(tmp_path / "run", batches="batch"))
     told = (tmp_path / "run" / "events.jsonl").stat().st_mtime
     found = health(tmp_path / "run", lambda: told + 7.25)
     assert found.state == "running" and found.well and found.lag == 7.25
-    assert (found.batches, found.due) == (run.status["batch"], 5)
+    assert (found.batches, found.due) == (2, 5)
     assert found.received == run.status["tuples"] and found.live > 0
     line = f"a ⋈ b, Scatter: running; batch {found.batches} of 5, 7.2 s ago; the last took "
     assert str(found).startswith(line) and str(run.health()).startswith(line[:38])
@@ -103,17 +101,27 @@ def test_what_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
 ASKED = "SELECT a.id FROM a [RANGE '5 minutes'] JOIN b [RANGE '5 minutes'] ON a.k = b.k"
 
 
-def test_a_hub_says_how_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hub_says_how_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While it goes on, when it was killed, stopped, or has failed, and at its end."""
+    real = HubRun._joined
+
+    def joined_and_paused(run: HubRun, source: Any, epoch: int) -> None:
+        real(run, source, epoch)
+        if run.store.path == folder and epoch == 1:
+            run.pause()
+
+    monkeypatch.setattr(HubRun, "_joined", joined_and_paused)
     joined, folder = QueryHub(STREAMS, "ts"), tmp_path / "hub"
     asked = {"x": ASKED, "y": ASKED.replace("5", "2")}
-    hub = joined.start(folder, "batch", queries=asked, pace=0.2)
-    until(lambda: hub.ledger.epoch >= 1, "two batches")
+    hub = joined.start(folder, "batch", queries=asked)
+    until(lambda: hub.isPaused, "pause after two batches")
     with hub._turn:
         told = (folder / "events.jsonl").stat().st_mtime
         found = health(folder, lambda: told + 7.25)
         assert (found.state, found.well, found.lag, found.queries) == ("running", True, 7.25, 2)
-        assert found.batches == hub.ledger.epoch + 1
+        assert found.batches == hub.ledger.epoch + 1 == 2
         assert found.received == sum(n for n, _ in hub.ledger.counted.values()) > 0
         did = hub.events()[-1].operators
         assert found.live == sum(d.live for d in did) > 0
@@ -124,6 +132,7 @@ def test_a_hub_says_how_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         shutil.copytree(folder, tmp_path / "died")
     assert health(tmp_path / "died").state == "died"
     assert main(["health", str(tmp_path / "died")]) == 1
+    hub.unpause()
     assert hub.awaitTermination() and hub.health().state == "completed"
     capsys.readouterr()
     assert main(["health", str(folder), "--json"]) == 0

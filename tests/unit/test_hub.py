@@ -27,6 +27,7 @@ from braid.hub.resting import Resting
 from braid.hub.works import Works
 from braid.papers.reuse.stored import from_plain, to_plain
 from hub_cases import (
+    ARRIVES,
     AT,
     BATCHES,
     COUNTED,
@@ -93,10 +94,6 @@ def crash(monkeypatch: Any, owner: Any, name: str, nth: int, before: bool) -> It
     monkeypatch.setattr(owner, name, cut)
     yield
     monkeypatch.setattr(owner, name, real)
-
-
-ARRIVES = WIDE + " AND unix_micros(f.ts) * 50000000000 > 5"
-"""It fails on a flight of the fourth batch: a product is too large."""
 
 
 def safe(flights: pa.Table) -> pa.Table:
@@ -282,7 +279,7 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
 
     def run(self: Instance, *arguments: Any) -> None:
         if self.made.operator in {o.id for o in one}:
-            both.wait(10)
+            both.wait(60)
         else:
             assert done >= {o.id for o in one}
         real(self, *arguments)

@@ -21,6 +21,7 @@ from braid.hub.expressions import is_zoned, may_fail
 from braid.hub.telling import answer
 from braid.papers.reuse.events import OperatorBuilt, QueryEnded
 from hub_cases import (
+    ARRIVES,
     AT,
     BATCHES,
     GROUPED,
@@ -33,7 +34,6 @@ from hub_cases import (
     expected,
     tables,
 )
-from unit.test_hub import ARRIVES
 
 pytestmark = pytest.mark.unit
 

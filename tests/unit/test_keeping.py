@@ -33,11 +33,7 @@ from merged_runs import (
 from oracle import differ, ids
 from scatter import Scatter
 
-
-@pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three batches are merged at once."""
-    monkeypatch.setattr(rolling, "_EVERY", 3)
+pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_what_another_process_has_dropped_is_not_lost(

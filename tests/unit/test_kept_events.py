@@ -63,11 +63,7 @@ STREAMS = tables("ab", 60, seed=97, batches=12)
 HOW: dict[str, Any] = {"keep": "1 B", "durability": "process"}
 START = RunStarted(("a", "b"), ON, {}, "Scatter", {}, 2, 8, None)
 
-
-@pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three batches are merged at once."""
-    monkeypatch.setattr(rolling, "_EVERY", 3)
+pytestmark = pytest.mark.usefixtures("often")
 
 
 @pytest.fixture(scope="module")

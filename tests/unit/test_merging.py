@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from braid.core.state import Seal, State
-from braid.engine import durable, merging, rolling
+from braid.engine import durable, merging
 from braid.engine.check import check
 from braid.engine.durable import Damaged
 from braid.engine.log import Kept, Named, in_order
@@ -30,25 +30,10 @@ from merged_runs import (
     merged,
     of_batches,
     read,
-    whole_run,
 )
 from oracle import differ, expected, ids
 
-
-@pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three batches are merged at once."""
-    monkeypatch.setattr(rolling, "_EVERY", 3)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return whole_run(tmp_path_factory.mktemp("whole") / "run")
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(whole, tmp_path / "run"))
+pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_merged_results_are_those_of_their_batches(run: Path) -> None:

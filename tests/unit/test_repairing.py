@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from braid.core.state import State
 from braid.engine import check as checking
-from braid.engine import durable, merging, rolling, sink_log
+from braid.engine import durable, merging, sink_log
 from braid.engine.check import check, repair
 from braid.engine.durable import Damaged
 from braid.engine.keeping import Keep
@@ -30,26 +29,11 @@ from merged_runs import (
     merged,
     of_batches,
     read,
-    whole_run,
 )
 from oracle import Ids, differ, ids
 from unit.test_durability import Disk
 
-
-@pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three batches are merged at once."""
-    monkeypatch.setattr(rolling, "_EVERY", 3)
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return whole_run(tmp_path_factory.mktemp("whole") / "run")
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(whole, tmp_path / "run"))
+pytestmark = pytest.mark.usefixtures("often")
 
 
 @pytest.mark.parametrize("gone", ["merged", "results"])

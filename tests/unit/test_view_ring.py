@@ -171,10 +171,10 @@ def test_the_panel_simulates_each_change_and_keeps_the_picture_when_it_cannot():
     panel = RingPanel(simulated, lambda settings: Ended([]), form="basic")
     assert "basic" in panel.view.frames[0]["title"]
     panel.inputs["form"].value = "dynamic"
-    panel.wait(10)
+    panel.wait(60)
     assert "dynamic" in panel.view.frames[0]["title"] and panel.error is None
     panel.inputs["nodes"].value = 22
-    panel.wait(10)
+    panel.wait(60)
     assert "too many nodes" in panel.message.value and "dynamic" in panel.view.frames[0]["title"]
     with pytest.raises(ValueError, match="no control 'hosts'"):
         RingPanel(simulated, lambda settings: Ended([]), hosts=3)
@@ -187,16 +187,16 @@ def test_a_change_gives_up_the_simulation_that_goes_on():
         for k, event in enumerate(events := run(form=settings["form"])):
             if settings["form"] == "interleaved" and k == 3:
                 begun.set()
-                go.wait(10)
+                go.wait(60)
             yield event
         drawn.append((settings["form"], len(events)))
 
     panel = RingPanel(simulated, lambda settings: Ended([]), form="basic")
     panel.inputs["form"].value = "interleaved"
-    assert begun.wait(10) and panel.state == "simulating" and panel.start.disabled
+    assert begun.wait(60) and panel.state == "simulating" and panel.start.disabled
     panel.inputs["form"].value = "dynamic"
     go.set()
-    panel.wait(10)
+    panel.wait(60)
     assert [form for form, _ in drawn] == ["basic", "dynamic"], "the one in between was given up"
     assert "dynamic" in panel.view.frames[0]["title"] and panel.state == "idle"
 
@@ -208,7 +208,7 @@ def test_what_fails_is_told_and_the_next_change_is_modelled(fails, monkeypatch):
 
     def error(settings):
         begun.set()
-        assert go.wait(10)
+        assert go.wait(60)
         return settings["nodes"] // 0
 
     def simulated(settings):
@@ -223,10 +223,10 @@ def test_what_fails_is_told_and_the_next_change_is_modelled(fails, monkeypatch):
             panel, "show", lambda e: show(e) if begun.is_set() else error({"nodes": 4})
         )
     panel.inputs["form"].value = "interleaved"
-    assert begun.wait(10)
+    assert begun.wait(60)
     panel.inputs["form"].value = "dynamic"
     go.set()
-    panel.wait(10)
+    panel.wait(60)
     assert len(told) == 1 and "zero" in told[0]
     assert "dynamic" in panel.view.frames[0]["title"] and panel.state == "idle"
 
@@ -240,13 +240,13 @@ def test_a_value_out_of_range_is_refused_at_its_control():
 
     panel = RingPanel(simulated, lambda settings: Ended([]), nodes=4)
     panel.inputs["nodes"].value = 99
-    panel.wait(10)
+    panel.wait(60)
     assert "nodes (N) is 99; it must be from 1 to 24" in panel.message.value
     assert panel.inputs["nodes"].value == 99 and REFUSED in panel.inputs["nodes"]._dom_classes
     panel.start.click()
     assert panel.state == "idle" and panel.run is None and asked == [4]
     panel.inputs["nodes"].value = 5
-    panel.wait(10)
+    panel.wait(60)
     assert asked == [4, 5] and panel.message.value == ""
     assert REFUSED not in panel.inputs["nodes"]._dom_classes
 
@@ -260,8 +260,8 @@ def test_every_number_says_its_range_and_the_plain_name_comes_first():
 def test_launch_shows_the_run_and_tells_what_made_it_fail():
     panel = RingPanel(lambda s: run(), lambda s: Ended(run(resize=((2, 5),))))
     panel.start.click()
-    panel.wait(30)
-    panel.follower.wait(30)
+    panel.wait(60)
+    panel.follower.wait(60)
     assert (
         panel.view.frames[-1]["nodes"] == 5
         and "completed" in panel.status.value
@@ -269,8 +269,8 @@ def test_launch_shows_the_run_and_tells_what_made_it_fail():
     )
     panel = RingPanel(lambda s: run(), lambda s: Ended([], RuntimeError("no such thing")))
     panel.start.click()
-    panel.wait(30)
-    panel.follower.wait(30)
+    panel.wait(60)
+    panel.follower.wait(60)
     assert (
         "no such thing" in panel.message.value
         and isinstance(panel.error, RuntimeError)
@@ -282,7 +282,7 @@ def test_while_a_run_is_being_started_the_picture_says_that_it_is_an_earlier_one
     gate, drawn = threading.Event(), []
 
     def launch(settings):
-        assert gate.wait(10)
+        assert gate.wait(60)
         return Ended(run(resize=((2, 5),)))
 
     panel = RingPanel(lambda s: run(), launch)
@@ -291,10 +291,10 @@ def test_while_a_run_is_being_started_the_picture_says_that_it_is_an_earlier_one
     panel.start.click()
     assert EARLIER in panel._dom_classes and panel.status.value == "starting Spark…"
     gate.set()
-    panel.wait(30)
-    panel.follower.wait(30)
+    panel.wait(60)
+    panel.follower.wait(60)
     assert drawn == [True] and EARLIER not in panel._dom_classes, "until its first picture"
     panel.launch = None
     panel.start.click()
-    panel.wait(30)
+    panel.wait(60)
     assert panel.error is not None and EARLIER not in panel._dom_classes

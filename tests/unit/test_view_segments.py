@@ -195,7 +195,7 @@ def test_the_panel_opens_on_a_run_and_shows_another_at_the_press_of_a_button():
         assert "application/vnd.plotly.v1+json" in output.outputs[0]["data"], list(VIEWS)[k]
     board.inputs["hosts"].value = 5
     board.simulate.click()
-    board.wait(30)
+    board.wait(60)
     assert (
         board.events[0].hosts == 5
         and "5 hosts" in board.status.value
@@ -207,7 +207,7 @@ def test_the_panel_says_what_went_wrong_and_goes_on():
     board = panel(hosts=4)
     board.inputs["hosts"].value = 13
     board.simulate.click()
-    board.wait(30)
+    board.wait(60)
     assert "13 hosts bring bad luck" in board.message.value and isinstance(board.error, ValueError)
     assert not board.start.disabled and board.events[0].hosts == 4
 
@@ -233,24 +233,24 @@ def test_a_change_gives_up_the_simulation_that_goes_on():
         for k, event in enumerate(events):
             if settings["hosts"] == 5 and k == 4:
                 begun.set()
-                go.wait(10)
+                go.wait(60)
             yield event
 
     board = DiffusionPanel(slowly, lambda settings: None, ("ATR", "CTR"), hosts=4)
     seen = board.events
     board.inputs["hosts"].value = 5
     board.simulate.click()
-    assert begun.wait(10) and "simulating… " in board.status.value and "of 5" in board.status.value
+    assert begun.wait(60) and "simulating… " in board.status.value and "of 5" in board.status.value
     board.inputs["hosts"].value = 6
     go.set()
-    board.wait(10)
+    board.wait(60)
     assert (
         board.events is seen and board.status.value.startswith("given up") and board.error is None
     )
     board.simulate.click()
-    board.wait(10)
+    board.wait(60)
     assert board.events[0].hosts == 6
     board.inputs["hosts"].value = 999
     board.simulate.click()
-    board.wait(10)
+    board.wait(60)
     assert board.events[0].hosts == 6 and "must be from 1 to 256" in board.message.value

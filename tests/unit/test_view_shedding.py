@@ -183,7 +183,7 @@ def test_the_slider_adjusts_the_run_that_goes_on():
 
     panel = ShedPanel(simulate, lambda settings: Going(), kappa=0.6)
     panel.inputs["method"].value = "uniform"
-    panel.wait(10)
+    panel.wait(60)
     assert [s["method"] for s in simulated] == ["selective", "uniform"]
     shown = [o.outputs[0]["data"]["application/vnd.plotly.v1+json"] for o in panel.outputs]
     assert [len(figure["data"]) > 3 and "frames" not in figure for figure in shown] == [True] * 2

@@ -111,7 +111,7 @@ def test_a_live_run_sends_what_is_new_and_nothing_twice(monkeypatch):
     cockpit.attach(run, lambda error: ended.set())
     assert "application/vnd.jupyter.widget-view+json" in cockpit._repr_mimebundle_()[0]
     run.shown, run.over = len(MIGRATION), True
-    cockpit.wait(10)
+    cockpit.wait(60)
     assert ended.is_set() and cockpit.error is None and told[-1]["state"] == "recorded"
     assert [f["batch"] for more in told for f in more["frames"]] == [1, 2, 3]
     assert [b for more in told for b in more["hosts"]["batch"]] == [1, 2, 3]
@@ -204,7 +204,7 @@ def test_a_run_that_fails_says_why(monkeypatch):
     cockpit = Cockpit()
     told = sent(cockpit, monkeypatch)
     cockpit.attach(FakeRun(events, error=error))
-    cockpit.wait(10)
+    cockpit.wait(60)
     assert cockpit.error is error and told[-1]["state"] == "failed"
     assert told[-1]["note"].endswith("failed: RuntimeError: column <x> is gone")
     assert "column &lt;x&gt; is gone" in cockpit.to_html()
@@ -217,7 +217,7 @@ def test_an_error_of_the_view_itself_is_kept_and_shown(monkeypatch):
     run = FakeRun(MIGRATION)
     run.events = None  # type: ignore[assignment, method-assign]
     cockpit.attach(run, lambda error: ended.set())
-    cockpit.wait(10)
+    cockpit.wait(60)
     assert ended.is_set() and isinstance(cockpit.error, TypeError)
     assert told[-1]["state"] == "failed" and "not callable" in told[-1]["note"]
 
