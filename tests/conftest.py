@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+gc.disable()  # until all is imported, see pytest_collection_finish
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -45,9 +47,14 @@ os.environ.setdefault(
     "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1 "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
     " -XX:ReservedCodeCacheSize=240m -XX:-MethodFlushing"  # else one thread sweeps 48 MB all the time
+    " -Xms1g -XX:NewSize=512m -XX:MetaspaceSize=256m"  # small heaps fill up ten times as often
     + (f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else ""),
 )
-os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", os.environ["SPARK_SUBMIT_OPTS"])
+os.environ.setdefault(
+    "SPARK_DAEMON_JAVA_OPTS", f"{os.environ['SPARK_SUBMIT_OPTS']} -XX:+UseSerialGC"
+)
+# And of the JVM before each, which finds out how to start it.
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # As braid's command has it: jsonschema would compile grammars for three seconds, in each worker.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
@@ -79,6 +86,7 @@ def pytest_collection_finish() -> None:
     """What has been imported stays: the collector need not go over it again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:

@@ -123,7 +123,7 @@ def stall(one: Run) -> None:
 def main(told: str, master: str = "") -> None:
     runs = msgspec.json.decode(told, type=list[Run])
     hold(runs)
-    alike = {"spark_executor_extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
+    alike = {"spark_executor_extraJavaOptions": os.environ.get("SPARK_DAEMON_JAVA_OPTS", "")}
     if master:
         alike |= SPECULATING
     for run in runs:

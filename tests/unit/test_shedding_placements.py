@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -32,7 +33,12 @@ LESS = [tuple(min(n, 6) for n in c) for c in SWING[::2]]
 
 
 def draw(t, block):
-    return float(draws(np.array([t[1] * 7919 + 13], np.uint64), block)[0])
+    return _of_number(t[1], block)
+
+
+@lru_cache(maxsize=1 << 16)
+def _of_number(number, block):
+    return float(draws(np.array([number * 7919 + 13], np.uint64), block)[0])
 
 
 class ShedCluster(Cluster):
