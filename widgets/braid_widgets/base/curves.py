@@ -98,7 +98,17 @@ def lines(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
     """A line chart of a tidy frame; ``look`` is that of ``plotly.express.line``, with x and y."""
     look = {"markers": True, "height": 420, **_shades(data, look), **look}
     look["labels"] = {look["y"]: unit, **look.get("labels", {})}
-    return Chart(title, px.line(data, title=title, template=TEMPLATE, **look), data)
+    plot = px.line(data, title=title, template=TEMPLATE, **look)
+    return Chart(title, plot.for_each_yaxis(lambda axis: _sparse(axis, data[look["y"]])), data)
+
+
+def _sparse(axis: Any, values: pd.Series) -> None:
+    """Where an axis is logarithmic and has few decades, 2 and 5 stand between them, not all nine
+    digits.
+    """
+    known = values[values > 0]
+    if axis.type == "log" and len(known) and known.max() < 1000 * known.min():
+        axis.dtick = "D2"
 
 
 def bars(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { broken, columnsIn, type Layout, narrow, type Trace } from "../src/base/narrow.ts";
+import { broken, columnsIn, drawing, type Layout, narrow, type Trace } from "../src/base/narrow.ts";
 
 const paper = { xref: "paper", yref: "paper" };
 
@@ -107,4 +107,18 @@ test("names below an axis that find no room are slanted, and what is below makes
   const angle = (made: Layout) => (made.xaxis as { tickangle?: number }).tickangle;
   assert.deepEqual([angle(short), angle(long)], [undefined, -45]);
   assert.ok((long.height ?? 0) > (short.height ?? 0) + 50);
+});
+
+test("a drawing is a chart of which no axis is seen", () => {
+  const [hidden, seen] = [{ visible: false }, {}];
+  const drawn = (yaxis: object) => drawing({ xaxis: hidden, yaxis }, [{ name: "links" }]);
+  assert.deepEqual([drawn(hidden), drawn(seen), drawing({}, [])], [true, false, false]);
+});
+
+test("where an axis has its title above, the chart's title stands higher still", () => {
+  const top = (side: string) => {
+    const made = narrow({ xaxis: { side, title: { text: "batch" } } }, [{ name: "a" }], 400);
+    return (made.margin as { t: number }).t;
+  };
+  assert.ok(top("top") >= top("bottom") + 30);
 });

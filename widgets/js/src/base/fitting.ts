@@ -1,10 +1,12 @@
 // Draws the charts of a document as wide as they are: where one is too narrow for its panels, some
 // stand below the others. On pages, and in JupyterLab with a kernel and without.
 import { chosen } from "./chosen.ts";
-import { broken, columnsIn, type Layout, narrow, panelsOf, type Trace } from "./narrow.ts";
+import { broken, columnsIn, drawing, type Layout, narrow, panelsOf, type Trace } from "./narrow.ts";
 
 /** Milliseconds in which a document may change before its charts are looked at. */
 const SOON = 150;
+/** Pixels that a drawing is wide at least; in a narrower window it is scrolled. */
+const DRAWN = 820;
 
 interface Plot extends HTMLElement {
   data: Trace[];
@@ -38,6 +40,10 @@ function fit(plot: Plot, library: Library): void {
     last = { given, drawn: given, held: plot.layout, width: 0 };
     known.set(plot, last);
   }
+  if (drawing(plot.layout, plot.data)) {
+    scroll(plot, library);
+    return;
+  }
   const columns = columnsIn(last.given, plot.data, width);
   const wanted = columns ? width : 0;
   if (wanted === last.width) return;
@@ -45,6 +51,14 @@ function fit(plot: Plot, library: Library): void {
   const alone = panelsOf(plot.layout, plot.data).length < 2;
   if (alone && plot.layout.sliders?.length) retitle(plot, library, last.given, wanted);
   else redraw(plot, library, last, columns);
+}
+
+/** Has a drawing as wide as its texts need. */
+function scroll(plot: Plot, library: Library): void {
+  if (plot.style.minWidth || !plot.parentElement) return;
+  plot.style.minWidth = `${DRAWN}px`;
+  plot.parentElement.style.overflowX = "auto";
+  void library.relayout(plot, { autosize: true });
 }
 
 /** A chart of one panel that is played; only its title is broken into lines. */

@@ -9,6 +9,8 @@ interface Axis {
   overlaying?: string;
   scaleanchor?: string;
   constrain?: string;
+  side?: string;
+  visible?: boolean;
 }
 
 interface Note {
@@ -73,6 +75,11 @@ export function columnsIn(layout: Layout, traces: Trace[], width: number): numbe
   return width < abreast * BESIDE ? Math.floor(width / ROOMY) : 0;
 }
 
+/** Whether it is a drawing, of which no axis is seen: its texts have places, and cannot re-flow. */
+export const drawing = (layout: Layout, traces: Trace[]): boolean =>
+  traces.length > 0 &&
+  panelsOf(layout, traces).every(({ x, y }) => x.visible === false && y.visible === false);
+
 /** The layout for so many pixels and panels side by side; the one given stays as it is. */
 export function narrow(layout: Layout, traces: Trace[], width: number, columns = 1): Layout {
   const made = structuredClone(layout);
@@ -101,7 +108,8 @@ export function narrow(layout: Layout, traces: Trace[], width: number, columns =
     stack(made, panels, heads, beside, share);
   }
   const title = broken(made.title?.text ?? "", (width - 24) / LETTER);
-  margin.t += LINE * linesOf(title) + taller;
+  const above = panels.some(({ x }) => x.side === "top") ? 2 * LINE : 0;
+  margin.t += LINE * linesOf(title) + taller + above;
   const below = 44 + slanted + LINE * lowest(panels);
   margin.b = below + LINE * legendLines(traces, width);
   made.title = {
