@@ -99,16 +99,17 @@ def lines(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
     look = {"markers": True, "height": 420, **_shades(data, look), **look}
     look["labels"] = {look["y"]: unit, **look.get("labels", {})}
     plot = px.line(data, title=title, template=TEMPLATE, **look)
-    return Chart(title, plot.for_each_yaxis(lambda axis: _sparse(axis, data[look["y"]])), data)
+    plot.for_each_xaxis(lambda axis: _sparse(axis, data[look["x"]]))
+    plot.for_each_yaxis(lambda axis: _sparse(axis, data[look["y"]]))
+    return Chart(title, plot, data)
 
 
 def _sparse(axis: Any, values: pd.Series) -> None:
-    """Where an axis is logarithmic and has few decades, 2 and 5 stand between them, not all nine
-    digits.
+    """Between the decades of a logarithmic axis stand 2 and 5 where there are few, else nothing,
+    and not all nine digits.
     """
-    known = values[values > 0]
-    if axis.type == "log" and len(known) and known.max() < 1000 * known.min():
-        axis.dtick = "D2"
+    if axis.type == "log" and len(known := values[values > 0]):
+        axis.dtick = "D2" if known.max() < 100 * known.min() else 1
 
 
 def bars(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
