@@ -24,7 +24,7 @@ import tempfile
 from braid import Centralized, StreamJoin
 
 def launched(chosen, batches):
-    sets = shedding_run.by_settings(**{**chosen, "seconds": 60.0})
+    sets = shedding_run.by_settings(**{**chosen, "seconds": 180.0})
     windows = dict.fromkeys("nm", f"{sets.window:g} seconds")
     shed = shedding_run.shedder(**chosen)
     join = StreamJoin(sets.tables(), sets.on, Centralized(), windows, "ts", shed=shed)

@@ -85,11 +85,14 @@ export function narrow(layout: Layout, traces: Trace[], width: number, columns =
   const made = structuredClone(layout);
   const panels = panelsOf(made, traces);
   const beside = Math.min(columns, panels.length);
-  const margin = { l: 62, r: scaled(made, traces) ? 76 : 14, t: 34, b: 0 };
+  const low = panels.length > 1 ? PANEL : 290;
+  for (const { y } of panels) if (y.title?.text) y.title.text = broken(y.title.text, low / LETTER);
+  const turned = Math.max(1, ...panels.map(({ y }) => linesOf(y.title?.text ?? "")));
+  const margin = { l: 44 + LINE * turned, r: scaled(made, traces) ? 76 : 14, t: 34, b: 0 };
   const inner = width - margin.l - margin.r;
   const wide = (inner - (beside - 1) * ASIDE) / beside;
   const square = panels.some(({ y }) => y.scaleanchor);
-  const tall = square ? wide : panels.length > 1 ? PANEL : 290;
+  const tall = square ? wide : low;
   const rows = Math.ceil(panels.length / beside);
   const heads = panels.length > 1 ? headsOf(made, panels, (wide - 4) / LETTER) : [];
   const taller = Math.max(0, ...heads.map(linesOf)) * LINE;
