@@ -85,7 +85,13 @@ def test_a_fault_breaks_the_test_that_it_names(
     if not hasattr(test, "hypothesis") and "tmp_path" in signature(test).parameters:
         given["tmp_path"] = tmp_path
     if hasattr(test, "hypothesis"):
-        once = settings(phases=[Phase.generate], database=None, deadline=None, max_examples=200)
+        once = settings(
+            phases=[Phase.generate],
+            database=None,
+            deadline=None,
+            max_examples=200,
+            derandomize=True,
+        )
         monkeypatch.setattr(test, "_hypothesis_internal_use_settings", once)
     monkeypatch.setattr(b.at, b.fault(resolve_name(b.at)))
     with pytest.raises(AssertionError):
