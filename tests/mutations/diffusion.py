@@ -55,7 +55,13 @@ SCALED = Setting(3, 6.0, (8.0, 30.0), seconds=30)
 
 def scaled() -> Tries:
     """All rivals on few hosts, of which none is idle."""
-    claims = (gu.existing_claim, gu.covers_claim, gu.ctr_sends_claim, gu.scale_claim)
+    claims = (
+        gu.existing_claim,
+        gu.covers_claim,
+        gu.covers_check,
+        gu.ctr_sends_claim,
+        gu.scale_claim,
+    )
     return of(*claims, outcomes=lambda: {"11, 12": by_hosts(SCALED, (4, 10), study.RIVALS)})
 
 

@@ -137,6 +137,7 @@ def figures(number: str, ratio: list[float], **factors: float) -> frames.Figures
         (trades.bursts_check, "16", [0.9, 1.1], [1.1, 0.9]),
         (trades.streams_check, "13", [1.0, 0.9, 1.1], [1.0, 1.1, 0.9]),
         (gu.covers_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
+        (gu.covers_check, "11, 12", [1.0, 1.0], [1.0, 0.4]),
         (gu.existing_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
     ],
 )

@@ -123,7 +123,18 @@ def existing_claim(f: Figures) -> Claim:
 def covers_claim(f: Figures) -> Claim:
     """Fig. 11: covers by set cover beat random ones."""
     ratio = f.over("11, 12", TWO, UNOPTIMIZED)
+    why = (
+        "on 80 hosts both come to the same within the spread of the seeds: of two copies among so "
+        "many hosts hardly any two share one, so that any cover is as large as another"
+    )
     says = "CTR above CTR-unoptimized: CTR / unoptimized by J"
+    return told("11", says, figures(ratio), ratio.min() > 1, why)
+
+
+def covers_check(f: Figures) -> Claim:
+    """Fig. 11, on as many hosts as let copies share one: set covers beat random ones."""
+    ratio = f.over("11, 12", TWO, UNOPTIMIZED).loc[lambda by_hosts: by_hosts.index <= 40]
+    says = "CTR above CTR-unoptimized on up to 40 hosts: CTR / unoptimized by J"
     return checked("11", says, figures(ratio), ratio.min() > 1)
 
 
@@ -205,7 +216,8 @@ def claims(f: Figures) -> list[Claim]:
         *(above_check(f, *end, rival) for end in ends for rival in (UNAWARE, CENTRALIZED)),
         window_claim(f),
         *(claim(f, *at) for at in times for claim in (routing_claim, probe_check)),
-        *(c(f) for c in (scale_claim, scale_check, existing_claim, covers_claim, optimized_claim)),
+        *(c(f) for c in (scale_claim, scale_check, existing_claim, covers_claim, covers_check)),
+        optimized_claim(f),
         *(c(f) for c in (tuned_check, atr_sends_claim, ctr_sends_claim)),
         *traded_claims(f),
         chvatal_check(f),
