@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from braid.engine.told import Told
 
 _EVERY = 500
 """So many commits are rolled up at once, and their results merged."""
+_THREAD = ThreadPoolExecutor(1, "braid-merge")
+"""Merges for all runs. Allocators keep for each thread what it needed once, and whenever a run
+starts, Spark calls from another thread.
+"""
 
 
 class Rolling(Readable):
@@ -128,7 +133,8 @@ class Rolling(Readable):
         made, waiting = list[Merged](), self.log.commits[:-OLD]
         some = _EVERY - self.log.first % _EVERY
         while len(waiting) >= some:
-            made.append(self.merging.merge(waiting[:some], self.force, _now()))
+            merging = _THREAD.submit(self.merging.merge, waiting[:some], self.force, _now())
+            made.append(merging.result())
             waiting, some = waiting[some:], _EVERY
         return made
 
