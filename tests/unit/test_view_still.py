@@ -186,6 +186,8 @@ def test_every_chart_has_a_picture_without_javascript_inside_its_frame():
         root = ElementTree.fromstring(drawn[drawn.index("<svg") : drawn.index("</svg>") + 6])
         marks = [*root.iter("circle"), *root.iter("rect"), *root.iter("path")]
         assert len(marks) > 5, chart.name
+        for_lab = chart._repr_mimebundle_()["application/vnd.plotly.v1+json"]
+        assert for_lab["layout"]["meta"] == "braid" and '"meta":"braid"' in page, chart.name
         tall = float(root.get("viewBox", "").split()[3])
         for box in root.iter("rect"):
             x, y, w, h = (float(box.get(n, 0)) for n in ("x", "y", "width", "height"))

@@ -25,6 +25,10 @@ colour.
 """
 BELOW = dict(orientation="h", x=0, y=0, yref="container", yanchor="bottom")
 """A legend below everything else, where it is over nothing, however narrow the chart."""
+_OURS = "braid"
+"""What the layout's ``meta`` is in these charts: pages fit them to their width (``narrow.ts`` has
+it too), and leave other charts as they are.
+"""
 _ROWS = 40
 """Of the table without JavaScript."""
 STYLE = f"<style>{(Path(__file__).parent / 'stage.css').read_text(encoding='utf-8')}</style>"
@@ -82,13 +86,18 @@ class Chart:
         }
 
     def _themed(self) -> go.Figure:
-        """The figure for a page whose theme may be light or dark: on no ground of its own."""
+        """The figure for a page whose theme may be light or dark: on no ground of its own; and with
+        the mark of our charts.
+        """
         figure, rule = (
             go.Figure(self.figure),
             dict(gridcolor="rgba(128,128,128,0.25)", zerolinecolor="rgba(128,128,128,0.5)"),
         )
         figure.update_layout(
-            paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font_color=GREY
+            paper_bgcolor="rgba(0,0,0,0)",
+            plot_bgcolor="rgba(0,0,0,0)",
+            font_color=GREY,
+            meta=_OURS,
         )
         return figure.update_xaxes(**rule).update_yaxes(**rule)
 

@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { broken, columnsIn, drawing, type Layout, narrow, type Trace } from "../src/base/narrow.ts";
+import {
+  broken,
+  columnsIn,
+  drawing,
+  type Layout,
+  narrow,
+  ours,
+  panelsOf,
+  type Trace,
+} from "../src/base/narrow.ts";
 
 const paper = { xref: "paper", yref: "paper" };
 
@@ -121,4 +130,28 @@ test("where an axis has its title above, the chart's title stands higher still",
     return (made.margin as { t: number }).t;
   };
   assert.ok(top("top") >= top("bottom") + 30);
+});
+
+test("only charts of ours that have traces are fitted", () => {
+  const traces = [{ name: "a" }];
+  const asked: [Layout, Trace[]][] = [
+    [{ meta: "braid" }, traces],
+    [{ meta: "braid" }, []],
+    [{}, traces],
+    [{ meta: { braid: 1 } }, traces],
+  ];
+  assert.deepEqual(
+    asked.map(([layout, each]) => ours(layout, each)),
+    [true, false, false, false],
+  );
+});
+
+test("looking at a chart leaves its layout as it is, without axes too", () => {
+  const pie: Layout = { title: { text: "a pie" } };
+  const before = structuredClone(pie);
+  const traces: Trace[] = [{ type: "pie" }];
+  assert.equal(panelsOf(pie, traces).length, 1);
+  assert.equal(drawing(pie, traces), false);
+  assert.equal(columnsIn(pie, traces, 900), 0);
+  assert.deepEqual(pie, before);
 });

@@ -1,7 +1,16 @@
-// Draws the charts of a document as wide as they are: where one is too narrow for its panels, some
+// Draws our charts of a document as wide as they are: where one is too narrow for its panels, some
 // stand below the others. On pages, and in JupyterLab with a kernel and without.
 import { chosen } from "./chosen.ts";
-import { broken, columnsIn, drawing, type Layout, narrow, panelsOf, type Trace } from "./narrow.ts";
+import {
+  broken,
+  columnsIn,
+  drawing,
+  type Layout,
+  narrow,
+  ours,
+  panelsOf,
+  type Trace,
+} from "./narrow.ts";
 
 /** Milliseconds in which a document may change before its charts are looked at. */
 const SOON = 150;
@@ -33,7 +42,7 @@ const known = new WeakMap<Plot, Known>();
 /** Draws a chart as its width asks for. */
 function fit(plot: Plot, library: Library): void {
   const width = plot.parentElement?.clientWidth ?? 0;
-  if (!width || !plot.layout) return;
+  if (!width || !plot.layout || !ours(plot.layout, plot.data)) return;
   let last = known.get(plot);
   if (last?.held !== plot.layout) {
     const given = structuredClone(plot.layout);
@@ -90,7 +99,7 @@ function all(): void {
   }
 }
 
-/** Fits all charts, now and whenever the document changes; once in a document is enough. */
+/** Fits all charts of ours, now and whenever the document changes; once in a document is enough. */
 export function fitting(): void {
   const page = document.documentElement;
   if (page.dataset.braidFits) return;

@@ -27,6 +27,7 @@ interface Note {
 export interface Layout {
   title?: { text?: string; [name: string]: unknown };
   height?: number;
+  meta?: unknown;
   annotations?: Note[];
   coloraxis?: unknown;
   margin?: unknown;
@@ -75,14 +76,26 @@ export function columnsIn(layout: Layout, traces: Trace[], width: number): numbe
   return width < abreast * BESIDE ? Math.floor(width / ROOMY) : 0;
 }
 
+/** What the layout's ``meta`` is in charts of braid_widgets; ``Chart`` in Python has it too. */
+const OURS = "braid";
+
+/** Whether a chart is one of ours with something in it; the reader's own stay as they are. */
+export const ours = (layout: Layout, traces: Trace[]): boolean =>
+  layout.meta === OURS && traces.length > 0;
+
 /** Whether it is a drawing, of which no axis is seen: its texts have places, and cannot re-flow. */
 export const drawing = (layout: Layout, traces: Trace[]): boolean =>
   traces.length > 0 &&
   panelsOf(layout, traces).every(({ x, y }) => x.visible === false && y.visible === false);
 
-/** The layout for so many pixels and panels side by side; the one given stays as it is. */
+/** The layout for so many pixels and panels side by side; the one given stays as it is. There is a
+ * trace at least. */
 export function narrow(layout: Layout, traces: Trace[], width: number, columns = 1): Layout {
   const made = structuredClone(layout);
+  for (const { xaxis = "x", yaxis = "y" } of traces) {
+    made[keyOf(xaxis)] ??= {};
+    made[keyOf(yaxis)] ??= {};
+  }
   const panels = panelsOf(made, traces);
   const beside = Math.min(columns, panels.length);
   const low = panels.length > 1 ? PANEL : 290;
@@ -166,11 +179,10 @@ export function panelsOf(layout: Layout, traces: Trace[]): Panel[] {
   );
 }
 
-function axisOf(layout: Layout, name: string): Axis {
-  const key = `${name[0]}axis${name.slice(1)}`;
-  layout[key] ??= {};
-  return layout[key] as Axis;
-}
+/** An axis of a layout, which stays as it is; an empty one where the layout has none. */
+const axisOf = (layout: Layout, name: string): Axis => (layout[keyOf(name)] ?? {}) as Axis;
+
+const keyOf = (name: string): string => `${name[0]}axis${name.slice(1)}`;
 
 /** The titles of panels, in lines; the notes that they stood in go. */
 function headsOf(layout: Layout, panels: Panel[], most: number): string[] {
