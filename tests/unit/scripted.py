@@ -8,10 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from braid.core.events import BatchCommitted, BatchPlanned, Copy, RunEnded, RunStarted
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    Copy,
+    EventsDropped,
+    QueryAdded,
+    RunEnded,
+    RunStarted,
+)
+from braid.core.history import LiveBlocks
 from braid.core.plan import Block, Derivation, Hop, Route
 from braid.core.report import HostDid
 from braid.core.seconds import split
+from braid.papers.slices.events import ChainSet
 from braid.papers.theta.events import (
     Cell,
     MappingChanged,
@@ -120,3 +130,21 @@ def scenes(events: Sequence[Any]) -> list[Scene]:
     """What is seen after each batch; after the last one also that the run is over."""
     ends = [k + 1 for k, e in enumerate(events) if isinstance(e, BatchCommitted)]
     return [fold(events[:end]) for end in (*ends[:-1], len(events))]
+
+
+def kept(events: Sequence[Any], batch: int) -> list[Any]:
+    """The events of a shared run after a batch (from 0), with what stays of those before: the run's
+    start, its queries, and the last chain of each stream.
+    """
+    last = next(k for k, e in enumerate(events) if getattr(e, "batch", -1) > batch)
+    blocks, chains = LiveBlocks(), {}
+    for event in events[:last]:
+        if isinstance(event, BatchCommitted):
+            blocks.commit(event)
+        elif isinstance(event, ChainSet):
+            chains[event.stream] = event
+    first = [e for e in events[:last] if isinstance(e, RunStarted | QueryAdded)]
+    stay = list(chains.values())
+    number = last - len(first) - len(stay)
+    gone = EventsDropped(batch, number, len(stay), 0, 0, 0, 0, tuple(blocks.values()))
+    return [*first, gone, *stay, *events[last:]]

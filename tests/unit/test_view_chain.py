@@ -23,6 +23,7 @@ from braid_widgets.base.queries import Asked, QueryTable
 from braid_widgets.slices import chain, merge_graph
 from braid_widgets.slices.chain_panel import SOURCES, ChainPanel
 from braid_widgets.slices.strategies import charts, compared, statistics
+from unit.scripted import kept
 from unit.test_sharing import Shared
 
 SERVED = entered(
@@ -110,6 +111,29 @@ def test_what_a_slice_loses_by_age_another_gains(run):
             left = sum(part["rows"] for part in new["aged"] if part["source"] == 0)
             cut = sum(part["rows"] for part in new["cut"] if part["slice"] == 1)
             assert new["slices"][0]["rows"] == old["slices"][0]["rows"] + new["came"] - left - cut
+
+
+def test_a_chain_whose_first_events_are_gone_goes_on_with_the_blocks_that_they_left(run):
+    later, whole = chain.frames(kept(run.events, 9)), chain.frames(run.events)[10:]
+    assert later[1:] == whole[1:] and len(whole) > 2
+    first, same = (
+        [{key: s[key] for key in ("slices", "came", "queries")} for s in f["streams"]]
+        for f in (later[0], whole[0])
+    )
+    assert first == same, "where its tuples came from is not known"
+
+
+def test_a_query_of_the_chain_tells_what_serves_it_in_the_picture_shown(run):
+    film = chain.Chain(run.events)
+    told = film.asked("far", film.frames[4]).splitlines()
+    assert told[:2] == [
+        "query far after batch 5",
+        "  windows: a 12 µs, b 12 µs; selections: a: v < 3",
+    ]
+    assert "a: served by 2 slices of 2" in told
+    assert "a: served by 1 slice of 2" in film.asked("near", film.frames[4]).splitlines()
+    with pytest.raises(ValueError, match="no query 'gone' is served after batch 5"):
+        film.asked("gone", film.frames[4])
 
 
 def test_queries_and_slices_that_change_are_told_and_drawn(run):

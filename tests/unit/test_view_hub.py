@@ -144,9 +144,16 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) 
     assert list(run.queries) == ["q1"]
     console._clicked(console.map, {"clicked": "q1"}, [])
     told = console.said.value
-    assert "query q1, asked at S2" in told and "results of the query so far: " in told
+    assert "query q1, asked at S2" in told and " results so far" in told
     assert f"σ{run.deployment.queries['q1'].operator} at " in told and "tuples in block" in told
     assert console.map.names == ["q1"] and console.fault.value == ""
+    with console._gate:  # so that the choice stays until it is asked about
+        console.query.options = ("gone",)
+        console.do(console._inspected)
+        assert "gone&#x27; is there no longer; choose again" in console.fault.value
+        console.do(lambda: run.blocks(99))
+        assert ">99 is there no longer" in console.fault.value
+    assert console.query.value == "q1" and console.said.value == told
     press["Plan"]()
     press["Answer"]()
     assert "<table" in console.answer.value

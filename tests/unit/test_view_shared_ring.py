@@ -5,6 +5,7 @@ network.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from braid_widgets.base.queries import Asked
 from braid_widgets.slices import asked
 from braid_widgets.slices.shared_ring import SharedRing, frames
 from braid_widgets.slices.shared_ring_panel import SharedRingPanel
-from unit.scripted import rows
+from unit.scripted import kept, rows
 from unit.test_bitmaps import Counted, made, some_batches
 
 QUERIES = made((20, 8, 40), (40, 40, 8), where=((None,) * 3, ("v < 3", None, None)))
@@ -111,6 +112,42 @@ def test_a_query_tells_its_windows_its_slices_with_their_blocks_and_its_results(
             asked.query(events, name, batch)
     older = [e for e in events if not isinstance(e, BatchServed)]
     assert "do not tell whose they are" in asked.query(older, "q1", 7)
+
+
+def test_where_events_are_no_longer_kept_the_batches_since_are_told(events: list[Any]):
+    later = kept(events, 3)
+    found = [e.results["q1"] for e in events if isinstance(e, BatchServed)][4:7]
+    results = f"  results: {sum(found):,} since batch 5, {found[-1]:,} of them in this batch"
+    told, whole = (asked.query(each, "q1", 7).splitlines() for each in (later, events))
+    assert told == [*whole[:2], results, *whole[3:]]
+    assert frames(later)[1:] == frames(events)[5:] and found[-1] < sum(found)
+    came = [replace(e, batch=4) if isinstance(e, QueryAdded) else e for e in later]
+    assert " so far, " in asked.query(came, "q1", 7), "of a query that came later none is lacking"
+    for batch in (1, 4):
+        with pytest.raises(ValueError, match=f"kept from batch 5 on, not of batch {batch}$"):
+            asked.query(later, "q1", batch)
+    with pytest.raises(ValueError, match="there is no batch 99"):
+        asked.query(later, "q1", 99)
+
+
+def test_a_film_says_what_serves_a_query_or_why_it_cannot(
+    events: list[Any], monkeypatch: pytest.MonkeyPatch
+):
+    film, told = SharedRing(events), []
+    monkeypatch.setattr(film, "send", lambda content, buffers=None: told.append(content))
+    for message in (
+        "no message",
+        {},
+        {"query": "q1", "position": 6},
+        {"query": "q9", "position": 6},
+    ):
+        film._asked(film, message, [])
+    for nowhere in ({"query": "q1"}, {"query": "q1", "position": 99}):
+        film._asked(film, nowhere, [])
+    first, unknown, *faults = (each["inspected"] for each in told)
+    assert first == asked.query(events, "q1", 7)
+    assert unknown == "no query 'q9' is served after batch 7; there are: q0, q1"
+    assert len(faults) == 2 and all(faults)
 
 
 def test_what_changes_is_told_in_its_batch(events: list[Any]):

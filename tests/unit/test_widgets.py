@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from braid import AdaptiveGrid, watch
-from braid.core.events import EventsDropped, RunEnded
+from braid.core.events import EventsDropped, QueryAdded, RunEnded
 from braid.core.jsonl import write
 from braid.core.recorded import Recorded
 from braid.model.simulate import simulate
@@ -160,6 +160,22 @@ def test_a_host_that_is_clicked_says_what_it_holds(monkeypatch):
     assert first == "host 0 after batch 2: 3 blocks, 7 tuples"
     assert any(line.startswith("  block 4: ") and "of s" in line for line in blocks)
     assert told[1]["inspected"] == "there is no batch 9"
+
+
+def test_a_query_that_is_clicked_says_what_serves_it(monkeypatch):
+    windows, where = {"r": 60_000_000, "s": 60_000_000}, {"r": "x < 3", "s": None}
+    served = QueryAdded(-1, "near", 0, windows, where, {"r": None, "s": None})
+    cockpit, told = Cockpit([MIGRATION[0], served, *MIGRATION[1:]]), []
+    monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content))
+    for asked in ({"query": "near", "batch": 2}, {"query": "far", "batch": 2}, {"query": "near"}):
+        cockpit._asked(None, {"inspect": asked}, [])
+    first, unknown, nowhere = (each["inspected"] for each in told)
+    assert first.splitlines()[:2] == [
+        "query near after batch 2",
+        "  windows: r 1 min, s 1 min; selections: r: x < 3",
+    ]
+    assert unknown == "no query 'far' is served after batch 2; there are: near"
+    assert nowhere == "'batch'"
 
 
 def test_blocks_that_are_asked_about_tell_their_story_with_batches_from_1(monkeypatch):

@@ -17,6 +17,15 @@ def origin(start: RunStarted) -> str:
     return MODELLED if start.clock == "modelled" else "measured on Spark"
 
 
+def missing(batch: int, since: int) -> str:
+    """That a run has no such batch, or no longer; batches count from 1, and the events of the first
+    ``since`` are not kept.
+    """
+    if 0 < batch <= since:
+        return f"events are kept from batch {since + 1} on, not of batch {batch}"
+    return f"there is no batch {batch}"
+
+
 def held(blocks: Sequence[Block], told: Callable[[Block], str] = lambda block: "") -> str:
     """The tuples of some blocks, and the largest of them, with what is ``told`` of each."""
     if not blocks:

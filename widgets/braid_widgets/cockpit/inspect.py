@@ -10,6 +10,8 @@ from braid.core.events import BatchCommitted, BatchPlanned, EventsDropped, RunSt
 from braid.core.history import LiveBlocks
 from braid.core.recorded import Recorded, meetings_of
 
+from braid_widgets.base.words import missing
+
 MOST = 40
 """Blocks that are told, the largest; of the rest how many there are."""
 
@@ -35,9 +37,7 @@ def host(events: Iterable[Any], number: int, batch: int) -> str:
             blocks.commit(event)
             if event.batch == batch - 1:
                 return _told(number, batch, blocks, streams, met)
-    if 0 < batch <= since:
-        raise ValueError(f"events are kept from batch {since + 1} on, not of batch {batch}")
-    raise ValueError(f"there is no batch {batch}")
+    raise ValueError(missing(batch, since))
 
 
 def blocks(events: Iterable[Any], ids: Sequence[int]) -> str:

@@ -188,6 +188,8 @@ class Console(W.VBox):
         self.fault.value = ""
         try:
             act()
+        except KeyError as gone:
+            self.fault.value = problem(ValueError(f"{gone} is there no longer; choose again"))
         except (ValueError, RuntimeError) as error:
             self.fault.value = problem(error)
         self.refresh()
@@ -258,9 +260,7 @@ class Console(W.VBox):
     def _inspected(self) -> None:
         name, run = self.query.value, self.run
         told = asked.query(run.deployment, run.events(), run.blocks, name)
-        found = run.queries[name].results()
-        number = found.num_rows if hasattr(found, "num_rows") else found.count()
-        self.said.value = f"<pre>{escape(told)}\nresults of the query so far: {number:,}</pre>"
+        self.said.value = f"<pre>{escape(told)}</pre>"
 
     def _chosen(self) -> None:
         self.text.value = self.examples[self.example.value]

@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import Any
 
 from braid.core import words
-from braid.core.events import BatchCommitted, BatchServed, QueryAdded
+from braid.core.events import BatchCommitted, BatchServed, EventsDropped, QueryAdded
 from braid.core.plan import Block
 from braid.core.spans import text
 
-from braid_widgets.base.words import held
+from braid_widgets.base.words import held, missing
 from braid_widgets.slices.shared_scene import SharedScene
 
 
@@ -24,15 +24,18 @@ def query(events: Iterable[Any], name: str, batch: int) -> str:
     scene = SharedScene()
     counts: list[int | None] = []
     served: BatchServed | None = None
+    since = 0
     for event in events:
         scene.apply(event)
-        if isinstance(event, BatchServed):
+        if isinstance(event, EventsDropped):
+            since = event.batch + 1
+        elif isinstance(event, BatchServed):
             served = event
         elif isinstance(event, BatchCommitted):
             counts.append(_own(event, served, name))
             if event.batch == batch - 1:
-                return _told(scene, name, batch, counts)
-    raise ValueError(f"there is no batch {batch}")
+                return _told(scene, name, batch, counts, since)
+    raise ValueError(missing(batch, since))
 
 
 def _own(event: BatchCommitted, served: BatchServed | None, name: str) -> int | None:
@@ -42,7 +45,9 @@ def _own(event: BatchCommitted, served: BatchServed | None, name: str) -> int | 
     return None if event.results else 0
 
 
-def _told(scene: SharedScene, name: str, batch: int, counts: Sequence[int | None]) -> str:
+def _told(
+    scene: SharedScene, name: str, batch: int, counts: Sequence[int | None], since: int
+) -> str:
     if (asked := scene.queries.get(name)) is None:
         known = ", ".join(scene.queries) or "none"
         raise ValueError(f"no query {name!r} is served after batch {batch}; there are: {known}")
@@ -51,16 +56,18 @@ def _told(scene: SharedScene, name: str, batch: int, counts: Sequence[int | None
     lines = [
         f"query {name} after batch {batch}",
         f"  windows: {windows}; selections: {where or 'none'}",
-        f"  {_results(counts)}",
+        f"  {_results(counts, since if asked.batch < since else 0)}",
     ]
     return "\n".join([*lines, *_slices(scene, asked)])
 
 
-def _results(counts: Sequence[int | None]) -> str:
+def _results(counts: Sequence[int | None], since: int) -> str:
+    """Their number; of the first ``since`` batches none is known."""
     known = [n for n in counts if n is not None]
     if len(known) < len(counts):
         return "results: these events do not tell whose they are"
-    return f"results: {sum(known):,} so far, {known[-1]:,} of them in this batch"
+    span = f"since batch {since + 1}" if since else "so far"
+    return f"results: {sum(known):,} {span}, {known[-1]:,} of them in this batch"
 
 
 def _slices(scene: SharedScene, asked: QueryAdded) -> Iterator[str]:
