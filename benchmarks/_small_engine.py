@@ -2,7 +2,7 @@
 
 Usage: _small_engine.py FOLDER OUT WINDOW HOSTS. For every line that comes, joins the two streams of
 FOLDER once, under FOLDER/OUT, and prints the seconds of its batches and the number of results as
-JSON. It uses nothing of Braid but what the engine before the executors had.
+JSON. It uses nothing of Braid but what the engine before had too.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def page() -> str:
         "faults: a test puts each into the policies or the models and sees the claim, or the "
         "test of the item, fail. Where a claim is of runs on Spark, or of long ones that are kept, "
         "the fault acts on a short run in this process with the same check, and says so. What does "
-        "not hold has nothing to be broken.\n",
+        "not hold has nothing to be broken, but where it does in that short run.\n",
     ]
     for name, paper in known.items():
         lines += [f"\n## {paper.cite}\n", _count(name, paper, found)]

@@ -9,6 +9,7 @@ they break.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -146,19 +147,23 @@ def run_here(
 
 @contextmanager
 def by_calls(clock: str, each: float = 6e-7) -> Iterator[None]:
-    """A clock, by its dotted name, that every call of a Python function moves on by so many seconds: what is measured with it is the same on any machine, however busy."""
-    calls = [0]
+    """A clock, by its dotted name, that every call of a Python function in the thread that asks
+    moves on by so many seconds: what is measured with it is the same however busy the machine is.
+    """
+    local = threading.local()
 
     def called(frame: Any, event: str, given: Any) -> None:
-        calls[0] += event == "call"
+        local.calls = getattr(local, "calls", 0) + (event == "call")
 
     before = sys.getprofile()
-    with patch(clock, lambda: calls[0] * each):
+    with patch(clock, lambda: getattr(local, "calls", 0) * each):
+        threading.setprofile(called)
         sys.setprofile(called)
         try:
             yield
         finally:
             sys.setprofile(before)
+            threading.setprofile(None)  # type: ignore[arg-type]
 
 
 def later(kind: type[T], **made: Callable[[], Any]) -> T:

@@ -57,9 +57,9 @@ def scaled() -> Tries:
     """All rivals on few hosts, of which none is idle."""
     claims = (
         gu.existing_claim,
-        gu.covers_claim,
         gu.covers_check,
         gu.ctr_sends_claim,
+        gu.ctr_sends_check,
         gu.scale_claim,
     )
     return of(*claims, outcomes=lambda: {"11, 12": by_hosts(SCALED, (4, 10), study.RIVALS)})
@@ -289,7 +289,7 @@ MUTATIONS = [
         "braid.studies.diffusion.Coordinated",
         random_covers,
         scaled,
-        ("CTR above CTR-unoptimized", "CTR sends less than unoptimized"),
+        ("CTR above CTR-unoptimized on up to 40 hosts", "CTR sends less than unoptimized"),
         runs=(),
     ),
     Mutation(

@@ -14,6 +14,7 @@ from braid.core.events import (
     BatchCommitted,
     BatchHarvested,
     BatchPlanned,
+    BatchServed,
     EventsDropped,
     RunStarted,
 )
@@ -32,6 +33,7 @@ BOOKKEEPING = {
     EventsDropped,
     BatchPlanned,
     BatchHarvested,
+    BatchServed,
     MigrationAdvanced,
     ChainFilled,
     TailMoved,

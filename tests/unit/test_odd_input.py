@@ -347,7 +347,7 @@ def test_what_is_nearly_a_number_is_taken() -> None:
     assert join.partitions == 2
 
 
-def test_a_run_that_waits_for_a_day_stops_at_once(tmp_path: Path) -> None:
+def test_a_run_that_waits_for_a_day_is_stopped_before_it_is_over(tmp_path: Path) -> None:
     run = StreamJoin(STREAMS, ON, Centralized()).start(tmp_path, batches=3, pace=86_400)
     stopping = threading.Thread(target=run.stop, daemon=True)
     stopping.start()

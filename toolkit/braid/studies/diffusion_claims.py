@@ -27,6 +27,9 @@ from braid.studies.diffusion_frames import (
 from braid.studies.diffusion_frames import Figures as Figures
 from braid.studies.diffusion_trade_claims import traded_claims
 
+MANY = 40
+"""Hosts up to which the L = 2 copies of a segment often share one with another's."""
+
 
 def length_claim(f: Figures, streams: int) -> Claim:
     """Fig. 4: throughput peaks at a length T* between the extremes."""
@@ -124,8 +127,9 @@ def covers_claim(f: Figures) -> Claim:
     """Fig. 11: covers by set cover beat random ones."""
     ratio = f.over("11, 12", TWO, UNOPTIMIZED)
     why = (
-        "on 80 hosts both come to the same within the spread of the seeds: of two copies among so "
-        "many hosts hardly any two share one, so that any cover is as large as another"
+        "level, within the spread of the seeds, where hosts are many: with L = 2 copies a host "
+        "then hardly ever has two of the segments that a tuple needs, so that a cover likely saves "
+        "nothing"
     )
     says = "CTR above CTR-unoptimized: CTR / unoptimized by J"
     return told("11", says, figures(ratio), ratio.min() > 1, why)
@@ -133,8 +137,8 @@ def covers_claim(f: Figures) -> Claim:
 
 def covers_check(f: Figures) -> Claim:
     """Fig. 11, on as many hosts as let copies share one: set covers beat random ones."""
-    ratio = f.over("11, 12", TWO, UNOPTIMIZED).loc[lambda by_hosts: by_hosts.index <= 40]
-    says = "CTR above CTR-unoptimized on up to 40 hosts: CTR / unoptimized by J"
+    ratio = f.over("11, 12", TWO, UNOPTIMIZED).loc[lambda by_hosts: by_hosts.index <= MANY]
+    says = f"CTR above CTR-unoptimized on up to {MANY} hosts: CTR / unoptimized by J"
     return checked("11", says, figures(ratio), ratio.min() > 1)
 
 
@@ -170,6 +174,13 @@ def ctr_sends_claim(f: Figures) -> Claim:
     """Fig. 12: CTR sends less than CTR-unoptimized."""
     ratio = f.mbits[TWO] / f.mbits[UNOPTIMIZED]
     says = "CTR sends less than unoptimized: ratio by J"
+    return told("12", says, figures(ratio), (ratio < 1).all(), "level where hosts are many")
+
+
+def ctr_sends_check(f: Figures) -> Claim:
+    """Fig. 12, on as many hosts as let copies share one: CTR sends less."""
+    ratio = (f.mbits[TWO] / f.mbits[UNOPTIMIZED]).loc[lambda by_hosts: by_hosts.index <= MANY]
+    says = f"CTR sends less than unoptimized on up to {MANY} hosts: ratio by J"
     return checked("12", says, figures(ratio), (ratio < 1).all())
 
 
@@ -218,7 +229,8 @@ def claims(f: Figures) -> list[Claim]:
         *(claim(f, *at) for at in times for claim in (routing_claim, probe_check)),
         *(c(f) for c in (scale_claim, scale_check, existing_claim, covers_claim, covers_check)),
         optimized_claim(f),
-        *(c(f) for c in (tuned_check, atr_sends_claim, ctr_sends_claim)),
+        *(c(f) for c in (tuned_check, atr_sends_claim)),
+        *(c(f) for c in (ctr_sends_claim, ctr_sends_check)),
         *traded_claims(f),
         chvatal_check(f),
         bounded_check(f),
