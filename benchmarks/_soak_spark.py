@@ -147,7 +147,6 @@ def soak(
         resume = time.perf_counter() - began
         until(run, told[-1].batch + 2)
         first = time.perf_counter() - began
-        print(told[-1].batch + 1, held, flush=True)
         yield {
             "batches": told[-1].batch + 1,
             "ms a batch": 1000 * median(e.seconds["total"] for e in told),
