@@ -175,6 +175,13 @@ def test_a_series_looks_alike_in_every_panel():
     assert set(chart.data["quantity"]) == {"one", "two"} and len(chart.data) == 6
 
 
+@pytest.mark.parametrize(("high", "marks"), [(4.5, None), (22, "D2"), (2200, 1)])
+def test_a_logarithmic_axis_has_marks_for_close_values_too_and_not_too_many(high, marks):
+    tidy = pd.DataFrame({"x": [1, 2], "y": [2.2, high]})
+    plot = curves.lines(tidy, "t", "u", x="x", y="y", log_y=True).figure
+    assert (plot.layout.xaxis.dtick, plot.layout.yaxis.dtick) == (None, marks)
+
+
 def panel(**more):
     def act(settings):
         if settings["hosts"] == 13:

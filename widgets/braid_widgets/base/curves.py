@@ -106,10 +106,13 @@ def lines(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
 
 def _sparse(axis: Any, values: pd.Series) -> None:
     """Between the decades of a logarithmic axis stand 2 and 5 where there are few, else nothing,
-    and not all nine digits.
+    and not all nine digits; where values are so close that neither may be among them, what plotly
+    chooses.
     """
-    if axis.type == "log" and len(known := values[values > 0]):
-        axis.dtick = "D2" if known.max() < 100 * known.min() else 1
+    if axis.type != "log" or not len(known := values[values > 0]):
+        return
+    if (ratio := known.max() / known.min()) >= 5:
+        axis.dtick = "D2" if ratio < 100 else 1
 
 
 def bars(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
