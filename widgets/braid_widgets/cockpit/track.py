@@ -31,8 +31,8 @@ from braid_widgets.theta.timeline import Curve, Ghost, LineFrame
 
 MEASURES = ("stored", "received", "compared", "shed", "moved", "results", "busy", "waits")
 """What the hosts' rows over time show, one at a time. ``busy`` and ``waits`` are seconds, and are
-there only where they were measured or modelled; ``shed`` are the pairs that were left out, in a run
-that sheds load.
+there only where they were measured or modelled; ``shed`` are the pairs that were left out, where
+some were.
 """
 
 
