@@ -3,6 +3,7 @@ import type { Palette } from "../frames.ts";
 import { answers, queryOf } from "./asking.ts";
 import { add } from "./dom.ts";
 import { Film } from "./film.ts";
+import { pressable, redrawn } from "./pressing.ts";
 
 /** The side of a widget's model that is used here. */
 export interface Model {
@@ -81,6 +82,17 @@ function asking(root: HTMLElement, model: Model, position: () => number): () => 
   return () => model.off("msg:custom", show);
 }
 
+/** Draws so that keys reach the queries too. */
+const askable =
+  <Frame>(draw: Draw<Frame>): Draw<Frame> =>
+  (box, ...shown) =>
+    redrawn(box, () => {
+      draw(box, ...shown);
+      for (const part of box.querySelectorAll<SVGElement>("[data-query]")) {
+        pressable(part, part.dataset.query ?? "");
+      }
+    });
+
 /** A film as anywidget wants it; pages of the same name are shown at once. */
 export function filmWidget<Frame>(name: string, draw: Draw<Frame>, every: number) {
   onPages<Page<Frame>>(name, (root, page) => film(root, page, draw, every));
@@ -98,7 +110,7 @@ export function filmWidget<Frame>(name: string, draw: Draw<Frame>, every: number
         palette: model.get<Palette>("palette"),
         position: position(),
       };
-      const shown = film(root, page, draw, every, (at) => tell("position", at));
+      const shown = film(root, page, askable(draw), every, (at) => tell("position", at));
       root.addEventListener("pick", (event) => tell("picked", (event as CustomEvent).detail));
       const answered = asking(root, model, position);
       const forget = observed(model, {

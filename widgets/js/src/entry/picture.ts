@@ -1,18 +1,14 @@
 // A picture that Python draws; names in it can be clicked.
 import { add } from "../base/dom.ts";
+import { pressable, redrawn } from "../base/pressing.ts";
 import { observed, type View } from "../base/widget.ts";
 
 function render({ model, el }: View): () => void {
   const root = add(el, "div");
   const mark = (text: SVGTextElement, name: string) => {
-    for (const [key, value] of Object.entries({ role: "button", tabindex: "0" })) {
-      text.setAttribute(key, value);
-    }
+    pressable(text, name);
     text.style.cursor = "pointer";
     text.addEventListener("click", () => model.send({ clicked: name }));
-    text.addEventListener("keydown", ({ key }) => {
-      if (key === "Enter") model.send({ clicked: name });
-    });
   };
   const draw = () => {
     root.innerHTML = model.get<string>("value");
@@ -22,8 +18,9 @@ function render({ model, el }: View): () => void {
       if (names.has(name)) mark(text, name);
     }
   };
+  const again = () => redrawn(root, draw);
   draw();
-  return observed(model, { value: draw, names: draw });
+  return observed(model, { value: again, names: again });
 }
 
 export default { render };

@@ -1,4 +1,5 @@
 // Clicks on a chain say what is to be merged or split: an event "pick" bubbles up from the picture.
+import { pressable } from "../base/pressing.ts";
 import { make, titled } from "../base/svg.ts";
 import type { ChainSlice, ChainStream } from "../frames.ts";
 import { ageAt, inWords, TALL } from "./axis.ts";
@@ -29,7 +30,7 @@ export function splittable({ svg, stream }: Lane, cell: SVGRectElement, slice: C
   });
 }
 
-/** A click on the boundary at an age, or Enter, merges the slices that meet there. */
+/** A click on the boundary at an age, Enter or Space, merges the slices that meet there. */
 export function mergeable({ svg, stream, top, at }: Lane, age: number): void {
   const where = `${stream.name} that meet at ${inWords(stream.marks, age)}`;
   const box = { x: at(age) - 5, y: top - 3, width: 10, height: TALL + 6, rx: 3 };
@@ -37,18 +38,14 @@ export function mergeable({ svg, stream, top, at }: Lane, age: number): void {
     ...box,
     fill: "var(--braid-fg)",
     "fill-opacity": 0,
-    role: "button",
-    tabindex: 0,
     "data-merge": `${stream.index}:${age}`,
     "aria-label": `merge the slices of ${where}`,
   });
+  pressable(bar, `merge ${stream.index}:${age}`);
   titled(bar, `merge the slices of ${where}`);
   bar.style.cursor = "pointer";
   const light = (on: boolean) => bar.setAttribute("fill-opacity", on ? "0.35" : "0");
   for (const kind of ["mouseenter", "focus"]) bar.addEventListener(kind, () => light(true));
   for (const kind of ["mouseleave", "blur"]) bar.addEventListener(kind, () => light(false));
   bar.addEventListener("click", () => send(svg, "merge", stream, age));
-  bar.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") send(svg, "merge", stream, age);
-  });
 }
