@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -71,6 +72,16 @@ def due(batches: int, rows: int, window: int) -> int:
     return int(found[0])
 
 
+@dataclass(frozen=True)
+class Held:
+    """What a process below the driver holds: ``gone`` counts mapped files that are deleted."""
+
+    name: str
+    rss: float
+    files: int
+    gone: int
+
+
 def files(process: psutil.Process) -> int:
     """Open files of a process, but sockets: for every query that it ever started, with or without
     Braid, py4j keeps one.
@@ -82,31 +93,36 @@ def files(process: psutil.Process) -> int:
     return found
 
 
+def below(folder: Path) -> Iterator[Held]:
+    """The processes that this one started; one that ends meanwhile is left out."""
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+            maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
+            gone = sum(str(folder) in line and "(deleted)" in line for line in maps)
+            rss = process.memory_info().rss / 1e6
+            if process.status() != psutil.STATUS_ZOMBIE:
+                yield Held(process.name(), rss, files(process), gone)
+
+
 def holds(spark: SparkSession, folder: Path) -> dict[str, float]:
     """What the driver, its JVM and the workers hold, and the folder."""
     gc.collect()
     java: Any = spark._jvm
     java.java.lang.System.gc()
     runtime = java.java.lang.Runtime.getRuntime()
-    me = psutil.Process()
-    below = [p for p in me.children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
-    jvm = [p for p in below if "java" in p.name()]
-    workers = [p for p in below if "python" in p.name()]
-    gone = sum(
-        str(folder) in line and "(deleted)" in line
-        for p in workers
-        for line in Path(f"/proc/{p.pid}/maps").read_text().splitlines()
-    )
+    me, found = psutil.Process(), list(below(folder))
+    jvm = [p for p in found if "java" in p.name]
+    workers = [p for p in found if "python" in p.name]
     return {
         "RSS MB": me.memory_info().rss / 1e6,
         "JVM heap MB": (runtime.totalMemory() - runtime.freeMemory()) / 1e6,
-        "JVM RSS MB": sum(p.memory_info().rss for p in jvm) / 1e6,
-        "largest worker MB": max((p.memory_info().rss for p in workers), default=0) / 1e6,
+        "JVM RSS MB": sum(p.rss for p in jvm),
+        "largest worker MB": max((p.rss for p in workers), default=0),
         "open files": files(me),
-        "JVM open files": sum(map(files, jvm)),
-        "most of a worker": max(map(files, workers), default=0),
+        "JVM open files": sum(p.files for p in jvm),
+        "most of a worker": max((p.files for p in workers), default=0),
         "sockets": me.num_fds() - files(me),
-        "mapped, gone": gone,
+        "mapped, gone": sum(p.gone for p in workers),
         "files of all results": len(Store(folder).result_files()),
         "checkpoint": sum(len(names) for _, _, names in os.walk(folder / "checkpoint")),
     }

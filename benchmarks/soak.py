@@ -13,7 +13,8 @@ with a journal. What is left of a commit says whether Braid takes longer.
 
 On Spark (``executor="spark"``), Spark makes the tuples, and the run is stopped and resumed as
 often, by the front door; what the JVM and the largest of its workers hold is told too. There "ms a
-batch" is the engine's part, and a stretch begins with the batches after a resume.
+batch" is the engine's part, and a stretch begins with the batches after a resume. Each part runs in
+a process of its own, so that what one holds is not laid to the other.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import _soak_disk
 import _soak_spark
@@ -170,6 +174,20 @@ def told(what: str, rows: Iterable[dict[str, float]]) -> list[dict[str, float]]:
     return found
 
 
+def in_process(folder: Path, batches: int, rows: int, window: int) -> list[dict[str, float]]:
+    return told("in process", soak(folder, batches, rows, window))
+
+
+def on_spark(folder: Path, batches: int, rows: int, window: int) -> list[dict[str, float]]:
+    return told("on Spark", _soak_spark.soak(folder, batches, rows, window, MOMENTS))
+
+
+def apart(part: Callable[..., list[dict[str, float]]], *args: Any) -> list[dict[str, float]]:
+    """The rows of a part of the soak, from a process of its own."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(part, *args).result()
+
+
 def measures(
     what: str, rows: Sequence[dict[str, float]], asked: Mapping[str, float]
 ) -> list[Measure]:
@@ -196,15 +214,12 @@ def main() -> None:
     tables, found = {}, list[Measure]()
     with scratch() as folder:
         if args.batches:
-            rows = told("in process", soak(folder / "run", args.batches, args.rows, args.window))
+            rows = apart(in_process, folder / "run", args.batches, args.rows, args.window)
             tables[f"{args.batches:,} batches in process"] = rows
             found += measures("in process", rows, IN_PROCESS | FILES)
             found.append(Measure("ms to resume, at the end", rows[-1][RESUMED], 2000, 500, True))
         if args.spark_batches:
-            on = _soak_spark.soak(
-                folder / "spark", args.spark_batches, args.rows, args.window, MOMENTS
-            )
-            rows = told("on Spark", on)
+            rows = apart(on_spark, folder / "spark", args.spark_batches, args.rows, args.window)
             tables[f"{args.spark_batches:,} batches on Spark"] = rows
             found += measures("on Spark", rows, ON_SPARK | FILES | WORKERS)
             early, late = (median(r[RESUMED] for r in some) for some in (rows[1:4], rows[-3:]))
