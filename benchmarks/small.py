@@ -10,6 +10,7 @@ parts that the engine measures (``run.metrics``), and what Spark does around it
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
@@ -75,8 +76,14 @@ def before(folder: Path) -> Path | None:
     return folder / "toolkit"
 
 
-def by_engine(packages: dict[str, Path], folder: Path, settings: list[int], rounds: int) -> Median:
-    """By engine the median seconds of a batch. They run in turns, and must find as many results."""
+def by_engine(folder: Path, args: argparse.Namespace) -> Median:
+    """By engine the median seconds of a batch. They run in turns, and must find as many results.
+    Empty where the history lacks the engine before.
+    """
+    if not (old := before(folder / "before")):
+        return {}
+    packages = {"engine before": old, "engine today": HERE.parent / "toolkit"}
+    settings = [args.window, args.hosts]
     found: dict[str, list[float]] = {name: [] for name in packages}
     counts = set()
     with ExitStack() as stack:
@@ -92,7 +99,7 @@ def by_engine(packages: dict[str, Path], folder: Path, settings: list[int], roun
             )
             for name, package in packages.items()
         }
-        for number in range(rounds):
+        for number in range(args.rounds):
             for name, engine in engines.items():
                 assert engine.stdin and engine.stdout
                 print(file=engine.stdin, flush=True)
@@ -120,6 +127,16 @@ def spent(running: JoinRun) -> pd.DataFrame:
     return pd.DataFrame(rows[1:])
 
 
+def by_way(spark: SparkSession, folder: Path, args: argparse.Namespace) -> dict[str, pd.DataFrame]:
+    """By way what each batch took, but for the first round."""
+    found: dict[str, list[pd.DataFrame]] = {name: [] for name in WAYS}
+    for n in range(args.rounds):
+        for name, way in WAYS.items():
+            done = run(spark, folder, way, args.window, args.hosts, f"{way} {n}")
+            found[name].append(spent(done))
+    return {name: pd.concat(rounds[1:]) for name, rounds in found.items()}
+
+
 def main() -> None:
     args = arguments(
         __doc__ or "",
@@ -133,17 +150,7 @@ def main() -> None:
     spark = session("benchmark")
     with scratch() as folder:
         both(spark, folder, args)
-        old, engines = before(folder / "before"), Median()
-        if old:
-            packages = {"engine before": old, "engine today": HERE.parent / "toolkit"}
-            settings = [args.window, args.hosts]
-            engines = by_engine(packages, folder, settings, args.rounds)
-        found: dict[str, list[pd.DataFrame]] = {name: [] for name in WAYS}
-        for n in range(args.rounds):
-            for name, way in WAYS.items():
-                done = run(spark, folder, way, args.window, args.hosts, f"{way} {n}")
-                found[name].append(spent(done))
-    whole = {name: pd.concat(rounds[1:]) for name, rounds in found.items()}
+        engines, whole = by_engine(folder, args), by_way(spark, folder, args)
     took = {name: median(frame["in all"]) / 1000 for name, frame in whole.items()}
     each = args.rows // args.batches
     batches = f"{each:,} + {each:,} rows a batch"
@@ -161,7 +168,7 @@ def main() -> None:
             "milliseconds of a batch, medians": parts.reset_index(names="part"),
         },
         measures,
-        () if old else (f"Git's history lacks {BEFORE}, so the engine before did not run.",),
+        () if engines else (f"Git's history lacks {BEFORE}, so the engine before did not run.",),
     )
 
 
