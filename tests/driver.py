@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from braid.engine.wire import Batch
 from braid.join import StreamJoin
 from braid.papers.shedding.shed import Shed
 from braid.spark_session import session
+from cuts import cutting
 from oracle import frames, tables, until
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
@@ -47,8 +49,9 @@ STREAMS = tables("ab", {"a": 300, "b": 400}, seed=31, batches=8)
 class Run(msgspec.Struct):
     """A join of seeded streams in a folder, a fraction of all pairs when one is given, or a hub. It
     makes the file FOLDER.held and waits for ever: right before the commit of batch ``held``, or
-    where ``hub_cases.held`` says. In batch ``stalls`` a task makes the file FOLDER.stalled and waits
-    for ever, once it has written its files.
+    where ``hub_cases.held`` says; or before the input of batch ``cuts`` is written, all batches before
+    it being committed. In batch ``stalls`` a task makes the file FOLDER.stalled and waits for ever,
+    once it has written its files.
     """
 
     folder: str
@@ -57,6 +60,7 @@ class Run(msgspec.Struct):
     way: str = "spark"
     fraction: float | None = None
     stalls: int | None = None
+    cuts: int | None = None
 
     @property
     def mark(self) -> Path:
@@ -98,6 +102,19 @@ def hold(runs: list[Run]) -> None:
     Store.commit = holding  # type: ignore[method-assign]
 
 
+def hold_input(runs: list[Run]) -> AbstractContextManager[None]:
+    held = {run.folder: run for run in runs if run.cuts is not None}
+
+    def before(folder: Path, number: int) -> None:
+        run = held.get(str(folder.parent))
+        if run is not None and number == run.cuts:
+            until(lambda: len(Store(run.folder).committed()) == number, "batches before")
+            run.mark.touch()
+            threading.Event().wait()
+
+    return cutting(before)
+
+
 def stall(one: Run) -> None:
     """Have the first attempt at a task of a run's batch ``stalls`` wait, when all its files are
     written.
@@ -130,12 +147,13 @@ def main(told: str, master: str = "") -> None:
         if run.stalls is not None:
             stall(run)
     spark = session(cores=2, master=master or None, **alike, **INTERPRETED)
-    waiting = [run for run in runs if run.held is not None or run.verb == "hub"]
-    begun = [run.begin(spark) for run in waiting]
-    until(lambda: all(run.mark.exists() for run in waiting), "moment to be held", 240)
-    begun += [run.begin(spark) for run in runs if run not in waiting]
-    for one in begun:
-        one.awaitTermination()
+    waiting = [run for run in runs if {run.held, run.cuts} != {None} or run.verb == "hub"]
+    with hold_input(runs):
+        begun = [run.begin(spark) for run in waiting]
+        until(lambda: all(run.mark.exists() for run in waiting), "moment to be held", 240)
+        begun += [run.begin(spark) for run in runs if run not in waiting]
+        for one in begun:
+            one.awaitTermination()
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from braid.hub.telling import answer
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Reuse
 from braid.papers.reuse.rates import Rates
+from cuts import cut
 from duck import duck
 
 if TYPE_CHECKING:
@@ -213,6 +214,7 @@ class Driven:
     ) -> None:
         if not (folder / "input").exists():
             Replay(data, dict.fromkeys(data, "ts"), "batch").write(folder / "input")
+            cut(folder / "input")
         schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
         reader = TableReader(schemas, "ts", folder / "input", BATCHES)
         places = dict(at or dict.fromkeys(data, "here"))

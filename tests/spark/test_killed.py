@@ -11,8 +11,10 @@ import driver
 import hub_cases
 import pytest
 from braid.core.events import BatchCommitted
+from braid.engine.check import check
 from braid.engine.store import Store
 from braid.join import StreamJoin
+from cuts import left
 from driver import Run
 from hub_cases import LONG, THREE, WIDE, answered
 from killing import kill, launch
@@ -24,18 +26,20 @@ from pyspark.sql import SparkSession
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs whose driver was killed -9: "spark" while a task of batch 2 had written its files and was
     not done, and right before the commit of batch 4; "turns" right before the commit of batch 4, which ran in the driver, and
-    of batch 6, which ran on Spark; "shed" right before the commit of batch 4; "hub" in the middle of
-    a submission.
+    of batch 6, which ran on Spark; "shed" right before the commit of batch 4; "cut" before the input
+    of batch 3 was written; "hub" in the middle of a submission.
     """
     folder = tmp_path_factory.mktemp("killed")
     log = folder / "log"
-    spark, turns, shed, hub = (folder / name for name in ("spark", "turns", "shed", "hub"))
+    names = ("spark", "turns", "shed", "hub", "cut")
+    spark, turns, shed, hub, cut = (folder / name for name in names)
     stalling = Run(str(spark), "start", stalls=2)
     process = launch(
         log,
         Run(str(turns), "start", 4, "process"),
         Run(str(shed), "start", 4, "spark", 0.4),
         Run(str(hub), "hub"),
+        Run(str(cut), "start", cuts=3),
         stalling,
     )
     try:
@@ -45,6 +49,8 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert Store(spark).committed() == [0, 1]
     assert [*Store(spark).blocks.glob("000002-*")]
     assert Store(turns).committed() == Store(shed).committed() == [0, 1, 2, 3]
+    assert Store(cut).committed() == [0, 1, 2]
+    assert left(cut) == {"whole": ["a", "b"], "cut": {"a": [0, 1, 2], "b": [0, 1, 2]}}
 
     again = [Run(str(spark), "resume", 4), Run(str(turns), "resume", 6)]
     for run in again:
@@ -87,6 +93,14 @@ def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, killed: Pat
     ways = [e.executor for e in run.events() if isinstance(e, BatchCommitted)]
     assert ways == ["process"] * 4 + ["spark"] * 2 + ["process"] * 2
     assert differ(found(run), truth()) == ""
+
+
+def test_killed_while_its_input_is_written(spark: SparkSession, killed: Path) -> None:
+    run = StreamJoin.resume(killed / "cut", frames(spark, driver.STREAMS))
+    run.awaitTermination()
+    assert run.store.committed() == list(range(8))
+    assert differ(found(run), truth()) == ""
+    assert left(run.store.path)["whole"] == [] and check(run.store.path)[0] == []
 
 
 def test_a_driver_that_sheds_load_is_killed(

@@ -14,6 +14,7 @@ from braid.condition.predicate import Common
 from braid.join import StreamJoin
 from braid.local.build import build
 from braid.local.rows import Rows
+from cuts import cut
 from oracle import Ids, differ, local, met
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -136,6 +137,7 @@ def test_tables_are_joined_on_sets_without_spark(
     join = StreamJoin(tables, on, Centralized())
     setup: Any = join.setup
     setup.replay(1).write(tmp_path)
+    cut(tmp_path)
     feed = setup.feed({a: t.schema for a, t in tables.items()})
     parts = [p for _, (p,) in sorted(feed.tuples(tmp_path, 0).items())]
     a, b = (Rows(build(part, join.predicate.indexes(i))) for i, part in enumerate(parts))

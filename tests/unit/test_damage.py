@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from braid.engine import durable
 from braid.engine.check import check, repair
+from braid.engine.copied import Copied
 from braid.engine.durable import Damaged
 from braid.engine.log import Manifest
 from braid.engine.store import Store
@@ -29,9 +30,13 @@ WANTED = expected(STREAMS, ON)
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was stopped after the third of four batches: entries 1 to 3 of its log."""
+    """A run that was stopped after the third of four batches: entries 1 to 3 of its log. All of its
+    input is written.
+    """
     folder = tmp_path_factory.mktemp("stopped") / "run"
-    with killed_before(3):
+    with killed_before(3), pytest.MonkeyPatch.context() as patch:
+        real = Copied.wait
+        patch.setattr(Copied, "wait", lambda c, n: (real(c, n), c.finish()))
         join = StreamJoin(STREAMS, ON, Scatter(pieces=2), check=True)
         run = join.start(folder, batches="batch", durability="process")
         with pytest.raises(OSError, match="killed"):

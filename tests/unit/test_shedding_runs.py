@@ -25,6 +25,7 @@ from braid.local.sums import sketched
 from braid.model.simulate import simulate
 from braid.papers.shedding.events import HarvestPlanned
 from braid.papers.shedding.rate import LEAST
+from cuts import cut
 from oracle import PLACEMENTS, Ids, differ, expected, files, tables
 from selection import came, selected
 
@@ -195,6 +196,7 @@ def test_where_all_take_part_tuples_have_no_draws(harvest, drawn, tmp_path):
     streams = {a: rows.slice(0, 260).drop_columns(["batch"]) for a, rows in STREAMS.items()}
     made = join(Centralized(), Shed(fraction=1), streams)
     made.setup.replay(1).write(tmp_path)
+    cut(tmp_path)
     feed = made.setup.feed({a: rows.schema for a, rows in streams.items()})
     found, whole = feed.tuples(tmp_path, 0, harvest), feed.tuples(tmp_path, 0)
     for stream, parts in found.items():
@@ -262,6 +264,7 @@ def test_nulls_and_the_ends_of_lists_tell_tuples_apart(tmp_path):
     whole = pa.concat_tables([rows, turned])
     made = StreamJoin({"a": whole, "b": whole}, "a.k <=> b.k", Centralized(), shed=Shed(fraction=1))
     made.setup.replay(1).write(tmp_path)
+    cut(tmp_path)
     feed = made.setup.feed({"a": whole.schema, "b": whole.schema})
     drawn = [n for part in feed.tuples(tmp_path, 0)[0] for n in part[DRAW].to_pylist()]
     assert len(drawn) == whole.num_rows == len(set(drawn))

@@ -412,7 +412,7 @@ def test_block_files_that_are_gone_are_let_go(tmp_path: Path) -> None:
         def tidy(store: Store, *given: Any) -> None:
             real(store, *given)
             gc.collect()
-            held.append(mapped(tmp_path) - {str(f) for f in store.blocks.iterdir()})
+            held.append(mapped(store.blocks) - {str(f) for f in store.blocks.iterdir()})
 
         patch.setattr(Store, "tidy", tidy)
         run = ended(join.start(tmp_path / "run", batches="batch"))

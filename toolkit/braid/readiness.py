@@ -51,6 +51,8 @@ def prepared(
     if (chosen := setup.chosen) is not None:
         known["chosen"] = {"why": chosen.why, "costs": chosen.costs}
     store.copied.seal(store.force)
+    if store.url:  # it is given files of micro-batches, under a name of this driver's
+        store.copied.complete(store.force)
     store.create(known)
     return known
 

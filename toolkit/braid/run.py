@@ -62,13 +62,19 @@ class JoinRun(Running):
         return T.StructType([*self._schema.fields, *more])
 
     def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
-        writer = frame.writeStream.foreachBatch(weakly(self._turn_batch)).option(
+        self.store.copied.wait(self._done_before)
+        writer = frame.writeStream.foreachBatch(weakly(self._turn_in_order)).option(
             "checkpointLocation", str(self.store.path / "checkpoint")
         )
         trigger = dict(trigger) or (
             {"availableNow": True} if self._settings["batches"] is not None else {}
         )
         return (writer.trigger(**trigger) if trigger else writer).start()
+
+    def _turn_in_order(self, frame: DataFrame, number: int) -> None:
+        """Spark looks at the files of the next batch when this one returns: they are whole then."""
+        self._turn_batch(frame, number)
+        self.store.copied.wait(number + 1)
 
     def _prepare(self, frame: DataFrame, number: int) -> None:
         """Two plain stages are set in the query's own session."""

@@ -57,6 +57,9 @@ class Running(ABC):
         self._over, self._at = False, 0
         self._pace, self._next_turn = pace, 0.0
         self._began = clock.monotonic()
+        state = store.state()
+        self._done_before = 0 if state is None else state.epoch + 1
+        store.copied.begin(self._done_before, store.force)
         spec, frame = self._open()
         self._engine = Engine(
             spec,
@@ -71,7 +74,6 @@ class Running(ABC):
         )
         self._adjusted()
         self._sink = None if give is None else Sink(give, store, self._of_batch)
-        self._done_before = self._engine.state.epoch + 1
         self._spark_query = self._launch(frame, trigger)
         threading.Thread(target=self._watch, name="braid-run", daemon=True).start()
 
@@ -225,6 +227,7 @@ class Running(ABC):
             self._spark_query.awaitTermination()
             self._engine.finish(self._nothing(), self._stopping.is_set)
             self._deliver()
+            self._finish_input()
         except Exception as error:
             self._error = self._error or error
         with self._turn:
@@ -243,6 +246,11 @@ class Running(ABC):
             self._tell(ended)
             self.store.release()  # last: events.jsonl is now that of whoever takes the run
         log([ended])
+
+    def _finish_input(self) -> None:
+        """A run has not come to its end before all of its input is written."""
+        if not self._stopping.is_set():
+            self.store.copied.finish()
 
     def _tell(self, ended: RunEnded) -> None:
         try:
@@ -267,6 +275,7 @@ class Running(ABC):
             return
         self._stopping.set()
         self._gate.set()
+        self.store.copied.leave()
         if self._at == threading.get_ident():  # foreachBatch asks: the batch that waits for it ends
             return
         self._spark_query.stop()

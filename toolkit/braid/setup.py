@@ -36,7 +36,7 @@ class Replay(Protocol):
     """What is static, checked, and not yet written."""
 
     def write(self, folder: Path) -> int:
-        """Write the files of a run's input; returns how many micro-batches there are."""
+        """Write a run's input, whole or as files of micro-batches; returns how many there are."""
         ...
 
 
@@ -244,7 +244,7 @@ class Setup:
         from braid.engine import static
 
         folder = store.input / alias
-        reader = self.spark.readStream.schema(static.schema(folder, self.spark))
+        reader = self.spark.readStream.schema(static.schema(store.copied, alias, self.spark))
         return reader.options(maxFilesPerTrigger=1, **PAGES).parquet(str(folder))
 
     def union(self, sources: Mapping[str, DataFrame]) -> tuple[DataFrame, tuple[Layout, ...]]:

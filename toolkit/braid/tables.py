@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from braid.condition.predicate import Predicate
 from braid.core.columns import WEIGHT
 from braid.core.waiting import wait
-from braid.engine import microbatches, tables
+from braid.engine import tables
 from braid.engine.executor import Executor, checked, executor
 from braid.engine.memory import cores
 from braid.engine.store import Store
@@ -121,8 +121,8 @@ class TableRun(JoinRun):
     _deep = True
 
     def _open(self) -> tuple[JoinSpec, Any]:
-        setup, folder = self.setup, self.store.input
-        schemas = {a: pq.read_schema(microbatches.file(folder / a, 0)) for a in setup.streams}
+        setup = self.setup
+        schemas = {a: self.store.copied.schema(a) for a in setup.streams}
         columns = tuple(tuple(s.names) for s in schemas.values())
         self._schema = pa.schema([pa.field(a, pa.struct(list(s))) for a, s in schemas.items()])
         spec = JoinSpec(
@@ -148,6 +148,7 @@ class TableRun(JoinRun):
         return Turns(turn, todo, self._stopping.is_set)
 
     def _prepare(self, frame: Any, number: int) -> None:
+        self.store.copied.wait(number)
         self.store.copied.check(number, deep=True)
 
     def _executor(self, way: str) -> Executor:

@@ -1,53 +1,141 @@
-"""A run's copy of static input: whether it is whole."""
+"""A run's copy of static input: whether it is whole, and how it comes to be in files of
+micro-batches.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from braid.core.state import VERSION, Seal
 from braid.engine import durable, microbatches
+from braid.engine.cutting import Cutting, Seals
+from braid.engine.whole import Whole
 
 
-class _Seals(msgspec.Struct):
-    """By alias, those of its files, in order."""
+class _Noted(msgspec.Struct):
+    """By alias, the seals of the files of micro-batches, in order; of a stream that is still to be
+    cut, that of its ``whole`` file instead.
+    """
 
     v: int
-    files: dict[str, list[Seal]]
+    files: Seals
+    whole: dict[str, Seal] = {}
 
 
 class Copied:
-    """The copy in a folder: ALIAS/000012.parquet is what a stream has of micro-batch 12."""
+    """The copy in a folder: ALIAS/000012.parquet is what a stream has of micro-batch 12. What came
+    whole, ALIAS.arrow, is cut into these while the run goes on.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._cutting: Cutting | None = None
 
     def seal(self, force: bool) -> None:
-        """Note what the files have; with ``force`` they are on disk then."""
+        """Note what has been written; with ``force`` it is on disk then."""
         files = sorted(self.folder.glob("[A-Za-z]*/*.parquet"))
         with ThreadPoolExecutor(8) as pool:
             seals = [*pool.map(partial(durable.seal, force=force), files)]
-        found: dict[str, list[Seal]] = {}
+        found: Seals = {}
         for file, seal in zip(files, seals, strict=True):
             found.setdefault(file.parent.name, []).append(seal)
-        for folder in {file.parent for file in files} if force else ():
-            durable.sync(folder)
-        body = durable.sealed(_Seals(VERSION, found))
-        durable.put(self.folder / "files.json", body, force)
+        whole = {f.stem: durable.seal(f, force) for f in sorted(self.folder.glob("*.arrow"))}
+        self._note(_Noted(VERSION, found, whole), force)
+
+    def _note(self, noted: _Noted, force: bool) -> None:
+        for alias in noted.files if force else ():
+            durable.sync(self.folder / alias)
+        durable.put(self.folder / "files.json", durable.sealed(noted), force)
+        self._forget()
+
+    def _forget(self) -> None:
+        for known in ("_noted", "_streams"):
+            self.__dict__.pop(known, None)
 
     @cached_property
-    def _files(self) -> dict[str, list[Seal]]:
+    def _noted(self) -> _Noted:
         body = durable.opened(self.folder / "files.json", f"the input in {self.folder}")
-        return msgspec.json.decode(body, type=_Seals).files
+        return msgspec.json.decode(body, type=_Noted)
+
+    @cached_property
+    def _streams(self) -> dict[str, Whole]:
+        """Those that are still to be cut."""
+        return {a: Whole(self._whole(a)) for a in self._noted.whole}
+
+    def _whole(self, alias: str) -> Path:
+        return self.folder / f"{alias}.arrow"
+
+    def schema(self, alias: str) -> pa.Schema:
+        """The columns of a stream, with what whoever wrote it has noted of them."""
+        if (stream := self._streams.get(alias)) is not None:
+            return stream.schema
+        return pq.read_schema(microbatches.file(self.folder / alias, 0))
 
     def check(self, batch: int | None = None, deep: bool = False) -> None:
         """Raise Damaged unless the files of a micro-batch, or of all, have their lengths, and their
-        checksums if ``deep``.
+        checksums if ``deep``; and what went wrong where they could not be written.
         """
-        for alias, seals in self._files.items():
+        for file, seal in self._sealed(batch):
+            durable.check(file, seal, deep or file.suffix == ".arrow")
+
+    def _sealed(self, batch: int | None) -> Iterator[tuple[Path, Seal]]:
+        if batch is not None and self._cutting is not None:
+            for alias, seal in self._cutting.seals(batch).items():
+                yield microbatches.file(self.folder / alias, batch), seal
+            return
+        for alias, seal in self._noted.whole.items():
+            yield self._whole(alias), seal
+        for alias, seals in self._noted.files.items():
             wanted = range(len(seals)) if batch is None else range(len(seals))[batch : batch + 1]
-            for n in wanted:
-                durable.check(microbatches.file(self.folder / alias, n), seals[n], deep)
+            yield from ((microbatches.file(self.folder / alias, n), seals[n]) for n in wanted)
+
+    def begin(self, first: int, force: bool) -> None:
+        """Have what is still whole cut in the background, from micro-batch ``first`` on."""
+        for file in self.folder.glob("*.arrow"):
+            if file.stem not in self._noted.whole:  # all was cut of it before a kill
+                file.unlink()
+        if self._streams:
+            done = partial(self._done, force=force)
+            self._cutting = Cutting(self._streams, first, force, done)
+
+    def _done(self, seals: Seals, force: bool) -> None:
+        """All is there, and said to be; what it was cut of can go."""
+        whole = [*self._noted.whole]
+        self._note(_Noted(VERSION, seals), force)
+        for alias in whole:
+            self._whole(alias).unlink(missing_ok=True)
+
+    def wait(self, batch: int) -> None:
+        """Until the files of a micro-batch are there, or will not be."""
+        if self._cutting is not None:
+            self._cutting.wait(batch)
+
+    def finish(self) -> None:
+        """Wait until all files are there, and said to be; raises what went wrong."""
+        if self._cutting is not None:
+            self._cutting.finish()
+
+    def complete(self, force: bool) -> None:
+        """Cut all now; raises what went wrong."""
+        self.begin(0, force)
+        self.finish()
+        self.end()
+
+    def leave(self) -> None:
+        """Cut no more: nobody waits for what is still to come."""
+        if self._cutting is not None:
+            self._cutting.leave()
+
+    def end(self) -> None:
+        """The same, and wait for the file that is being written."""
+        if self._cutting is not None:
+            self._cutting.end()
+            self._cutting = None
+            self._forget()

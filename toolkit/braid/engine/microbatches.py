@@ -7,13 +7,11 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 _EARLIEST = np.iinfo(np.int64).min
 
@@ -51,24 +49,16 @@ def count(numbers: Mapping[str, np.ndarray], batches: int | str) -> int:
     return 1 + max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
 
 
-def write(rows: pa.Table, numbers: np.ndarray, batches: int, folder: Path) -> None:
-    """Write rows as ``batches`` files of a new folder, by the number of each row's micro-batch."""
-    folder.mkdir(parents=True)
-    order = np.argsort(numbers, kind="stable")
-    ordered, ends = rows.take(pa.array(order)), np.searchsorted(numbers[order], range(batches + 1))
-    for k, (start, end) in enumerate(pairwise(ends)):
-        part = ordered.slice(start, end - start)
-        pq.write_table(part, file(folder, k), write_page_checksum=True)
-    date(folder, batches)
-
-
 def file(folder: Path, number: int) -> Path:
     """The file of a micro-batch in a stream's folder."""
     return folder / f"{number:06d}.parquet"
 
 
-def date(folder: Path, batches: int) -> None:
-    """Put the files in order: Spark reads them as they were modified, one after the other."""
-    began = clock.time() - batches
+def date(folder: Path, batches: int, end: float | None = None) -> None:
+    """Put the files in order, each there: Spark reads them as they were modified, one after the
+    other. The last is as old as ``end``, by default as now.
+    """
+    began = (clock.time() if end is None else end) - batches
     for k in range(batches):
+        file(folder, k).touch()
         os.utime(file(folder, k), (began + k, began + k))

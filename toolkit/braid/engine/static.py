@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from braid.engine import microbatches
+from braid.engine import microbatches, whole
 from braid.engine.collect import Allowance, Overflow, collected, scanned
+from braid.engine.copied import Copied
 
 _NUMBER = "__batch"
 _SMALL = 128 << 20
@@ -93,8 +94,8 @@ class Replay:
         return _number(frame, None, self.batches, [])
 
     def write(self, folder: Path) -> int:
-        """Write the streams under ``folder``/ALIAS, one file a micro-batch, and return how many
-        there are.
+        """Write the streams under ``folder``, and return how many micro-batches there are. What
+        came to this process is written whole, to be cut; Spark writes a file a micro-batch.
         """
         shutil.rmtree(folder, ignore_errors=True)
         if self.tables is None:
@@ -114,7 +115,7 @@ class Replay:
         for alias, rows in tables.items():
             kept = rows.select(self._stream(alias).names)
             kept = kept.replace_schema_metadata(self._metadata(alias))
-            microbatches.write(kept, numbers[alias], count, folder / alias)
+            whole.write(kept, numbers[alias], count, folder, alias)
         return count
 
     def _stream(self, alias: str) -> T.StructType:
@@ -147,14 +148,13 @@ class Replay:
         return count
 
 
-def schema(folder: Path, spark: SparkSession) -> T.StructType:
-    """The columns of a stream's files in the folder, by what Spark's writer leaves in them; files
-    of older runs may lack it, and are looked at by Spark.
+def schema(copied: Copied, alias: str, spark: SparkSession) -> T.StructType:
+    """The columns of a stream of a copy, by what Spark's writer leaves in its files; those of older
+    runs may lack it, and are looked at by Spark.
     """
-    first = microbatches.file(folder, 0)
-    found = (pq.read_metadata(first).metadata or {}).get(_SCHEMA.encode())
+    found = (copied.schema(alias).metadata or {}).get(_SCHEMA.encode())
     return (
-        spark.read.parquet(str(first)).schema
+        spark.read.parquet(str(microbatches.file(copied.folder / alias, 0))).schema
         if found is None
         else T.StructType.fromJson(json.loads(found))
     )

@@ -4,8 +4,9 @@ them exist.
 A run is a folder::
 
     run.json                     the query, as given
-    input/ALIAS/000012.parquet   static input, one file per micro-batch
-    input/files.json             their lengths and checksums
+    input/ALIAS.arrow            static input of a stream, whole, until it is cut (see whole.py)
+    input/ALIAS/000012.parquet   the same, one file per micro-batch
+    input/files.json             their lengths and checksums: of the one or the others
     checkpoint/                  Spark's own offsets
     blocks/*.arrow               block files, each written once by one task attempt
     new/*.parquet                result files, likewise, until their batch is committed
@@ -136,7 +137,8 @@ class Store(Rolling):
         return self._lock.held()
 
     def release(self) -> None:
-        """Let other processes have the run, and its block files go."""
+        """Let other processes have the run, and its block files go; nothing is written any more."""
+        self.copied.end()
         files.close_all(self.blocks)
         self._lock.release()
 

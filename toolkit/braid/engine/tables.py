@@ -21,7 +21,7 @@ from braid.condition.residual import cursor
 from braid.core.columns import DRAW, ROUTING, TIME, WORTH
 from braid.core.harvest import Harvest
 from braid.core.placement import Placement
-from braid.engine import microbatches
+from braid.engine import microbatches, whole
 
 _PLACE = "__place"
 
@@ -102,15 +102,15 @@ class Replay:
                 _check(alias, rows, self.batches)
 
     def write(self, folder: Path) -> int:
-        """Write the streams under ``folder``/ALIAS, one file a micro-batch, and return how many
-        there are.
+        """Write the streams under ``folder``, each whole, and return how many micro-batches there
+        are to be cut of them.
         """
         shutil.rmtree(folder, ignore_errors=True)
         numbers = self._numbers()
         count = microbatches.count(numbers, self.batches)
         for alias, rows in self.streams.items():
             kept = rows.drop_columns([self.batches]) if isinstance(self.batches, str) else rows
-            microbatches.write(kept, numbers[alias], count, folder / alias)
+            whole.write(kept, numbers[alias], count, folder, alias)
         return count
 
     def _numbers(self) -> dict[str, np.ndarray]:

@@ -144,6 +144,8 @@ class QueryHub:
                 replay = self._replay(batches)
                 store.create({**mine, "ready": False})
                 count = None if replay is None else replay.write(store.input)
+                store.copied.seal(store.force)
+                store.copied.complete(store.force)
                 ends = len(self._static()) == len(self.streams)
                 known = {**mine, "batches": count if ends else None, "ready": True}
                 store.create(known)
@@ -200,10 +202,9 @@ class QueryHub:
 
         found = dict(self.streams)
         for name, frame in self._static().items():
-            folder, spark = store.input / name, frame.sparkSession
-            schema = static.schema(folder, spark)
-            reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-            found[name] = reader.parquet(str(folder))
+            schema = static.schema(store.copied, name, frame.sparkSession)
+            reader = frame.sparkSession.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+            found[name] = reader.parquet(str(store.input / name))
         return found
 
 

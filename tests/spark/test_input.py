@@ -1,0 +1,73 @@
+"""Spark's file source lists the files of all micro-batches when it starts, and reads each when it is
+written; the run ends after the last, however slow they come.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from braid.core.events import BatchCommitted
+from braid.engine.check import check
+from braid.engine.store import Store
+from braid.join import JoinRun, StreamJoin
+from cuts import Hold, cutting, failing, left, threads
+from oracle import differ, expected, found, frames, tables, until
+from pyspark.sql import SparkSession
+from scatter import Scatter
+
+ON, LAST = "a.k = b.k", 4
+STREAMS = tables("ab", 60, seed=18, batches=LAST + 1)
+WANTED = expected(STREAMS, ON)
+ALL = {"whole": [], "cut": {a: [*range(LAST + 1)] for a in "ab"}}
+
+
+def start(spark: SparkSession, folder: Path) -> JoinRun:
+    join = StreamJoin(frames(spark, STREAMS), ON, Scatter(), check=True)
+    return join.start(folder, batches="batch", durability="process")
+
+
+def ends_equal(run: JoinRun) -> None:
+    """With the tuples that may match in the batches that are numbered."""
+    assert run.awaitTermination()
+    assert differ(found(run), WANTED) == ""
+    came = [e.received for e in run.events() if isinstance(e, BatchCommitted)]
+    numbered = [STREAMS[a].filter(pc.is_valid(STREAMS[a]["k"]))["batch"].to_pylist() for a in "ab"]
+    assert came == [tuple(n.count(k) for n in numbered) for k in range(LAST + 1)]
+    assert left(run.store.path) == ALL and check(run.store.path)[0] == [] and threads() == []
+
+
+def test_the_first_batch_is_committed_before_the_last_file_is_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """One file at a time: each is written when all batches before it are committed."""
+
+    def after(folder: Path, number: int) -> None:
+        until(lambda: len(Store(tmp_path).committed()) >= number, "batches before")
+        assert all(left(tmp_path)["cut"][a] == [*range(number)] for a in "ab")
+
+    with cutting(after):
+        ends_equal(start(spark, tmp_path))
+
+
+def test_a_run_is_stopped_while_its_input_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    hold = Hold(2)
+    with hold.on():
+        run = start(spark, tmp_path)
+        until(lambda: run.status["batch"] == 2, "batches")
+        run.stop()
+    assert run.status["state"] == "stopped" and threads() == []
+    assert left(tmp_path)["whole"] == ["a", "b"]
+    ends_equal(StreamJoin.resume(tmp_path, frames(spark, STREAMS), durability="process"))
+
+
+def test_input_that_cannot_be_written_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    with cutting(failing(1)):
+        run = start(spark, tmp_path)
+        with pytest.raises(
+            RuntimeError, match="^the run's input could not be written: .* No space"
+        ):
+            run.awaitTermination()
+    assert Store(tmp_path).committed() == [0] and threads() == []
+    ends_equal(StreamJoin.resume(tmp_path, frames(spark, STREAMS), durability="process"))

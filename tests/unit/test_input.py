@@ -1,0 +1,156 @@
+"""The first batch of a run is joined before the files of the others are there, and whatever happens
+to the run or to who writes them, nothing is lost.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from braid.core.events import RunEnded
+from braid.engine.check import check
+from braid.engine.copied import Copied
+from braid.engine.cutting import Cutting
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from braid.run import JoinRun
+from cuts import Hold, cutting, failing, left, threads
+from oracle import differ, expected, ids, tables, until
+from scatter import Scatter
+
+ON, LAST = "a.k = b.k", 4
+STREAMS = tables("ab", 60, seed=17, batches=LAST + 1)
+WANTED = expected(STREAMS, ON)
+ALL = {"whole": [], "cut": {a: [*range(LAST + 1)] for a in "ab"}}
+
+
+def start(folder: Path) -> JoinRun:
+    join = StreamJoin(STREAMS, ON, Scatter(), check=True)
+    return join.start(folder, batches="batch", durability="process")
+
+
+def resumed(folder: Path) -> None:
+    """A run that goes on comes to what is due, and leaves all of its input."""
+    run = StreamJoin.resume(folder, STREAMS, durability="process")
+    assert run.awaitTermination()
+    assert differ(ids(run.results()), WANTED) == ""
+    assert left(folder) == ALL and check(folder)[0] == []
+
+
+def test_the_first_batch_is_committed_before_the_last_file_is_there(tmp_path: Path) -> None:
+    """And the run waits for whoever writes."""
+    hold, store = Hold(1), Store(tmp_path)
+    with hold.on():
+        run = start(tmp_path)
+        until(lambda: run.status["batch"] == 1, "batch")
+        assert left(tmp_path) == {"whole": ["a", "b"], "cut": {"a": [0], "b": [0]}}
+        assert run.isActive and check(tmp_path)[0] == []
+        hold.gone.set()
+        assert run.awaitTermination()
+    assert store.committed() == [*range(LAST + 1)]
+    assert differ(ids(run.results()), WANTED) == ""
+    assert left(tmp_path) == ALL and check(tmp_path)[0] == [] and threads() == []
+
+
+def test_a_run_killed_at_any_moment_of_the_writing_finds_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies of its folder, taken while the run waits: before each micro-batch is cut, when all are
+    and nothing says so, and when it is said and the whole streams are still there. The files that
+    are cut after a kill are those of a run that nobody disturbed.
+    """
+    copies, asked, real = list[Path](), list[int](), (Cutting.wait, Copied._note)
+
+    def wait(cut: Cutting, number: int) -> None:
+        asked.append(number)
+        real[0](cut, number)
+
+    def copy(*_: Any) -> None:
+        copies.append(tmp_path / f"copy{len(copies)}")
+        shutil.copytree(tmp_path / "run", copies[-1])
+
+    def before(folder: Path, number: int) -> None:
+        until(lambda: asked[-1:] == [number], "reader that waits")
+        copy()
+
+    def note(copied: Copied, noted: Any, force: bool) -> None:
+        if not noted.files:
+            return real[1](copied, noted, force)
+        until(finishing.is_set, "end of the batches")
+        copy()
+        real[1](copied, noted, force)
+        copy()
+
+    finishing, finish = threading.Event(), Copied.finish
+    monkeypatch.setattr(Cutting, "wait", wait)
+    monkeypatch.setattr(Copied, "_note", note)
+    monkeypatch.setattr(Copied, "finish", lambda c: (finishing.set(), finish(c)))
+    with cutting(before):
+        run = start(tmp_path / "run")
+        assert run.awaitTermination()
+    monkeypatch.undo()
+    assert [len(Store(c).committed()) for c in copies] == [*range(LAST + 1), LAST + 1, LAST + 1]
+    assert [len(left(c)["cut"]["a"]) for c in copies] == [*range(LAST + 1), LAST + 1, LAST + 1]
+    assert all(left(c)["whole"] == ["a", "b"] for c in copies)
+    undisturbed = (tmp_path / "run" / "input" / "files.json").read_bytes()
+    for folder in copies[1:-1]:
+        (folder / "input" / "a" / ".000001.parquet.0000dead").write_bytes(b"half")
+    for folder in copies:
+        resumed(folder)
+        assert (folder / "input" / "files.json").read_bytes() == undisturbed
+        assert not [*folder.glob("input/a/.*")]
+
+
+def test_a_run_is_stopped_while_its_input_is_written(tmp_path: Path) -> None:
+    hold = Hold(2)
+    with hold.on():
+        run = start(tmp_path)
+        until(lambda: run.status["batch"] == 2, "batches")
+        run.stop()
+    assert run.status["state"] == "stopped" and run.exception() is None
+    assert threads() == [] and left(tmp_path)["whole"] == ["a", "b"]
+    assert left(tmp_path)["cut"]["b"] in ([0, 1], [0, 1, 2]), "it ends with the file that is due"
+    resumed(tmp_path)
+
+
+def test_input_that_cannot_be_written_fails_the_run(tmp_path: Path) -> None:
+    with cutting(failing(2)):
+        run = start(tmp_path)
+        said = r"^the run's input could not be written: \[Errno 28\] No space left on device$"
+        with pytest.raises(RuntimeError, match=said):
+            run.awaitTermination()
+    ended = run.events()[-1]
+    assert isinstance(ended, RunEnded) and ended.reason == "failed"
+    assert "input could not be written: [Errno 28] No space" in ended.error
+    assert Store(tmp_path).committed() == [0, 1] and threads() == []
+    resumed(tmp_path)
+
+
+def test_a_run_has_not_ended_well_before_its_input_is_said_to_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(copied: Copied, seals: Any, force: bool) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Copied, "_done", fail)
+    run = start(tmp_path)
+    with pytest.raises(RuntimeError, match="input could not be written: .*Input/output error"):
+        run.awaitTermination()
+    assert len(Store(tmp_path).committed()) == LAST + 1 and run.status["state"] == "failed"
+    monkeypatch.undo()
+    resumed(tmp_path)
+
+
+def test_a_whole_stream_that_is_damaged_is_named(tmp_path: Path) -> None:
+    with cutting(failing(2)), pytest.raises(RuntimeError):
+        start(tmp_path).awaitTermination()
+    whole = tmp_path / "input" / "b.arrow"
+    body = bytearray(whole.read_bytes())
+    body[len(body) // 2] ^= 1
+    whole.write_bytes(body)
+    assert any(f"{whole} is damaged: its checksum" in fault for fault in check(tmp_path)[0])
+    with pytest.raises(ValueError, match=f"^{whole} is damaged: its checksum is"):
+        StreamJoin.resume(tmp_path, STREAMS)

@@ -1,0 +1,75 @@
+"""A stream's static input in one file, ALIAS.arrow, of which files of micro-batches are cut.
+
+It has the rows in the order of their micro-batches, and where each of these ends. So it says all
+that is still to come of the stream, and what is cut of it again is the same.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.core.state import Seal
+from braid.engine import durable, microbatches
+
+_ENDS = b"braid.ends"
+"""Where the file says at which row each micro-batch ends."""
+
+
+def write(rows: pa.Table, numbers: np.ndarray, batches: int, folder: Path, alias: str) -> None:
+    """Write a stream's rows for ``batches`` micro-batches, by the number of each row's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    order = np.argsort(numbers, kind="stable")
+    ends = np.searchsorted(numbers[order], np.arange(1, batches + 1)).astype(np.int64)
+    noted = {**(rows.schema.metadata or {}), _ENDS: ends.tobytes()}
+    ordered = rows.take(pa.array(order)).replace_schema_metadata(noted)
+    with pa.ipc.new_file(str(folder / f"{alias}.arrow"), ordered.schema) as file:
+        file.write_table(ordered)
+
+
+class Whole:
+    """The rows of a stream in its file, which is mapped."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.folder = file, file.with_suffix("")
+        rows = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+        noted = dict(rows.schema.metadata)
+        self.ends = np.frombuffer(noted.pop(_ENDS), np.int64)
+        self.rows = rows.replace_schema_metadata(noted)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns as a file of a micro-batch has them."""
+        empty = pa.BufferOutputStream()
+        pq.write_table(self.rows.schema.empty_table(), empty)
+        return pq.read_schema(pa.BufferReader(empty.getvalue()))
+
+    def name(self) -> None:
+        """Have a file there for each micro-batch, in the order in which Spark is to read them: it
+        lists them when it starts, and reads one when its turn has come. One that is not cut yet is
+        empty.
+        """
+        self.folder.mkdir(exist_ok=True)
+        for left in self.folder.glob(".*"):
+            left.unlink()
+        microbatches.date(self.folder, len(self.ends), self.file.stat().st_mtime)
+
+    def cut(self, number: int, force: bool) -> Seal:
+        """Put the file of a micro-batch into its place, on disk if ``force``; its seal."""
+        path = microbatches.file(self.folder, number)
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+        pq.write_table(self._part(number), temporary, write_page_checksum=True)
+        seal, dated = durable.seal(temporary, force), path.stat().st_mtime
+        os.utime(temporary, (dated, dated))
+        os.replace(temporary, path)
+        return seal
+
+    def _part(self, number: int) -> pa.Table:
+        start = int(self.ends[number - 1]) if number else 0
+        return self.rows.slice(start, int(self.ends[number]) - start)
