@@ -15,7 +15,7 @@ from braid.studies import airport
 from braid.studies import reuse_claims as paper
 from braid_widgets.reuse.console import Console
 from braid_widgets.reuse.figures import Figures
-from braid_widgets.reuse.hub_map import hub_map, moment_map
+from braid_widgets.reuse.hub_map import HubMap, moment_map
 from braid_widgets.reuse.lattice_view import lattice_search
 from braid_widgets.reuse.plan_tree import Box, Edge, _figure, plan_tree
 from braid_widgets.reuse.scenes import network_of, steps
@@ -48,7 +48,8 @@ def test_after_every_event_the_scene_is_what_is_deployed(hub: Driven) -> None:
     assert {id: b.node for id, b in now.operators.items()} == {
         o.id: o.node for o in deployment.operators.values()
     }
-    assert now.queries == {"wide": "S1"} and not now.down
+    own = deployment.queries["wide"]
+    assert now.queries == {"wide": ("S1", own.operator, own.sql)} and not now.down
     titles = [m.title for m in moments]
     for said in ("batch 1", "N4 fails", "N4 is up again", "three ends: withdrawn"):
         assert said in titles, said
@@ -66,16 +67,35 @@ def test_the_links_of_the_map_are_as_counted(hub: Driven) -> None:
     for n, moment in enumerate(batches):
         mine = counted[counted["batch"] == n]
         assert moment.links == {(r.a, r.b): r.bytes_counted for r in mine.itertuples()}
-    chart = hub_map(happened)
-    assert len(chart.figure.frames) == len(steps(happened))
-    failing = next(f for f, m in zip(chart.figure.frames, steps(happened), strict=True) if m.down)
-    (nodes,) = (t for t in failing.data if t.name == "node")
-    at = [text.split("<br>")[:2] for text in nodes.text]
-    assert ["<b>N4</b>", "down"] in at
+    shown = HubMap(happened)
+    assert [f["title"] for f in shown.frames] == [m.title for m in steps(happened)]
+    failing = next(f for f, m in zip(shown.frames, steps(happened), strict=True) if m.down)
+    assert ">N4</text>" in failing["picture"] and ">down</text>" in failing["picture"]
+    sent = {(m, a): n for m, _, a, n in shown.numbers()["rows"]}
+    busiest = max(batches, key=lambda m: sum(m.links.values()))
+    assert shown.frames[shown.position]["title"] == busiest.title
+    (a, b), size = max(busiest.links.items())
+    assert sent[shown.position, f"{a} - {b}"] == size
     last = next(e for e in reversed(happened) if isinstance(e, HubCommitted))
     drawn = moment_map(network_of(happened), steps(happened)[-1])
     assert drawn.count("<circle") == len(NETWORK.nodes) and drawn.startswith("<svg")
     assert drawn.count("stroke-dasharray") == len(NETWORK.links) - len(batches[last.epoch].links)
+
+
+def test_what_a_map_tells_of_a_query_is_what_served_it_then(hub: Driven) -> None:
+    happened, shown = hub.desk.happened(), HubMap(hub.desk.happened())
+    moments = zip(steps(happened), shown.frames, strict=True)
+    second = next(f for m, f in moments if m.title == "batch 2")
+    assert set(second["told"]) == {"wide", "three"} and list(shown.frames[-1]["told"]) == ["wide"]
+    commits = [e for e in happened if isinstance(e, HubCommitted)]
+    serving = {f.to: int(f.what) for f in commits[1].flows if f.to in second["told"]}
+    for name, id in serving.items():
+        did = [d for e in commits[:2] for d in e.operators if d.operator == id]
+        told = shown.asked(name, second)
+        assert f"query {name}, asked at S{1 + (name == 'three')}, batch 2\n  SELECT" in told
+        assert f"σ{id} at " in told and f"{sum(d.results for d in did):,} results so far" in told
+        assert f"  holds {did[-1].live:,} tuples, {did[-1].live_bytes:,} bytes" in told
+    assert shown.plain(second).startswith("<p>batch 2: What flows")
 
 
 def test_a_plan_has_streams_operators_and_what_compensates() -> None:

@@ -13,10 +13,12 @@ from braid_widgets.base.columns import Columns
 from braid_widgets.base.steps import StepFrame
 from braid_widgets.cockpit.track import AbreastPage, CockpitPage
 from braid_widgets.psp.ring import RingFrame
+from braid_widgets.reuse.hub_map import HubFrame
 from braid_widgets.slices.chain import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
 
-ROOTS = (Palette, CockpitPage, AbreastPage, RingFrame, ChainFrame, SharedFrame, StepFrame)
+FILMS = (RingFrame, ChainFrame, SharedFrame, StepFrame, HubFrame)
+ROOTS = (Palette, CockpitPage, AbreastPage, *FILMS)
 TARGET = Path(__file__).parent / "src" / "frames.ts"
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 WIDTH = 100
@@ -62,6 +64,8 @@ def _type(hint: Any, found: dict[str, str]) -> str:
     if origin is list:
         of = _type(inner[0], found)
         return f"({of})[]" if " " in of else f"{of}[]"
+    if origin is dict and inner[0] is str:
+        return f"Record<string, {_type(inner[1], found)}>"
     if origin is Columns:
         return f"Columns<{_type(inner[0], found)}>"
     if origin is types.UnionType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anywidget
 import traitlets
 
-from braid_widgets.base.film import bundle
+from braid_widgets.base.film import bundle, css
 
 
 class Picture(anywidget.AnyWidget):
@@ -14,5 +14,6 @@ class Picture(anywidget.AnyWidget):
     """
 
     _esm = bundle("picture")
+    _css = css("film.css")
     value = traitlets.Unicode().tag(sync=True)
     names = traitlets.List(traitlets.Unicode()).tag(sync=True)

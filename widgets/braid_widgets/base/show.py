@@ -38,12 +38,12 @@ def html(view: Any) -> str:
 
 def show(view: Any) -> None:
     """Display a chart, a film, a cockpit or a pandas DataFrame in a notebook. In a report the
-    numbers of a chart go with it, for its JSON.
+    numbers of a view that has some go with it, for its JSON.
     """
     if not headless():
         display(view)  # type: ignore[no-untyped-call]
         return
-    data = {"braid": view.numbers()} if isinstance(view, Chart) else None
+    data = {"braid": view.numbers()} if hasattr(view, "numbers") else None
     display(HTML(html(view)), metadata=data)  # type: ignore[no-untyped-call]
 
 

@@ -38,7 +38,7 @@ some were.
 
 HUB = (
     "these are the events of a hub, which has views of its own: reuse.console.Console of one that "
-    "runs, reuse.hub_map.hub_map of its events"
+    "runs, reuse.hub_map.HubMap of its events"
 )
 
 

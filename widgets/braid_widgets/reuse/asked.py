@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from braid.core import words
@@ -12,9 +13,24 @@ from braid.papers.reuse.events import HubCommitted
 from braid.papers.reuse.relaxation import span
 
 from braid_widgets.base.words import held
+from braid_widgets.reuse.scenes import Step
 
 Blocks = Callable[[int], Sequence[Block]]
 """The live blocks of an operator."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """An operator that serves a query, as it is told: ``inputs`` are streams, with the nodes that
+    they come from, and operators.
+    """
+
+    node: str
+    streams: Sequence[str]
+    demands: int
+    results: int
+    inputs: Sequence[str | int]
+    holds: str
 
 
 def query(deployment: Deployment, events: Iterable[Any], blocks: Blocks, name: str) -> str:
@@ -24,8 +40,35 @@ def query(deployment: Deployment, events: Iterable[Any], blocks: Blocks, name: s
     for event in events:
         for did in event.operators if isinstance(event, HubCommitted) else ():
             found[did.operator] = found.get(did.operator, 0) + did.results
-    lines = [f"query {name}, asked at {asked.sink}", f"  {asked.sql}".rstrip(), *_asks(asked)]
-    return "\n".join([*filter(None, lines), *_operators(deployment, asked, blocks, found)])
+
+    def serving(id: int) -> Serving:
+        o = deployment.operators[id]
+        inputs = _sources(o.inputs, deployment.at)
+        counts = len(o.demands), found.get(id, 0)
+        return Serving(o.node, o.definition.streams, *counts, inputs, held(blocks(id)))
+
+    head = f"query {name}, asked at {asked.sink}", f"  {asked.sql}".rstrip(), *_asks(asked)
+    return "\n".join([*filter(None, head), *_operators(asked.operator, serving)])
+
+
+def recorded(moment: Step, at: Mapping[str, str], name: str) -> str:
+    """What serves a query in a moment of a hub; ``at`` has the node that each stream comes from."""
+    asked = moment.queries[name]
+
+    def serving(id: int) -> Serving | None:
+        if (b := moment.operators.get(id)) is None:
+            return None
+        holds = f"{b.live:,} tuples, {b.live_bytes:,} bytes"
+        inputs = _sources(b.inputs, at)
+        return Serving(b.node, b.streams, b.demands, b.results, inputs, holds)
+
+    head = f"query {name}, asked at {asked.sink}, {moment.title}", f"  {asked.sql}".rstrip()
+    return "\n".join([*filter(None, head), *_operators(asked.operator, serving)])
+
+
+def _sources(inputs: Iterable[str | int], at: Mapping[str, str]) -> list[str | int]:
+    """What an operator reads; streams with the node that they come from."""
+    return [i if isinstance(i, int) else f"{i} from {at[i.partition('#')[0]]}" for i in inputs]
 
 
 def _asks(asked: Asked) -> Iterator[str]:
@@ -36,21 +79,16 @@ def _asks(asked: Asked) -> Iterator[str]:
     yield f"  windows: {windows}; selections: {where or 'none'}"
 
 
-def _operators(
-    deployment: Deployment, asked: Asked, blocks: Blocks, found: dict[int, int]
-) -> Iterator[str]:
-    """A line for each operator that it needs, each before those that it reads, and its blocks."""
-    due = [asked.operator]
+def _operators(first: int, serving: Callable[[int], Serving | None]) -> Iterator[str]:
+    """A line for each operator that is needed, each before those that it reads, and its state."""
+    due = [first]
     while due:
-        operator = deployment.operators[due.pop(0)]
-        reads = [
-            f"{read} from {deployment.source(read)}" if isinstance(read, str) else f"σ{read}"
-            for read in operator.inputs
-        ]
-        due += [read for read in operator.inputs if isinstance(read, int) and read not in due]
-        shared = words.counted(len(operator.demands), "demand")
-        done = f"{found.get(operator.id, 0):,} results so far"
-        joins = " ⋈ ".join(operator.definition.streams)
-        yield f"σ{operator.id} at {operator.node}: {joins}, {shared}, {done}"
-        yield f"  reads {', '.join(reads)}"
-        yield f"  holds {held(blocks(operator.id))}"
+        id = due.pop(0)
+        if (o := serving(id)) is None:
+            yield f"σ{id} is not there just then"
+            continue
+        due += [read for read in o.inputs if isinstance(read, int) and read not in due]
+        shared, joins = words.counted(o.demands, "demand"), " ⋈ ".join(o.streams)
+        yield f"σ{id} at {o.node}: {joins}, {shared}, {o.results:,} results so far"
+        yield f"  reads {', '.join(i if isinstance(i, str) else f'σ{i}' for i in o.inputs)}"
+        yield f"  holds {o.holds}"

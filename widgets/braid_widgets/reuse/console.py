@@ -20,7 +20,7 @@ from braid_widgets.base.pace import Pace
 from braid_widgets.base.picture import Picture
 from braid_widgets.reuse import asked
 from braid_widgets.reuse.figures import Figures
-from braid_widgets.reuse.hub_map import hub_map, moment_map
+from braid_widgets.reuse.hub_map import HubMap, moment_map
 from braid_widgets.reuse.plan_tree import plan_tree
 from braid_widgets.reuse.scenes import Step, network_of, steps
 
@@ -299,7 +299,7 @@ class Console(W.VBox):
 
     def twins(self) -> Sequence[Any]:
         """What a report shows instead."""
-        return [hub_map(self.run.events())]
+        return [HubMap(self.run.events())]
 
 
 def _wide(height: str) -> W.Layout:

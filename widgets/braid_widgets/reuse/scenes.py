@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from braid.core.events import Moment
 from braid.papers.reuse.events import (
@@ -23,13 +23,16 @@ from braid.papers.reuse.network import Link, Network
 
 @dataclass(frozen=True)
 class Badge:
-    """An operator as it is drawn."""
+    """An operator as it is drawn: ``results`` so far, and what it holds."""
 
     id: int
     version: int
     node: str
     streams: tuple[str, ...]
     demands: int
+    inputs: tuple[str | int, ...] = ()
+    results: int = 0
+    live: int = 0
     live_bytes: int = 0
 
     @property
@@ -40,6 +43,14 @@ class Badge:
         return f"{name} {' ⋈ '.join(self.streams)}{shared}"
 
 
+class Served(NamedTuple):
+    """A query: where it is asked, by which operator it is answered, and its text."""
+
+    sink: str
+    operator: int
+    sql: str
+
+
 @dataclass(frozen=True)
 class Step:
     """A moment of a hub: what is where, and what went over each link in the last batch, counted.
@@ -48,7 +59,7 @@ class Step:
 
     title: str
     operators: dict[int, Badge] = field(default_factory=dict)
-    queries: dict[str, str] = field(default_factory=dict)
+    queries: dict[str, Served] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
     links: dict[Link, float] = field(default_factory=dict)
     way: tuple[str, ...] = ()
@@ -57,9 +68,14 @@ class Step:
 
 def network_of(events: Iterable[Any]) -> Network:
     """The network that a hub started on. Raises ValueError for events of no hub."""
+    return Network.from_dict(started(events).network)
+
+
+def started(events: Iterable[Any]) -> HubStarted:
+    """How a hub started. Raises ValueError for events of no hub."""
     for e in events:
         if isinstance(e, HubStarted):
-            return Network.from_dict(e.network)
+            return e
     raise ValueError("the events are of no hub: there is no HubStarted among them")
 
 
@@ -80,13 +96,13 @@ def _after(now: Step, e: Any, network: Network) -> Iterator[Step]:
     if isinstance(e, HubCommitted):
         yield _batch(now, e, network)
     elif isinstance(e, QuerySubmitted):
-        yield replace(told, queries={**now.queries, e.name: e.sink})
+        asked = Served(e.sink, e.operator, e.sql)
+        yield replace(told, queries={**now.queries, e.name: asked})
     elif isinstance(e, QueryEnded):
-        rest = {n: sink for n, sink in now.queries.items() if n != e.name}
+        rest = {n: asked for n, asked in now.queries.items() if n != e.name}
         yield replace(told, queries=rest)
     elif isinstance(e, OperatorBuilt):
-        badge = Badge(e.operator, e.version, e.node, e.streams, e.demands)
-        whole = {**now.operators, e.operator: badge}
+        whole = {**now.operators, e.operator: _built(now.operators.get(e.operator), e)}
         yield replace(told, operators=whole, touched=frozenset([e.operator]))
     elif isinstance(e, OperatorDropped):
         yield from _dropped(told, e)
@@ -98,14 +114,25 @@ def _after(now: Step, e: Any, network: Network) -> Iterator[Step]:
         yield replace(told, down=now.down - {e.node})
 
 
+def _built(before: Badge | None, e: OperatorBuilt) -> Badge:
+    """The results of an operator's earlier versions are its own."""
+    found = 0 if before is None else before.results
+    return Badge(e.operator, e.version, e.node, e.streams, e.demands, e.inputs, found)
+
+
 def _batch(now: Step, e: HubCommitted, network: Network) -> Step:
     up = network.without(*now.down) if now.down else network
-    held = {d.operator: d.live_bytes for d in e.operators}
-    badges = {
-        id: replace(b, live_bytes=held.get(id, b.live_bytes)) for id, b in now.operators.items()
-    }
+    badges = dict(now.operators)
+    for did in e.operators:
+        if b := badges.get(did.operator):
+            held = dict(live=did.live, live_bytes=did.live_bytes)
+            badges[b.id] = replace(b, results=b.results + did.results, **held)
+    answered = {f.to: int(f.what) for f in e.flows if f.to in now.queries}
+    asked = {n: q._replace(operator=answered.get(n, q.operator)) for n, q in now.queries.items()}
     links = up.on_links(f.sent for f in e.flows)
-    return replace(now, title=f"batch {e.epoch + 1}", operators=badges, links=links)
+    return replace(
+        now, title=f"batch {e.epoch + 1}", operators=badges, queries=asked, links=links
+    )
 
 
 def _dropped(now: Step, e: OperatorDropped) -> Iterator[Step]:

@@ -433,3 +433,11 @@ export interface StepFrame {
   found: StepChip[];
   table: string[][];
 }
+
+/** A moment of a hub: its picture as SVG, and by query what is told when its name is clicked. */
+export interface HubFrame {
+  title: string;
+  note: string;
+  picture: string;
+  told: Record<string, string>;
+}

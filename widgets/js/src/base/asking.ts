@@ -15,3 +15,17 @@ export function answers(box: Element): HTMLElement {
   told.setAttribute("aria-live", "polite");
   return told;
 }
+
+/** Has clicks on queries ask; what it returns shows the answer. */
+export function asking(root: HTMLElement, ask: (query: string) => void): (text: string) => void {
+  const told = answers(root);
+  root.classList.add("braid-asks");
+  root.addEventListener("click", ({ target }) => {
+    const query = queryOf(target);
+    if (query !== undefined) ask(query);
+  });
+  return (text) => {
+    told.textContent = text;
+    told.hidden = !text;
+  };
+}

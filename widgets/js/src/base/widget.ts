@@ -1,6 +1,6 @@
 // The two ways in which a film is shown: by a kernel (anywidget), and on a page without one.
 import type { Palette } from "../frames.ts";
-import { answers, queryOf } from "./asking.ts";
+import { asking } from "./asking.ts";
 import { add } from "./dom.ts";
 import { Film } from "./film.ts";
 import { pressable, redrawn } from "./pressing.ts";
@@ -66,18 +66,10 @@ function film<Frame>(
   return new Film(root, page.frames, painter, { start: page.position, every, moved });
 }
 
-/** Asks what serves a query that is clicked, and shows the answer; what it returns ends that. */
-function asking(root: HTMLElement, model: Model, position: () => number): () => void {
-  const told = answers(root);
-  root.classList.add("braid-asks");
-  root.addEventListener("click", ({ target }) => {
-    const query = queryOf(target);
-    if (query !== undefined) model.send({ query, position: position() });
-  });
-  const show = ({ inspected = "" }: { inspected?: string }) => {
-    told.textContent = inspected;
-    told.hidden = !inspected;
-  };
+/** Asks the kernel what serves a query that is clicked; what it returns ends that. */
+function asked(root: HTMLElement, model: Model, position: () => number): () => void {
+  const tell = asking(root, (query) => model.send({ query, position: position() }));
+  const show = ({ inspected = "" }: { inspected?: string }) => tell(inspected);
   model.on("msg:custom", show);
   return () => model.off("msg:custom", show);
 }
@@ -93,9 +85,33 @@ const askable =
       }
     });
 
+/** What is told of each query in a frame that says so itself. */
+const toldIn = (frame: object | undefined): Record<string, string> | undefined =>
+  (frame as { told?: Record<string, string> } | undefined)?.told;
+
+/** A film without a kernel. What its frames tell of the query that was clicked last is shown. */
+function alone<Frame extends object>(
+  root: HTMLElement,
+  page: Page<Frame>,
+  draw: Draw<Frame>,
+  every: number,
+): void {
+  if (!page.frames.some(toldIn)) {
+    film(root, page, draw, every);
+    return;
+  }
+  let query = "";
+  const tell = (at: number) => show(toldIn(page.frames[at])?.[query] ?? "");
+  film(root, page, askable(draw), every, tell);
+  const show = asking(root, (name) => {
+    query = name;
+    tell(Number(root.dataset.seq));
+  });
+}
+
 /** A film as anywidget wants it; pages of the same name are shown at once. */
-export function filmWidget<Frame>(name: string, draw: Draw<Frame>, every: number) {
-  onPages<Page<Frame>>(name, (root, page) => film(root, page, draw, every));
+export function filmWidget<Frame extends object>(name: string, draw: Draw<Frame>, every: number) {
+  onPages<Page<Frame>>(name, (root, page) => alone(root, page, draw, every));
   return {
     render({ model, el }: View): () => void {
       const root = add(el, "div");
@@ -112,7 +128,7 @@ export function filmWidget<Frame>(name: string, draw: Draw<Frame>, every: number
       };
       const shown = film(root, page, askable(draw), every, (at) => tell("position", at));
       root.addEventListener("pick", (event) => tell("picked", (event as CustomEvent).detail));
-      const answered = asking(root, model, position);
+      const answered = asked(root, model, position);
       const forget = observed(model, {
         frames: () => shown.load(frames(), position()),
         position: () => shown.go(position()),

@@ -1,0 +1,16 @@
+import { header } from "../base/dom.ts";
+import { filmWidget } from "../base/widget.ts";
+import type { HubFrame } from "../frames.ts";
+
+/** The map of a moment; what it tells about can be clicked. */
+function draw(box: HTMLElement, frame: HubFrame): void {
+  box.replaceChildren();
+  header(box, frame);
+  box.insertAdjacentHTML("beforeend", frame.picture);
+  for (const text of box.querySelectorAll("text")) {
+    const name = text.textContent ?? "";
+    if (name in frame.told) text.dataset.query = `:${name}`;
+  }
+}
+
+export default filmWidget<HubFrame>("hub", draw, 700);
