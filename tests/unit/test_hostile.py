@@ -66,7 +66,7 @@ def recordings() -> list[list[Any]]:
     sets = shedding_run.by_settings(rate=20.0, window=6.0, seconds=3.0, kappa=1.0)
     found["Shed"] = shedding_run.modelled(sets, Shed(fraction=0.2, basic="1 second"))
     told = [told for events in found.values() for told in (names(events), texts(events))]
-    places = ("keys", "node", "streams", "sink", "source", "target")
+    places = ("keys", "node", "streams", "sink", "source", "target", "inputs", "what")
     return [*told, [hostile(e, type(e), places) for e in hub()]]
 
 

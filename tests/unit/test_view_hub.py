@@ -17,7 +17,7 @@ from braid_widgets.reuse.console import Console
 from braid_widgets.reuse.figures import Figures
 from braid_widgets.reuse.hub_map import HubMap, moment_map
 from braid_widgets.reuse.lattice_view import lattice_search
-from braid_widgets.reuse.plan_tree import Box, Edge, _figure, plan_tree
+from braid_widgets.reuse.plan_tree import ACROSS, PAGE, Box, Edge, Text, _figure, _spots, plan_tree
 from braid_widgets.reuse.scenes import network_of, steps
 from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, Driven, tables
 from oracle import until
@@ -134,6 +134,33 @@ def test_the_deeper_a_plan_the_shorter_the_lines_of_its_texts() -> None:
     assert longest[1] <= len("d.carrier_code") < longest[0] <= 26 and heights[1] > heights[0]
 
 
+def test_texts_of_a_plan_lie_over_no_other_text() -> None:
+    boxes = [Box(name, 0, y, f"<b>{name}</b> from there", "stream") for y, name in enumerate("abc")]
+    boxes += [Box("σ0", 1, 1.5, "σ0<br>b ⋈ c", "new"), Box("σ1", 2, 0.75, "σ1", "as it was")]
+    told = [
+        "z",
+        "k, status, vacant",
+        "w",
+        "b younger than 1 min<br>c: code =<br>'DL' AND<br>place = 'A'",
+    ]
+    ends = [("a", "σ1"), ("b", "σ0"), ("c", "σ0"), ("σ0", "σ1")]
+    edges = [Edge(*each, text) for each, text in zip(ends, told, strict=True)]
+    names = {b.key: b.text for b in boxes}
+    spots = list(_spots(boxes, edges, names, told, 120))
+    assert [(s.xanchor, s.yanchor) for s in spots[:3]] == [
+        ("left", "bottom"),
+        ("left", "bottom"),
+        ("right", "bottom"),
+    ], "where nothing is in the way they stand on the outer side"
+    wide = PAGE / (1.35 * 2 + 0.35)
+    placed = [
+        Text.at(s.x * wide, s.y * 120, text, ACROSS[s.xanchor], s.yanchor == "bottom")
+        for s, text in zip(spots, told, strict=True)
+    ]
+    assert not any(a.over(b) for k, a in enumerate(placed) for b in placed[:k])
+    assert spots[3].yanchor == "top" or spots[3].x != pytest.approx(1 + 0.32), "it gave way"
+
+
 def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) -> None:
     hub = QueryHub(tables(2), "ts", network=NETWORK, at=AT)
     run = hub.start(tmp_path / "hub", "batch", pace=0.5)
@@ -177,7 +204,7 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) 
     press["Plan"]()
     press["Answer"]()
     assert "<table" in console.answer.value
-    assert console.twins()[0].name == "Hub"
+    assert [type(twin).__name__ for twin in console.twins()] == ["HubMap"]
     assert ">paused</b>" in console.strip.value
     press["Go on"]()
     run.awaitTermination()

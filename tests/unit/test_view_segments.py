@@ -180,6 +180,9 @@ def test_a_logarithmic_axis_has_marks_for_close_values_too_and_not_too_many(high
     tidy = pd.DataFrame({"x": [1, 2], "y": [2.2, high]})
     plot = curves.lines(tidy, "t", "u", x="x", y="y", log_y=True).figure
     assert (plot.layout.xaxis.dtick, plot.layout.yaxis.dtick) == (None, marks)
+    side = pd.DataFrame({"one": [2.2, high]}, index=[1, 2])
+    plot = curves.figure("t", "x", {"u": side, "v": side * 0 + 1}, log=True).figure
+    assert (plot.layout.yaxis.dtick, plot.layout.yaxis2.dtick) == (marks, None)
 
 
 def panel(**more):

@@ -19,6 +19,7 @@ TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
 <meta name="color-scheme" content="light dark">
 {{ resources.include_css("static/theme-dark.css")
    | replace("<style", '<style media="(prefers-color-scheme: dark)"') }}
+<style>.jp-RenderedText pre { word-break: normal; overflow-wrap: anywhere; }</style>
 {%- endblock -%}
 {%- block jupyter_widgets -%}{%- endblock -%}
 {%- block html_head_js_mathjax -%}{%- endblock -%}

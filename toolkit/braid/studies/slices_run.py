@@ -58,7 +58,7 @@ def served(events: Sequence[Any], name: str, batches: int) -> range:
 
 def answers(run: SharedRun, join: Workload, queries: Iterable[Query], batches: int) -> pd.DataFrame:
     """What each query got, and what it has to get, by DuckDB over the same tuples: query, window,
-    selection, batches, results, by DuckDB, the same.
+    selection, batches (from 1), results, by DuckDB, the same.
     """
     import duckdb
 
@@ -74,7 +74,7 @@ def answers(run: SharedRun, join: Workload, queries: Iterable[Query], batches: i
         )
         spans = ", ".join(f"{alias} {text(window)}" for alias, window in windows)
         where = " AND ".join(filter(None, query.where)) or "every tuple"
-        told = (query.name, spans, where, f"{span.start} to {span.stop - 1}")
+        told = (query.name, spans, where, f"{span.start + 1} to {span.stop}")
         rows.append((*told, len(got), len(wanted), same))
     names = ["query", "window", "selection", "batches", "results", "by DuckDB", "the same"]
     return pd.DataFrame(rows, columns=names)

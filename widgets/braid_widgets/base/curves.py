@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -56,6 +57,7 @@ def figure(
             row=1,
             col=place,
         )
+        plot.for_each_yaxis(partial(_sparse, values=table.stack()), row=1, col=place)
     plot.update_layout(
         template=TEMPLATE,
         title=dict(text=title, y=0.97, yanchor="top"),

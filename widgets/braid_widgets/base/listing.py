@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from html import escape
 
@@ -17,28 +18,44 @@ LONG, WORDY = 24, 150
 """A column with a text of more letters gets so many pixels at least."""
 
 
+def _headed(column: object) -> object:
+    """What stands above a column: in words, and at their end how its numbers were found."""
+    if not isinstance(column, str):
+        return column
+    return re.sub(r" (counted|measured|modelled)$", r" (\1)", column.replace("_", " "))
+
+
 @dataclass(frozen=True)
 class Listing:
     """A data frame as a table with its texts to the left, broken into lines. Fractions have
-    ``digits`` behind the point; commas stand between thousands.
+    ``digits`` behind the point, by default as many as tell three digits of them; commas stand
+    between thousands. A column "cost_modelled" is headed "cost (modelled)".
     """
 
     data: pd.DataFrame
-    digits: int = 0
+    digits: int | None = None
     caption: str = ""
 
     def to_html(self) -> str:
         """The table as HTML."""
-        rows = self.data.to_html(
-            index=False,
-            border=0,
-            classes="braid-listing",
-            na_rep="–",
-            float_format=lambda x: f"{x:,.{self.digits}f}",
-            formatters={c: "{:,}".format for c in self.data.select_dtypes("integer")},
-        ).replace("<table", f'<table style="min-width:{self._least()}px"', 1)
+        rows = (
+            self.data.rename(columns=_headed)
+            .to_html(
+                index=False,
+                border=0,
+                classes="braid-listing",
+                na_rep="–",
+                float_format=self._fraction,
+                formatters={_headed(c): "{:,}".format for c in self.data.select_dtypes("integer")},
+            )
+            .replace("<table", f'<table style="min-width:{self._least()}px"', 1)
+        )
         head = f"<p><b>{escape(self.caption)}</b></p>" if self.caption else ""
         return f'{STYLE}{head}<div style="overflow-x:auto">{rows}</div>'
+
+    def _fraction(self, x: float) -> str:
+        few = abs(x) < 100 and self.digits is None
+        return f"{x:.3g}" if few else f"{x:,.{self.digits or 0}f}"
 
     def _least(self) -> int:
         """Pixels in which its texts can be read; in a narrower window the table is scrolled."""

@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from braid.core.events import BatchPlanned, RunStarted
 from braid.core.plan import Route
+from braid.core.words import counted
 from braid.papers.diffusion.events import PathChosen
 
 from braid_widgets.base import colours
@@ -142,7 +143,8 @@ def _note(events: list[Any], route: Route, start: RunStarted) -> str:
 def _seen(events: list[Any], route: Route, start: RunStarted) -> Iterator[str]:
     alone = all(len(hop.probes) == 1 for path in route.paths for hop in path)
     if len(route.paths) > 1 or alone:
-        yield f"{len(route.paths)} paths, each on a host of its own"
+        own = ", each on a host of its own" if len(route.paths) > 1 else ""
+        yield counted(len(route.paths), "path") + own
         yield "dotted: stays on its host"
         return
     chosen = [

@@ -74,7 +74,8 @@ class HubMap(Film):
             for i, m in enumerate(self.moments)
             for (a, b), size in sorted(m.links.items())
         ]
-        return {"name": NAME, "columns": ["moment", "title", "link", "bytes (counted)"], "rows": rows}
+        columns = ["moment", "title", "link", "bytes (counted)"]
+        return {"name": NAME, "columns": columns, "rows": rows}
 
 
 def moment_map(network: Network, moment: Step, most: float = 0.0) -> str:

@@ -6,9 +6,11 @@ After Seshadri 2008, sections 3.1 and 3.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
+from typing import NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -28,12 +30,18 @@ COLOURS = {
     "query": "#862e9c",
 }
 """By what became of it."""
-ALONG, WIDE = 0.32, 26
-"""How far along a steep edge its text stands, above it and to its outer side, as those of boxes are
-below them; letters of a line, at most.
+ALONG, WIDE = (0.32, 0.45, 0.2, 0.6, 0.75), 26
+"""How far along a steep edge its text may stand, what is tried first before the others; letters of
+a line, at most.
 """
+LETTER, ASIDE = 6.5, 12
+"""Pixels of a letter, and between a box and its text."""
 ROOM, LINE, ROW = 90, 15, 120
 """Letters beside each other in a window of 640 pixels; pixels of a line, and of a row at least."""
+PAGE = 540.0
+"""Pixels that boxes and their texts have there."""
+ACROSS = {"left": 0.0, "center": 0.5, "right": 1.0}
+"""Of a text with this side at a place, the part left of it."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,37 @@ class Box:
     y: float
     text: str
     became: str
+
+
+class Text(NamedTuple):
+    """Where a text lies on a narrow page, in pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @classmethod
+    def at(cls, x: float, y: float, told: str, across: float, up: float) -> Text:
+        """``across`` and ``up`` are the parts of it that are left of the place, and above it."""
+        lines = told.split("<br>")
+        wide = LETTER * max(len(re.sub("<.*?>", "", line)) for line in lines)
+        left, top = x - across * wide, y - up * LINE * len(lines)
+        return cls(left, top, left + wide, top + LINE * len(lines))
+
+    def over(self, other: Text) -> bool:
+        """Whether it lies over another."""
+        beside = self.left >= other.right or other.left >= self.right
+        return not (beside or self.top >= other.bottom or other.top >= self.bottom)
+
+
+class Spot(NamedTuple):
+    """Where the text of an edge stands, and which sides of it are there."""
+
+    x: float
+    y: float
+    xanchor: str
+    yanchor: str
 
 
 @dataclass(frozen=True)
@@ -133,25 +172,25 @@ def _words(wanted: Definition, own: Compensation) -> Iterator[str]:
 
 
 def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
-    at = {b.key: (b.x, b.y) for b in boxes}
     deep, high = max(b.x for b in boxes), max(b.y for b in boxes)
     letters = min(WIDE, int(ROOM / (1.35 * deep + 0.35)))
     told = {b.key: _folded(b.text, letters) for b in boxes}
-    lines = [_folded(e.text, letters).count("<br>") + 1 for e in edges]
+    said = [_folded(e.text, letters) for e in edges]
+    lines = [text.count("<br>") + 1 for text in said]
+    row = max(ROW, LINE * (max(lines) + max(t.count("<br>") + 1 for t in told.values())))
     plot = go.Figure()
-    for edge in edges:
-        (x0, y0), (x1, y1) = at[edge.source], at[edge.target]
+    at = {b.key: b for b in boxes}
+    for edge, words, spot in zip(edges, said, _spots(boxes, edges, told, said, row), strict=True):
+        ends = at[edge.source], at[edge.target]
         plot.add_trace(
             go.Scatter(
-                x=[x0, x1], y=[y0, y1], mode="lines", hoverinfo="skip", showlegend=False,
-                line=dict(color=GREY, width=2),
+                x=[b.x for b in ends], y=[b.y for b in ends], mode="lines", hoverinfo="skip",
+                showlegend=False, line=dict(color=GREY, width=2),
             )
         )  # fmt: skip
         plot.add_annotation(
-            x=x0 + (x1 - x0) * (ALONG if y1 != y0 else 0.55), y=y0 + (y1 - y0) * ALONG,
-            text=_folded(edge.text, letters),
-            showarrow=False, font=dict(size=11), yanchor="bottom", yshift=4,
-            xanchor="left" if y1 > y0 else "right" if y1 < y0 else "center",
+            **spot._asdict(), text=words, showarrow=False, font=dict(size=11),
+            yshift=4 if spot.yanchor == "bottom" else -4,
         )  # fmt: skip
     for became, colour in COLOURS.items():
         mine = [b for b in boxes if b.became == became]
@@ -164,7 +203,6 @@ def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
                     textposition="middle left" if became == "stream" else "bottom center",
                 )
             )  # fmt: skip
-    row = max(ROW, LINE * (max(lines) + max(t.count("<br>") + 1 for t in told.values())))
     plot.update_layout(
         template=TEMPLATE, title=f"Plan of {name}", height=220 + row * int(high + 1),
         legend=dict(orientation="h", y=1, yanchor="bottom"), margin=dict(t=90, b=30, l=60, r=40),
@@ -172,6 +210,42 @@ def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
     plot.update_xaxes(visible=False, range=[-0.35 * deep, deep + 0.35])
     plot.update_yaxes(visible=False, range=[high + 0.7, -0.5])
     return plot
+
+
+def _spots(
+    boxes: list[Box], edges: list[Edge], told: Mapping[str, str], said: Sequence[str], row: int
+) -> Iterator[Spot]:
+    """Where the texts of edges stand: over no other text, if there is such a place."""
+    deep = max(b.x for b in boxes)
+    wide = PAGE / (1.35 * deep + 0.35)
+    at = {b.key: b for b in boxes}
+    taken = [
+        Text.at(b.x * wide - ASIDE, b.y * row, told[b.key], 1, 0.5)
+        if b.became == "stream"
+        else Text.at(b.x * wide, b.y * row + ASIDE, told[b.key], 0.5, 0)
+        for b in boxes
+    ]
+    for edge, words in zip(edges, said, strict=True):
+        tried = {
+            spot: Text.at(
+                spot.x * wide, spot.y * row, words, ACROSS[spot.xanchor], spot.yanchor == "bottom"
+            )
+            for spot in _beside(at[edge.source], at[edge.target])
+        }
+        free = (s for s, mine in tried.items() if not any(mine.over(other) for other in taken))
+        spot = next(free, next(iter(tried)))
+        taken.append(tried[spot])
+        yield spot
+
+
+def _beside(source: Box, target: Box) -> Iterator[Spot]:
+    """Where the text of an edge may stand: along it, on its outer side or on the other."""
+    down = target.y - source.y
+    sides = ("left", "right") if down > 0 else ("right", "left") if down else ("center", "center")
+    for side in zip(sides, ("bottom", "top"), strict=True):
+        for along in ALONG if down else (0.55,):
+            x = source.x + (target.x - source.x) * along
+            yield Spot(x, source.y + down * along, *side)
 
 
 def _folded(told: str, letters: int) -> str:

@@ -125,14 +125,12 @@ def _batch(now: Step, e: HubCommitted, network: Network) -> Step:
     badges = dict(now.operators)
     for did in e.operators:
         if b := badges.get(did.operator):
-            held = dict(live=did.live, live_bytes=did.live_bytes)
-            badges[b.id] = replace(b, results=b.results + did.results, **held)
+            found, held = b.results + did.results, (did.live, did.live_bytes)
+            badges[b.id] = replace(b, results=found, live=held[0], live_bytes=held[1])
     answered = {f.to: int(f.what) for f in e.flows if f.to in now.queries}
     asked = {n: q._replace(operator=answered.get(n, q.operator)) for n, q in now.queries.items()}
     links = up.on_links(f.sent for f in e.flows)
-    return replace(
-        now, title=f"batch {e.epoch + 1}", operators=badges, queries=asked, links=links
-    )
+    return replace(now, title=f"batch {e.epoch + 1}", operators=badges, queries=asked, links=links)
 
 
 def _dropped(now: Step, e: OperatorDropped) -> Iterator[Step]:

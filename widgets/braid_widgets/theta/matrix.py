@@ -127,7 +127,7 @@ def data(scene: Scene) -> MatrixFrame:
     names = [*scene.streams, "R", "S"][:2] if len(scene.streams) < 2 else list(scene.streams[:2])
     return {
         "title": f"Join matrix {names[0]} × {names[1]}: who joins what",
-        "note": "colour: host that joined last · pale: pairs to come · outlined: migrating · "
+        "note": "colour: host that joined last · pale: to come · outlined: migrating · "
         "squares: moving",
         "streams": names,
         "rows": list(live[:2]),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cycled, ink, luminance, paler } from "../src/base/colours.ts";
+import { cycled, darker, ink, luminance, paler } from "../src/base/colours.ts";
 
 test("luminance goes from 0 to 1", () => {
   assert.equal(luminance("#000000"), 0);
@@ -18,6 +18,12 @@ test("a paler colour is nearer to white in each channel", () => {
   assert.equal(paler("#000000"), "#666666");
   assert.equal(paler("#ffffff"), "#ffffff");
   assert.ok(luminance(paler("#2f6fde")) > luminance("#2f6fde"));
+});
+
+test("letters on white are dark enough to be read, and as they were where they are", () => {
+  assert.equal(darker("#7a1f9c"), "#7a1f9c");
+  const shown = darker("#f08c00");
+  assert.ok(luminance(shown) <= 1.05 / 4.5 - 0.05 && luminance(shown) > 0.15, shown);
 });
 
 test("colours begin again after the last", () => {

@@ -25,6 +25,16 @@ export const paler = (colour: string): string =>
     )
     .join("")}`;
 
+/** The colour for texts on a white ground: darker where letters would be too pale to be read. */
+export function darker(colour: string): string {
+  let found = colour;
+  while (1.05 / (luminance(found) + 0.05) < 4.5) {
+    const less = channels(found).map((value) => Math.floor(0.95 * value));
+    found = `#${less.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
+  }
+  return found;
+}
+
 /** The colour of a host or stream; more of them than colours begin again. */
 export function cycled(colours: string[], index: number): string {
   return colours[index % colours.length] ?? "#868e96";

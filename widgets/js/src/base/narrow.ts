@@ -108,6 +108,9 @@ export function narrow(layout: Layout, traces: Trace[], width: number, columns =
   const tall = square ? wide : low;
   const rows = Math.ceil(panels.length / beside);
   const heads = panels.length > 1 ? headsOf(made, panels, (wide - 4) / LETTER) : [];
+  for (const note of made.annotations ?? []) {
+    if (!note.textangle) note.text = broken(note.text ?? "", wide / SMALL);
+  }
   const taller = Math.max(0, ...heads.map(linesOf)) * LINE;
   const slanted = slant(traces, wide);
   for (const { x } of panels) if (x.title?.text) x.title.text = broken(x.title.text, wide / LETTER);
@@ -153,7 +156,7 @@ export function broken(text: string, most: number): string {
     .split(/<br\s*\/?>/)
     .map((line) => {
       const lines: string[] = [];
-      for (const word of line.split(" ")) {
+      for (const word of line.split(/ (?![^<]*>)/)) {
         const last = lines.at(-1);
         const longer = `${last} ${word}`;
         if (last !== undefined && longer.replace(/<[^>]*>/g, "").length <= most)

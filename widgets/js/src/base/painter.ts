@@ -1,7 +1,7 @@
 // The canvas of a stage, with its colours and texts; parts of the picture paint with it.
 
 import type { Palette } from "../frames.ts";
-import { cycled, paler } from "./colours.ts";
+import { cycled, darker, paler } from "./colours.ts";
 import { wrapped } from "./format.ts";
 
 export const BOLD = "600 12px system-ui, sans-serif";
@@ -169,6 +169,11 @@ export class Painter {
   }
 
   /** Lines and texts on a dark ground are painted paler than on a light one. */
+  /** A colour of the picture, as texts have it. */
+  letters(colour: string): string {
+    return this.dark ? colour : darker(colour);
+  }
+
   private onGround(colour: string): string {
     return this.dark ? paler(colour) : colour;
   }

@@ -85,6 +85,7 @@ export class CurvePainter {
   private readonly atRight: boolean;
   private readonly name: string;
   private readonly colour: string;
+  private readonly letters: string;
   private readonly axis: Axis;
 
   constructor(painter: Painter, curve: Curve, panel: Box, atRight: boolean, name: string) {
@@ -94,6 +95,7 @@ export class CurvePainter {
     this.atRight = atRight;
     this.name = name;
     this.colour = painter.shade(curve.colour as Shade);
+    this.letters = painter.letters(this.colour);
     this.axis = axisOf(curve);
   }
 
@@ -102,7 +104,7 @@ export class CurvePainter {
     if (curve.bound) this.paintBound(strokes(batches, curve.bound), span);
     const align = this.atRight ? "right" : "left";
     const x = this.atRight ? panel.x + panel.wide : panel.x;
-    this.painter.text(this.name, x, panel.y - 8, { colour: this.colour, align, font: SMALL });
+    this.painter.text(this.name, x, panel.y - 8, { colour: this.letters, align, font: SMALL });
     if (curve.values.every((value) => value === null)) return;
     this.paintAxis();
     this.paintStrokes(strokes(batches, curve.values), span);
@@ -127,7 +129,8 @@ export class CurvePainter {
     const stroke = { colour: this.painter.shade("bound"), wide: 1.2, dash: [5, 3] };
     this.inside(() => this.trace(found, span, stroke));
     const last = found.at(-1)?.at(-1);
-    if (last) this.aside(last[1].toFixed(2), this.height(last[1]), stroke.colour);
+    const letters = this.painter.letters(stroke.colour);
+    if (last) this.aside(last[1].toFixed(2), this.height(last[1]), letters);
   }
 
   /** ``aside``: how far below its end the name stands. */
@@ -143,7 +146,7 @@ export class CurvePainter {
       if (!last) return;
       const [x, y] = [placeOf(last[0], span, this.panel), this.height(last[1])];
       const low = Math.max(y + aside, this.panel.y + 6);
-      this.painter.text(name, x - 2, low, { colour: this.colour, align: "right", font: SMALL });
+      this.painter.text(name, x - 2, low, { colour: this.letters, align: "right", font: SMALL });
     });
   }
 
@@ -151,10 +154,10 @@ export class CurvePainter {
   private paintAxis(): void {
     const { floor, peak } = this.axis;
     const bound = this.curve.bound?.findLast((value) => value !== null);
-    this.aside(short(floor), this.panel.y + this.panel.tall - 4, this.colour);
+    this.aside(short(floor), this.panel.y + this.panel.tall - 4, this.letters);
     if (peak <= floor) return;
     if (bound && Math.abs(this.height(bound) - this.height(peak)) <= 13) return;
-    this.aside(short(peak), this.height(peak) + 2, this.colour);
+    this.aside(short(peak), this.height(peak) + 2, this.letters);
   }
 
   private paintStrokes(found: [number, number][][], span: Stretch): void {

@@ -33,7 +33,7 @@ export function draw(box: HTMLElement, frame: SharedFrame, palette: Palette): vo
 export function sizes(hosts: number, streams: number, queries: number) {
   const bar = Math.max(9, Math.min(18, 130 / hosts));
   const row = Math.max(11, Math.min(15, 190 / queries));
-  return { bar, row, tall: Math.max(476, 110 + 18 * streams + bar * hosts + row * queries) };
+  return { bar, row, tall: Math.max(494, 110 + 18 * streams + bar * hosts + row * queries) };
 }
 
 function drawRing(svg: Element, frame: SharedFrame, colour: Colour): void {
@@ -114,7 +114,7 @@ function drawCentre(svg: Element, frame: SharedFrame): void {
     [`${count(frame.sent)} partial sent`, "muted"],
   ];
   lines(svg, texts, CENTRE, CENTRE - 18, 15, "middle");
-  lines(svg, WORDS, 4, 455, 15);
+  lines(svg, WORDS, 4, 474, 15);
 }
 
 const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);

@@ -55,7 +55,9 @@ export function paintHosts(
   side: number,
 ): void {
   const area = { x, y: y + 40, wide: side, tall: side - 62 };
-  painter.text(frame.title, x, y + 8, { font: BOLD, most: side });
+  const fits = painter.width(frame.title, BOLD) <= side;
+  const title = fits ? frame.title : frame.title.replace(/^.*?: /, "");
+  painter.text(title, x, y + 8, { font: BOLD, most: side });
   const scale = `tuples stored, a full box is ${count(frame.top)}`;
   painter.text(scale, x, area.y - 10, { colour: painter.muted, most: side });
   for (const host of hostBoxes(frame.groups, area)) paintHost(painter, host, frame);

@@ -64,16 +64,17 @@ export function paintMatrix(
   const radius = chips.length > 40 ? 3 : 5;
   for (const chip of chips) paintChip(painter, chip, frame.streams, area, radius, time);
   const scale = faithful ? "to scale" : "the short side is drawn longer than it is";
-  painter.remark(`${scale} · ${frame.note}`, square.x, square.y + square.size + 11, square.size);
+  painter.remark(`${scale} · ${frame.note}`, square.x, square.y + square.size + 11, side - 24);
 }
 
 function paintAxes(painter: Painter, frame: MatrixFrame, { x, y, size }: Square): void {
   const [down = "", across = ""] = frame.streams;
   const [rows = 0, columns = 0] = frame.rows;
   const right = `${across}: ${count(columns)} tuples  →`;
-  painter.text(right, x, y - 10, { colour: painter.stream(1) });
+  painter.text(right, x, y - 10, { colour: painter.letters(painter.stream(1)) });
   const left = `←  ${down}: ${count(rows)} tuples`;
-  painter.text(left, x - 14, y + size, { colour: painter.stream(0), turn: -Math.PI / 2 });
+  const colour = painter.letters(painter.stream(0));
+  painter.text(left, x - 14, y + size, { colour, turn: -Math.PI / 2 });
 }
 
 function paintCell(painter: Painter, cell: Cell, box: Box): void {
