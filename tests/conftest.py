@@ -83,9 +83,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    """What has been imported stays: the collector need not go over it again and again."""
+    """What has been imported stays: the collector need not go over it again and again. Nor need it
+    look for cycles, which are few, after each 700 objects: models make millions.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
     gc.enable()
 
 
@@ -160,6 +163,21 @@ def seaweed() -> Iterator[str]:
         for name, value in where.items():
             patch.setenv(name, value)
         yield "s3://runs"
+
+
+@pytest.fixture(scope="session")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]:
+    """Where Jupyter finds the spec of kernels that are forked, and the process that they come of."""
+    from forked import forking
+
+    with forking(folder := tmp_path_factory.mktemp("kernels")) as process:
+        yield folder, process.pid
+
+
+@pytest.fixture
+def kernels(forked: tuple[Path, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notebooks that this process runs have kernels that are forked."""
+    monkeypatch.setenv("JUPYTER_PATH", str(forked[0]))
 
 
 @pytest.fixture(scope="session")

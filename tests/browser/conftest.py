@@ -63,7 +63,8 @@ class Lab:
     folder: Path
     address: str
     token: str
-    server: psutil.Process
+    sources: tuple[psutil.Process, ...]
+    """The server, and what its kernels are forked from."""
 
     def ask(self, method: str, path: str) -> Any:
         with requests.Session() as session:
@@ -91,12 +92,13 @@ class Lab:
             self.ask("DELETE", f"sessions/{session['id']}")
 
     def processes(self, name: str) -> list[psutil.Process]:
-        """Processes of that name below the server, kernels and their children among them."""
-        return [p for p in self.server.children(recursive=True) if p.name() == name]
+        """Processes of that name below the server, or of its kernels."""
+        below = [p for source in self.sources for p in source.children(recursive=True)]
+        return [p for p in below if p.name() == name]
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def lab(tmp_path_factory: pytest.TempPathFactory, forked: tuple[Path, int]) -> Iterator[Lab]:
     home = tmp_path_factory.mktemp("lab")
     (home / "config" / "labconfig").mkdir(parents=True)
     quiet = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
@@ -127,6 +129,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         **os.environ,
         **{name: str(home / folder) for name, folder in folders.items()},
         "JUPYTER_PREFER_ENV_PATH": "1",
+        "JUPYTER_PATH": str(forked[0]),
         "PYTHONPATH": os.pathsep.join(filter(None, (str(home), os.environ.get("PYTHONPATH")))),
     }
     # Of an optional package, which takes the server three seconds to import.
@@ -134,9 +137,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     environment.pop("BRAID_HEADLESS", None)
     with (home / "log").open("w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    lab = Lab(
-        home / "work" / "notebooks", f"http://127.0.0.1:{port}", token, psutil.Process(server.pid)
-    )
+    sources = psutil.Process(server.pid), psutil.Process(forked[1])
+    lab = Lab(home / "work" / "notebooks", f"http://127.0.0.1:{port}", token, sources)
     try:
         lab.ask("GET", "status")
         yield lab

@@ -16,6 +16,7 @@ from braid.reports.notebook import NOTEBOOKS
 from braid.reports.page import external_loads
 from warm import Jvm, warm
 
+pytestmark = pytest.mark.usefixtures("kernels")
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 JOIN = [

@@ -18,6 +18,7 @@ from braid.reports.page import external_loads
 from braid.reports.parameters import NotebookError, Parameter, parameters
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+pytestmark = pytest.mark.usefixtures("kernels")
 PARAMETERS = """\
 skew: float = 0.5  # 0 or more; Zipf z of the keys
 hosts: int = 4  # 1 to 64; number of joiners
