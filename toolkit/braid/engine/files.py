@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -38,6 +39,7 @@ class BlockFiles:
         self.folder, self.stem, self.force = folder, stem, force
         self.writers: dict[int, Any] = {}
         self.written: dict[int, int] = {}
+        self.sealing: dict[str, Future[Seal]] | None = None
 
     def write(self, stream: int, batch: pa.RecordBatch) -> Address:
         """Append a block's rows to the file of their stream; returns where they are."""
@@ -48,13 +50,21 @@ class BlockFiles:
         self.written[stream] = self.written.get(stream, 0) + 1
         return Address(name, self.written[stream] - 1)
 
-    def close(self) -> dict[str, Seal]:
-        """End all files, so that they can be read; their seals by name."""
+    def end(self) -> None:
+        """All is written: each file is sealed by a thread of its own, while the hosts go on."""
         for writer in self.writers.values():
             writer.close()
         paths = [self.folder / f"{self.stem}-{stream}.arrow" for stream in self.writers]
         _readers.trust(map(str, paths))
-        return {path.name: durable.seal(path, self.force) for path in paths}
+        pool = ThreadPoolExecutor(max(1, len(paths)), "braid-seal")
+        self.sealing = {p.name: pool.submit(durable.seal, p, self.force) for p in paths}
+        pool.shutdown(wait=False)
+
+    def close(self) -> dict[str, Seal]:
+        """The seals of all files by name, once they are on disk."""
+        if self.sealing is None:
+            self.end()
+        return {name: seal.result() for name, seal in (self.sealing or {}).items()}
 
 
 class ResultFile:

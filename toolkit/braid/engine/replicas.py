@@ -111,7 +111,10 @@ class Replicas:
         return made
 
     def take(self, fresh: Iterable[Fresh]) -> dict[tuple[int, int], Rows]:
-        """The fresh blocks by (block, host), of the hosts here; those that store one keep it."""
+        """The fresh blocks by (block, host), of the hosts here; those that store one keep it. They
+        are the last that is written.
+        """
+        self.files.end()
         here: dict[tuple[int, int], Rows] = {}
         for f in fresh:
             for host in filter(self.mine, f.hosts):

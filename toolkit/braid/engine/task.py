@@ -50,7 +50,7 @@ class Task:
 
     def report(self) -> Report:
         """What the driver has to know, when all is done: the files are whole then."""
-        blocks, results = self.replicas.files.close(), self.results.close()
+        results, blocks = self.results.close(), self.replicas.files.close()
         self.copies.put(blocks, results)
         matches = self.probing.matches.items()
         return Report(
