@@ -128,7 +128,7 @@ def by_stream(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.Reco
     marks give the routing keys.
     """
     stream = rows.column("__stream").to_numpy()
-    for s in np.unique(stream).tolist():
+    for s in np.flatnonzero(np.bincount(stream)).tolist():
         flat = batch.spec.layouts[s].flatten(rows, np.flatnonzero(stream == s))
         if batch.bitmaps is not None:
             rank = batch.bitmaps.rank(s, flat.column(MARK).to_numpy())
