@@ -17,6 +17,7 @@ from braid.reports.page import page
 from braid_widgets.base import curves
 from braid_widgets.diffusion import segments
 from playwright.sync_api import Browser
+from plotly.subplots import make_subplots
 
 COLOURS = """([selector]) => {
   const style = (e) => getComputedStyle(e), text = document.querySelector(selector);
@@ -41,11 +42,14 @@ def written(folder: Path, *cells: Any) -> str:
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A report of some words and a chart."""
+    """A report of some words, a chart, and one of the reader's own."""
     chart = segments.figure(simulate(Aligned(3), [(3, 4, 5)] * 4, windows=(2, 2, 2)))
-    shown = nbformat.v4.new_output("display_data", {"text/html": chart.to_html()})
+    own = make_subplots(1, 2, subplot_titles=["one", "two"])
+    own.add_scatter(x=[1, 2], y=[3, 4], row=1, col=1).add_scatter(x=[1, 2], y=[4, 3], row=1, col=2)
+    plain = own.to_html(include_plotlyjs=False, full_html=False, div_id="own")
     words, drawn = nbformat.v4.new_markdown_cell("Some words."), nbformat.v4.new_code_cell("")
-    drawn.outputs = [shown]
+    html = (chart.to_html(True, "ours"), plain)
+    drawn.outputs = [nbformat.v4.new_output("display_data", {"text/html": each}) for each in html]
     return written(tmp_path_factory.mktemp("short"), words, drawn)
 
 
@@ -61,6 +65,29 @@ def test_text_can_be_read_in_either_scheme(browser: Browser, short: str, scheme:
         assert (max(ground, text) + 0.05) / (min(ground, text) + 0.05) >= 3.9, (
             f"the contrast of {selector}"
         )
+    context.close()
+
+
+LAID = """(id) => {
+  const { layout, style } = document.getElementById(id), { xaxis, xaxis2, yaxis, ...whole } = layout;
+  const texts = layout.annotations?.map(({ text, x, y }) => [text, x, y]);
+  const places = [xaxis, xaxis2, yaxis].map((axis) => axis?.domain);
+  return JSON.stringify([places, texts, whole.legend, whole.margin, whole.height, style.height]);
+}"""
+"""How a chart is laid out, but for its width and what its axes show."""
+
+
+def test_a_chart_of_the_readers_own_stays_as_it_is_beside_one_of_ours(
+    browser: Browser, short: str
+) -> None:
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    report = context.new_page()
+    report.goto(short)
+    report.wait_for_selector("#own .gtitle, #own .annotation-text")
+    own, ours = (report.evaluate(LAID, id) for id in ("own", "ours"))
+    report.set_viewport_size({"width": 420, "height": 900})
+    report.wait_for_function(f"(before) => ({LAID})('ours') !== before", arg=ours)
+    assert report.evaluate(LAID, "own") == own
     context.close()
 
 

@@ -26,10 +26,11 @@ class Own(W.VBox):
 
     def __init__(self, example: Trace, trace: Callable[[str], Trace], letter: str = "V") -> None:
         self.film, self.trace, self.letter = Steps(example, letter), trace, letter
-        self.text = inputs.line("your own tuples", "", HINT)
-        self.text.placeholder, self.message = f"a b a:2 b:2   ({HINT})", W.HTML()
+        self.text = inputs.line("", "", f"your own tuples: {HINT}")
+        self.text.placeholder, self.message = "a b a:2 b:2", W.HTML()
         self.text.observe(self._typed, "value")
-        parts = [W.HTML(STYLE), self.text, self.message, self.film]
+        told = W.HTML(f"{STYLE}<b>Your own tuples</b>: {HINT}")
+        parts = [told, self.text, self.message, self.film]
         super().__init__(parts, layout=W.Layout(max_width=WIDTH))
         self.add_class("braid-live")
         self.example = example

@@ -14,14 +14,17 @@ from braid.core.log import LOGGER
 from IPython.display import HTML, display
 
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.somebody import asked, headless
+from braid_widgets.base.somebody import asked, fitting, headless
 from braid_widgets.base.twin import LATER, Twin
 
 
 class _Page:
-    """Whether this process has put plotly.js on its page, and how many charts."""
+    """Whether this process has put on its page plotly.js, and what fits charts to their width; and
+    how many charts.
+    """
 
     has_plotly = False
+    fits = False
     charts = 0
 
 
@@ -42,6 +45,9 @@ def show(view: Any) -> None:
     """
     if not headless():
         display(view)  # type: ignore[no-untyped-call]
+        if isinstance(view, Chart) and not _Page.fits:
+            _Page.fits = True
+            display(HTML(fitting()))  # type: ignore[no-untyped-call]
         return
     data = {"braid": view.numbers()} if hasattr(view, "numbers") else None
     display(HTML(html(view)), metadata=data)  # type: ignore[no-untyped-call]

@@ -43,11 +43,12 @@ def charts_come() -> None:
         return
     chart = {"application/vnd.plotly.v1+json": _NO_CHART}
     place: Any = display(chart, raw=True, display_id=True)  # type: ignore[no-untyped-call]
-    gone = threading.Timer(_GONE, lambda: place.update(HTML(_fitting())))  # type: ignore[no-untyped-call]
+    gone = threading.Timer(_GONE, lambda: place.update(HTML(fitting())))  # type: ignore[no-untyped-call]
     gone.daemon = True
     gone.start()
 
 
-def _fitting() -> str:
+def fitting() -> str:
+    """A script that draws the charts of its document as wide as they are."""
     script = Path(__file__).parents[1] / "static" / "charts.js"
     return f'<script type="module">{script.read_text(encoding="utf-8")}</script>'

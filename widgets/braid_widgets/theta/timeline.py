@@ -253,7 +253,7 @@ def _parts(plot: go.Figure, points: Sequence[Point], row: int) -> None:
         seconds = [p.parts[part] for p in points if p.parts]
         plot.add_trace(go.Bar(x=x, y=seconds, name=part, marker_color=colour), row=row, col=1)
     title = " + ".join(
-        f'<span style="color:{c}">{part}</span>' for part, c in colours.PARTS.items()
+        f'<span style="color:{c}">■</span> {part}' for part, c in colours.PARTS.items()
     )
     plot.update_layout(barmode="stack", bargap=0.15)
     plot.update_yaxes(title="seconds", row=row, col=1, secondary_y=False)

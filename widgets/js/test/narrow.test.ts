@@ -37,6 +37,23 @@ function facets(): [Layout, Trace[]] {
   return [layout, traces];
 }
 
+test("a note is broken into lines that fit, and no tag of it is", () => {
+  const [layout, traces] = facets();
+  const parts = ["source", "planning", "carriage", "kernels"];
+  const text = parts.map((part) => `<span style="color:#123456">${part}</span>`).join(" + ");
+  layout.annotations?.push({ text: `seconds a batch: ${text}`, xref: "x domain", x: 0 });
+  const note = narrow(layout, traces, 300).annotations?.find((each) => each.xref === "x domain");
+  const lines = note?.text?.split("<br>") ?? [];
+  assert.ok(lines.length > 1);
+  for (const line of lines) {
+    assert.ok(line.replace(/<[^>]*>/g, "").length <= 40, line);
+    assert.equal(
+      line.match(/<span style="color:#123456">/g)?.length,
+      line.match(/<\/span>/g)?.length,
+    );
+  }
+});
+
 type Panel = { domain: [number, number]; title: { text: string }; showticklabels: boolean };
 
 test("panels stand below each other, none over another, each with its titles", () => {
@@ -79,6 +96,11 @@ test("where panels find no room side by side, fewer do; a wide chart is as it wa
   assert.deepEqual(
     [400, 640, 1080].map((width) => columnsIn(layout, traces, width)),
     [1, 0, 0],
+  );
+  layout.title = { text: "A title in 90 letters, ".repeat(4) };
+  assert.deepEqual(
+    [700, 1080].map((width) => columnsIn(layout, traces, width)),
+    [2, 0],
   );
   const row: Layout = {};
   const four = [1, 2, 3, 4].map((k): Trace => ({ xaxis: `x${k}`, yaxis: `y${k}` }));

@@ -64,6 +64,8 @@ const SLIDER = 90;
 const ASIDE = 76;
 /** Pixels of a letter of a title and of a legend, and of one below an axis. */
 const [LETTER, SMALL] = [7.4, 6.6];
+/** Pixels of a letter of a title that is as it was given, and of what is left blank beside it. */
+const [HEADING, MARGIN] = [7.8, 60];
 /** Pixels below which a chart is narrow; and those of a panel beside others, at least, and where
  * there are fewer beside each other than were given. */
 const [NARROW, BESIDE, ROOMY] = [640, 230, 300];
@@ -73,7 +75,10 @@ export function columnsIn(layout: Layout, traces: Trace[], width: number): numbe
   const tops = panelsOf(layout, traces).map(({ tall }) => Math.round(100 * tall[1]));
   const abreast = Math.max(1, ...tops.map((top) => tops.filter((other) => other === top).length));
   if (width < NARROW) return 1;
-  return width < abreast * BESIDE ? Math.floor(width / ROOMY) : 0;
+  if (width < abreast * BESIDE) return Math.floor(width / ROOMY);
+  const lines = (layout.title?.text ?? "").split(/<br\s*\/?>/);
+  const longest = Math.max(...lines.map((line) => line.replace(/<[^>]*>/g, "").length));
+  return longest * HEADING > width - MARGIN ? abreast : 0;
 }
 
 /** What the layout's ``meta`` is in charts of braid_widgets; ``Chart`` in Python has it too. */

@@ -1,0 +1,116 @@
+"""Pictures whose parts can be clicked: the map of a hub on a page without a kernel, and the one
+that a kernel draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from braid import figure1
+from braid.papers.reuse.events import (
+    Did,
+    Flowed,
+    HubCommitted,
+    HubStarted,
+    OperatorBuilt,
+    QuerySubmitted,
+)
+from braid_widgets.base.film import bundle
+from braid_widgets.reuse.hub_map import HubMap
+from playwright.sync_api import Browser, Page, expect
+
+SQL = "SELECT * FROM flights [RANGE 5 MIN] f, checkins [RANGE 1 MIN] c"
+JOINED = ("flights", "checkins")
+
+
+def happened() -> list[Any]:
+    """Two queries of one operator, and two batches; 9 bytes go to SINK3 in the first."""
+    network = figure1()
+    at = {"flights": "FLIGHTS", "checkins": "CHECKINS"}
+    built = OperatorBuilt(-1, 0, 0, "N1", JOINED, JOINED, {}, 2, (0, 0), 0.0)
+    asked = [
+        QuerySubmitted(-1, name, SQL, sink, "new", 0, 1.0, (), {}, 0.0, 0.0)
+        for name, sink in (("gates", "SINK3"), ("late", "SINK4"))
+    ]
+    start = HubStarted(JOINED, "ts", "relaxed", network.to_dict(), at, 0)
+    commits = [
+        HubCommitted(
+            epoch, {}, {}, (Did(0, 0, 5, 50, 9, 3, 4, 44, 0.1),),
+            (Flowed("0", "gates", "N1", "SINK3", 1, size), Flowed("0", "late", "N1", "SINK4", 1, 1)),
+            1.0, 0.1,
+        )
+        for epoch, size in enumerate((9, 5))
+    ]  # fmt: skip
+    return [start, built, *asked, *commits]
+
+
+@pytest.fixture
+def empty(browser: Browser) -> Iterator[Page]:
+    """A narrow page of which nothing is wrong when the test ends."""
+    page, wrong = browser.new_page(viewport={"width": 420, "height": 700}), []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    yield page
+    page.close()
+    assert wrong == []
+
+
+def test_the_map_of_a_hub_tells_on_a_click_what_served_a_query_then(
+    empty: Page, tmp_path: Path
+) -> None:
+    head = '<!doctype html><html lang="en"><meta charset="utf-8">'
+    (file := tmp_path / "map.html").write_text(head + HubMap(happened()).to_html(), "utf-8")
+    empty.goto(file.as_uri())
+    film, told = empty.locator(".braid[data-seq]"), empty.locator(".braid-inspect")
+    expect(film.locator(".braid-title")).to_have_text("batch 1")
+    expect(told).to_be_hidden()
+    film.get_by_role("button", name="late").click()
+    expect(told).to_contain_text("query late, asked at SINK4, batch 1")
+    expect(told).to_contain_text("σ0 at N1: flights ⋈ checkins, 2 demands, 3 results so far")
+    empty.keyboard.press("ArrowRight")
+    expect(told).to_contain_text("query late, asked at SINK4, batch 2")
+    expect(told).to_contain_text("6 results so far\n  reads flights from FLIGHTS")
+    expect(film.locator("[data-press=':late']")).to_be_focused()
+    film.get_by_role("button", name="gates").focus()
+    empty.keyboard.press("Enter")
+    expect(told).to_contain_text("query gates, asked at SINK3, batch 2")
+    film.get_by_label("position").fill("0")
+    expect(told).to_be_hidden()
+    assert empty.evaluate("document.documentElement.scrollWidth") <= 420, "the map is scrolled"
+
+
+MODEL = """async (source) => {
+  const values = { value: "", names: [] }, heard = {};
+  window.sent = [];
+  window.model = {
+    get: (name) => values[name],
+    set: (name, value) => { values[name] = value; heard[`change:${name}`]?.(); },
+    send: (content) => window.sent.push(content),
+    on: (event, call) => { heard[event] = call; },
+    off: () => {},
+  };
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const { default: widget } = await import(url);
+  widget.render({ model: window.model, el: document.body });
+}"""
+"""Has a widget draw into the page, with a kernel that only listens."""
+PICTURE = "<svg><text y='20' x='9'>late</text><text y='50' x='9'>N1</text><text y='80' x='9'>{}</text></svg>"
+
+
+def test_names_of_a_picture_are_pressed_with_the_pointer_and_with_keys(empty: Page) -> None:
+    empty.goto("about:blank")
+    empty.evaluate(MODEL, bundle("picture"))
+    show = "([name, value]) => window.model.set(name, value)"
+    empty.evaluate(show, ["names", ["late", "gates"]])
+    empty.evaluate(show, ["value", PICTURE.format("gates")])
+    late, gates = (empty.get_by_role("button", name=name) for name in ("late", "gates"))
+    expect(empty.get_by_role("button")).to_have_count(2)
+    late.click()
+    gates.press("Space")
+    empty.evaluate(show, ["value", PICTURE.format("gates").replace("'9'", "'30'")])
+    expect(gates).to_be_focused()
+    empty.keyboard.press("Enter")
+    empty.get_by_text("N1").click()
+    assert empty.evaluate("window.sent.map(({ clicked }) => clicked)") == ["late", "gates", "gates"]
