@@ -34,6 +34,7 @@ export interface Layout {
   legend?: unknown;
   xaxis?: unknown;
   sliders?: { pad?: { t?: number } }[];
+  updatemenus?: { y?: number; [name: string]: unknown }[];
   [name: string]: unknown;
 }
 
@@ -133,7 +134,8 @@ export function narrow(layout: Layout, traces: Trace[], width: number, columns =
   }
   const title = broken(made.title?.text ?? "", (width - 24) / LETTER);
   const above = panels.some(({ x }) => x.side === "top") ? 2 * LINE : 0;
-  margin.t += LINE * linesOf(title) + taller + above;
+  const menu = made.updatemenus?.some(({ y = 0 }) => y > 1) ? 2 * LINE : 0;
+  margin.t += LINE * linesOf(title) + taller + above + menu;
   const below = 44 + slanted + LINE * lowest(panels);
   margin.b = below + LINE * legendLines(traces, width);
   made.title = {
