@@ -242,6 +242,7 @@ def test_headless_views_are_shown_as_html_with_plotly_once(monkeypatch):
     shown: list[Any] = []
     monkeypatch.setattr(showing, "display", lambda view, metadata=None: shown.append(view))
     monkeypatch.setattr(showing._Page, "has_plotly", False)
+    monkeypatch.setattr(showing._Page, "fits", False)
     monkeypatch.setenv("BRAID_HEADLESS", "1")
     chart = timeline.figure(MIGRATION)
     for view in (chart, chart, Cockpit(MIGRATION)):
@@ -250,4 +251,6 @@ def test_headless_views_are_shown_as_html_with_plotly_once(monkeypatch):
     assert sizes[0] > 4_000_000 and sizes[1] < 100_000 and sizes[2] < 200_000
     monkeypatch.delenv("BRAID_HEADLESS")
     show(chart)
-    assert shown[-1] is chart
+    assert shown[-2] is chart and "<script" in shown[-1].data, "what fits charts to their width"
+    show(chart)
+    assert shown[-1] is chart, "it comes once"
