@@ -15,7 +15,17 @@ from braid.model.simulate import simulate, simulation
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.reports.page import external_loads
-from braid.studies.board import DATA, Board, beside, launched, modelled, others, rivals, tables
+from braid.studies.board import (
+    DATA,
+    Board,
+    beside,
+    launched,
+    modelled,
+    others,
+    rivals,
+    tables,
+    warm,
+)
 from braid_widgets.base import twin
 from braid_widgets.cockpit.abreast import Abreast
 from braid_widgets.cockpit.board import BoardPanel
@@ -169,7 +179,11 @@ def test_the_panel_models_each_change_and_writes_its_line():
 
 
 def test_launch_runs_for_real():
+    warm()
     board = panel()
+    board.become("starting")
+    assert board.status.value == "preparing the streams…", "no Spark is started"
+    board.become("idle")
     board.start.click()
     board.wait(60)
     assert board.follower is not None

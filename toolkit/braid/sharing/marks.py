@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 
 import sqlglot
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from sqlglot import exp
 
@@ -29,22 +29,31 @@ def marks(wanted: Mapping[str | None, int], at: Callable[[str], Column] = F.expr
     return reduce(lambda a, b: a.bitwiseOR(b), terms, F.lit(0)).cast("long")
 
 
-def marked(frame: DataFrame, layouts: Sequence[Layout], queries: Queries) -> DataFrame:
-    """The streams' union with the marks of every tuple, without those that no query selects (Wang
-    2008, section 7.4).
+class Marking:
+    """Gives tuples of the streams' union their marks for some queries. Its columns are made once:
+    that takes Spark's gateway a call for each part of every selection.
     """
-    mark = F.lit(0).cast("long")
-    for s, layout in enumerate(layouts):
-        mine = marks(selections(queries, s), partial(_laid_out, layout=layout))
-        mark = F.when(F.col("__stream") == s, mine).otherwise(mark)
-    frame = frame.withColumn(MARK, mark)
-    free = all(None in selections(queries, s) for s in range(len(layouts)))
-    never = (
-        F.col("__stream") < 0
-        # beside a condition that Spark finds false it keeps the plan, which is observed, from
-        # vanishing
-    )
-    return frame if free else frame.where((F.col(MARK) != 0) | never)
+
+    def __init__(self, layouts: Sequence[Layout], queries: Queries) -> None:
+        self.queries, self._latest = queries, latest(layouts)
+        self._mark = F.lit(0).cast("long")
+        for s, layout in enumerate(layouts):
+            mine = marks(selections(queries, s), partial(_laid_out, layout=layout))
+            self._mark = F.when(F.col("__stream") == s, mine).otherwise(self._mark)
+        free = all(None in selections(queries, s) for s in range(len(layouts)))
+        never = (
+            F.col("__stream") < 0
+            # beside a condition that Spark finds false it keeps the plan, which is observed, from
+            # vanishing
+        )
+        self._some = None if free else (F.col(MARK) != 0) | never
+
+    def marked(self, frame: DataFrame, seen: Observation) -> DataFrame:
+        """The union with the marks of every tuple, without those that no query selects (Wang 2008,
+        section 7.4). How far event time is, by stream, is ``seen`` on the way.
+        """
+        whole = frame.observe(seen, *self._latest).withColumn(MARK, self._mark)
+        return whole if self._some is None else whole.where(self._some)
 
 
 def latest(layouts: Sequence[Layout]) -> list[Column]:

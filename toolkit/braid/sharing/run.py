@@ -21,7 +21,7 @@ from braid.papers.slices.chain import MODES
 from braid.results import read
 from braid.run import JoinRun
 from braid.sharing.changes import Queries, entered, left
-from braid.sharing.marks import latest, marked
+from braid.sharing.marks import Marking
 from braid.sharing.remark import remark, work
 from braid.sharing.setup import SharedSetup
 
@@ -34,6 +34,7 @@ class SharedRun(JoinRun):
     """
 
     setup: SharedSetup
+    _marking: Marking | None = None
 
     def _opening(self) -> list[Any]:
         return [*super()._opening(), *(self._told(q, -1) for q in self.setup.queries)]
@@ -47,14 +48,15 @@ class SharedRun(JoinRun):
         )
 
     def _run(self, frame: DataFrame, number: int) -> None:
-        layouts = self._engine.spec.layouts
-        seen = Observation()
-        whole = frame.observe(seen, *latest(layouts))
+        streams, seen = range(len(self.setup.streams)), Observation()
         self._engine.run(
-            marked(whole, layouts, self.queries),
-            number,
-            lambda: [seen.get[str(s)] for s in range(len(layouts))],
+            self._marks().marked(frame, seen), number, lambda: [seen.get[str(s)] for s in streams]
         )
+
+    def _marks(self) -> Marking:
+        if self._marking is None or self._marking.queries != self.queries:
+            self._marking = Marking(self._engine.spec.layouts, self.queries)
+        return self._marking
 
     @property
     def queries(self) -> tuple[Query, ...]:

@@ -254,6 +254,11 @@ def launched(board: Board) -> JoinRun:
     return join.start(folder("board"), batches="batch")
 
 
+def warm() -> None:
+    """Join a few tuples, so that who launches need not wait for what is imported and made once."""
+    launched(Board(batches=2, rate=1)).awaitTermination()
+
+
 COUNTED: dict[str, Callable[[BatchCommitted], int]] = {
     "tuples in": lambda e: sum(e.received),
     "copies sent to hosts": lambda e: e.all_hosts.received,

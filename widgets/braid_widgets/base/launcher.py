@@ -69,6 +69,9 @@ class Launcher(W.VBox):
     children: Any
     """The widgets in it, which ipywidgets keeps."""
 
+    starts = "starting Spark…"
+    """What the first launch does first."""
+
     twins: Callable[[], Iterable[Any]]
     """Views that need no kernel; of a run that this call launches and waits for, if need be."""
 
@@ -212,7 +215,7 @@ class Launcher(W.VBox):
     def _told(self) -> str:
         if self.state in ("running", "paused", "stopping"):
             return " · ".join(filter(None, (self.state, self._progress)))
-        starting = "preparing the streams…" if self.run else "starting Spark…"
+        starting = "preparing the streams…" if self.run else self.starts
         return {"idle": "ready", "simulating": "simulating…"}.get(self.state, starting)
 
     def _live(self, scene: Scene, run: Launched) -> None:

@@ -32,6 +32,8 @@ class BoardPanel(ModelledPanel):
     with it, and given up with it when a control changes.
     """
 
+    starts = "preparing the streams…"
+
     def __init__(
         self,
         simulate: Simulate,
