@@ -119,6 +119,23 @@ def test_a_live_run_sends_what_is_new_and_nothing_twice(monkeypatch):
     assert cockpit.events == MIGRATION
 
 
+def test_what_was_seen_before_stays_until_there_is_a_batch(monkeypatch):
+    cockpit, run = Cockpit(MIGRATION), FakeRun(MIGRATION, shown=1)
+    told = sent(cockpit, monkeypatch)
+    cockpit._showing = launched = Showing(cockpit, run)
+    before = cockpit.page["frames"]
+    cockpit.stale()
+    launched.show(fold(MIGRATION[:1]))
+    assert told[-1]["state"] == cockpit.page["state"] == "earlier run"
+    assert cockpit.page["frames"] == before and len(before) == 3
+    run.shown = 4
+    launched.show(fold(MIGRATION[:4]))
+    assert cockpit.page["state"] == "live" and len(cockpit.page["frames"]) == 1
+    failing = Cockpit(MIGRATION)
+    failing.attach(FakeRun(MIGRATION[:1], error=OSError("no"))).wait(60)
+    assert failing.page["state"] == "failed" and failing.page["frames"] == []
+
+
 def test_the_state_of_a_run_is_said(monkeypatch):
     cockpit, run = Cockpit(), FakeRun(MIGRATION, shown=4)
     told = sent(cockpit, monkeypatch)

@@ -5,6 +5,7 @@ offline.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
+import plotly.io as pio
 
 from braid_widgets.base import still
 from braid_widgets.base.film import bundle
@@ -29,6 +31,9 @@ _OURS = "braid"
 """What the layout's ``meta`` is in these charts: pages fit them to their width (``narrow.ts`` has
 it too), and leave other charts as they are.
 """
+_GROUND = dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)")
+_RULES = dict(gridcolor="rgba(128,128,128,0.25)", zerolinecolor="rgba(128,128,128,0.5)")
+_AXIS = re.compile(r"[xy]axis\d*")
 _ROWS = 40
 """Of the table without JavaScript."""
 STYLE = f"<style>{(Path(__file__).parent / 'stage.css').read_text(encoding='utf-8')}</style>"
@@ -61,7 +66,11 @@ class Chart:
         drawn = still.svg(self.figure, self.name)
         told = f"<noscript>{drawn}<p>{escape(self.name)}</p>{plain}</noscript>"
         fitting = f'<script type="module">{bundle("charts")}</script>'
-        return (STYLE + fitting if first else "") + str(self._themed().to_html(**options)) + told
+        return (
+            (STYLE + fitting if first else "")
+            + str(pio.to_html(self._themed(), validate=False, **options))
+            + told
+        )
 
     def numbers(self) -> dict[str, Any]:
         """The chart's name and data, as JSON has it."""
@@ -81,25 +90,22 @@ class Chart:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return {
-            "application/vnd.plotly.v1+json": json.loads(self._themed().to_json()),
+            "application/vnd.plotly.v1+json": json.loads(
+                pio.to_json(self._themed(), validate=False)
+            ),
             "text/plain": f"Chart({self.name!r})",
         }
 
-    def _themed(self) -> go.Figure:
+    def _themed(self) -> dict[str, Any]:
         """The figure for a page whose theme may be light or dark: on no ground of its own; and with
-        the mark of our charts.
+        the mark of our charts. It is plain data: plotly would look at all of it once more.
         """
-        figure, rule = (
-            go.Figure(self.figure),
-            dict(gridcolor="rgba(128,128,128,0.25)", zerolinecolor="rgba(128,128,128,0.5)"),
-        )
-        figure.update_layout(
-            paper_bgcolor="rgba(0,0,0,0)",
-            plot_bgcolor="rgba(0,0,0,0)",
-            font_color=GREY,
-            meta=_OURS,
-        )
-        return figure.update_xaxes(**rule).update_yaxes(**rule)
+        figure: dict[str, Any] = self.figure.to_dict()
+        layout = figure["layout"]
+        layout |= {"font": layout.get("font", {}) | {"color": GREY}, "meta": _OURS, **_GROUND}
+        for name in {"xaxis", "yaxis", *filter(_AXIS.fullmatch, layout)}:
+            layout[name] = layout.get(name, {}) | _RULES
+        return figure
 
 
 def save_page(path: str | Path, html: str, overwrite: bool = False) -> Path:

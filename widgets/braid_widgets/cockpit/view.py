@@ -10,7 +10,7 @@ from typing import Any
 import anywidget
 import traitlets
 from braid.core.causes import cause
-from braid.core.events import RunStarted, numbers
+from braid.core.events import BatchCommitted, RunEnded, RunStarted, numbers
 from IPython.display import HTML, display
 
 from braid_widgets.base import colours
@@ -86,12 +86,15 @@ class Cockpit(anywidget.AnyWidget):
         self, run: Run, ended: Callable[[BaseException | None], Any] = lambda error: None
     ) -> Follower:
         """Follow a live run from its start; ``ended`` gets what made it or the view fail, or None,
-        when it is over.
+        when it is over. What was seen before stays, and says so, until there is a batch.
         """
         self.detach()
         self.error = None
         self._showing = Showing(self, run)
-        self.page = dict(self._showing.page("live"))
+        if self.page["frames"]:
+            self.stale()
+        else:
+            self._showing.begin()
         self._follower = Follower(
             run, self._showing.show, lambda error: self._over(run, error, ended), self.interval
         )
@@ -258,11 +261,20 @@ class Showing:
         self.cockpit, self.run = cockpit, run
         self.track, self.pace = Track(), Pace()
         self.frames: list[BatchFrame] = []
-        self.taken = 0
+        self.taken, self.begun = 0, False
+
+    def begin(self) -> None:
+        """Have the run be seen, in place of what was."""
+        self.begun = True
+        self.cockpit.page = dict(self.page("live"))
 
     def show(self, scene: Scene) -> None:
         """Take what happened since, and send it."""
         events = self.run.events(self.taken)
+        if not self.begun:
+            if not any(isinstance(e, (BatchCommitted, RunEnded)) for e in events):
+                return
+            self.begin()
         self.taken += numbers(events)
         since = self.frames[-1]["batch"] if self.frames else 0
         self.track.frames = []
@@ -274,6 +286,8 @@ class Showing:
 
     def last(self, error: BaseException | None) -> None:
         """The run is over, or its view failed."""
+        if not self.begun:
+            self.begin()
         end = self.track.scene.end
         told = "" if error is None or (end and end.error) else f" · {cause(error)}"
         state = "failed" if error is not None else state_of(self.track.scene, live=False)
