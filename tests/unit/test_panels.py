@@ -305,6 +305,7 @@ def test_nothing_is_simulated_into_a_picture_that_is_live(
     if kind == "diffusion":
         assert panel.simulate.disabled
         panel.simulate.click()
+    panel.wait(60)  # a follower may paint before the launch that makes it has come to its end
     assert panel.events == events[: len(panel.events)] and panel.launched["streams"] == 3
     panel.stop.click()
     panel.follower.wait(60)
