@@ -22,7 +22,7 @@ def _headed(column: object) -> object:
     """What stands above a column: in words, and at their end how its numbers were found."""
     if not isinstance(column, str):
         return column
-    return re.sub(r" (counted|measured|modelled)$", r" (\1)", column.replace("_", " "))
+    return re.sub(r"(?<! /) (counted|measured|modelled)$", r" (\1)", column.replace("_", " "))
 
 
 @dataclass(frozen=True)
