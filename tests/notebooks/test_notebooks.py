@@ -26,7 +26,7 @@ JOIN = [
     "compare_skews=1",
     "compare_scale=0.001",
     "compare_batches=2",
-    "counted_scale=0.01",
+    "counted_scale=0.002",
 ]
 
 

@@ -162,7 +162,7 @@ def test_a_router_that_looks_up_asks_once_for_a_result():
 
 def test_counted_and_modelled_agree():
     """In all settings of Table 8.1."""
-    found = sharing.strategies(rates=(20.0, 60.0), seeds=(3,), step=1.0)
+    found = sharing.strategies(rates=(20.0, 60.0), seconds=70.0, seeds=(3,), step=1.0)
     assert len(found) == 27 * 2 * 3
     assert found["state_counted"].to_numpy() == pytest.approx(
         found["state_modelled"].to_numpy(), rel=0.1
