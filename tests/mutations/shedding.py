@@ -282,6 +282,13 @@ MUTATIONS = [
         ("rate adaptation keeps the join within",),
     ),
     Mutation(
+        "a feed-forward rule that processes hardly anything",
+        "braid.papers.shedding.rate.forward",
+        lambda forward: lambda *given: forward(*given) / 10,
+        adapted,
+        ("rate adaptation keeps the join within",),
+    ),
+    Mutation(
         "the less useful window first",
         "braid.studies.shedding.directions",
         turned_round,

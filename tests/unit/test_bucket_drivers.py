@@ -14,6 +14,7 @@ import clouded
 import pytest
 from braid import StreamJoin
 from braid.engine.bucket import Bucket, bucket
+from braid.engine.durable import Damaged
 from braid.engine.log import Superseded
 from braid.engine.mirror import Mirror, opened
 from braid.run import JoinRun
@@ -93,6 +94,32 @@ def test_of_two_drivers_the_later_goes_on_and_the_other_stops(
     sound(url)
     ends_equal(StreamJoin.resume(url, STREAMS))
     nothing_left(url)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_one_that_misses_a_block_says_who_has_the_run_if_another_has(
+    url: str, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    """Whoever takes over removes what its own last states do not name."""
+    held, go, first = threading.Event(), threading.Event(), list[Mirror]()
+    real = Mirror.present
+
+    def present(mirror: Mirror, outcome: Any) -> None:
+        first.append(mirror)
+        if first.count(first[0]) == 3 and mirror is first[0]:
+            held.set()
+            go.wait(60)
+            raise Damaged("a block is missing")
+        real(mirror, outcome)
+
+    monkeypatch.setattr(Mirror, "present", present)
+    one = start(url)
+    assert held.wait(60)
+    for _ in range(others):
+        ends_equal(StreamJoin.resume(url, STREAMS))
+    go.set()
+    with pytest.raises(Superseded if others else Damaged, match="taken over" if others else "miss"):
+        one.awaitTermination()
 
 
 def test_a_driver_takes_over_from_one_that_goes_on_committing(

@@ -86,6 +86,12 @@ class BucketLog(Log):
         except FileNotFoundError as error:
             raise Damaged(f"{error}, but later entries of the log are there") from None
 
+    def _come(self) -> bool:
+        if self._bucket.size(self.next) < 0:
+            return False
+        self._fetch(self.path(self._next).name)
+        return True
+
     def _place(self, entry: int, body: bytes, force: bool) -> None:
         name = f"commits/{self.path(entry).name}"
         try:

@@ -21,6 +21,7 @@ from braid.core.seconds import split
 from braid.core.shedder import Shedder
 from braid.core.state import Seal, State
 from braid.core.step import Rules, Step, Work
+from braid.engine.choice import Executed
 from braid.engine.executor import Executor
 from braid.engine.log import Named
 from braid.engine.store import Store
@@ -109,9 +110,7 @@ class Engine:
         began = self.clock()
         work = step.plan(self.rules, self.state)
         planned = self.clock()
-        done = self.executor.execute(frame, self._batch(work))
-        outcome = merged(done.reports, self.streams)
-        self.store.present(outcome)
+        done, outcome = self._executed(frame, self._batch(work))
         executed = self.clock()
         self._timed(outcome, executed - began + self.committing + self.last_commit)
         after = step.commit(self.rules, self.state, work, outcome, epoch, seen())
@@ -131,6 +130,19 @@ class Engine:
         }
         results = {name: outcome.files[name] for name in outcome.results}
         self._commit(after, snapshot, results, seconds, took)
+
+    def _executed(self, frame: Any, batch: Batch) -> tuple[Executed, Outcome]:
+        """Carry a batch out. Raises Superseded where that fails and another driver has the run: it
+        removes what this one needs.
+        """
+        try:
+            done = self.executor.execute(frame, batch)
+            outcome = merged(done.reports, self.streams)
+            self.store.present(outcome)
+        except Exception:
+            self.store.log.check()
+            raise
+        return done, outcome
 
     def _timed(self, outcome: Outcome, turn: float) -> None:
         """Note what the turn took, for the next plan: up to the commit, and the last commit."""

@@ -339,8 +339,18 @@ class Log:
         try:
             self._place(found.entry, body, force)
         except FileExistsError:
-            who = self.read(found.entry).driver or "another driver"
-            raise Superseded(
-                f"{who} has taken over the run in {self.run}; this driver stops"
-            ) from None
+            raise self._lost() from None
         self._take(found, durable.crc_of(body))
+
+    def check(self) -> None:
+        """Raise Superseded when another driver has put the next entry."""
+        if self._next and self._come():
+            raise self._lost()
+
+    def _come(self) -> bool:
+        """Whether the next entry is there, and at hand."""
+        return self.path(self._next).exists()
+
+    def _lost(self) -> Superseded:
+        who = self.read(self._next).driver or "another driver"
+        return Superseded(f"{who} has taken over the run in {self.run}; this driver stops")
