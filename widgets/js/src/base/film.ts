@@ -30,8 +30,14 @@ interface Bar {
 function button(bar: Element, text: string, name = ""): HTMLButtonElement {
   const made = add(bar, "button", "", text);
   made.type = "button";
-  if (name) made.setAttribute("aria-label", name);
+  if (name) named(made, name);
   return made;
+}
+
+/** What a control is called, also where the pointer rests on it. */
+export function named(control: HTMLElement, name: string): void {
+  control.setAttribute("aria-label", name);
+  control.title = name;
 }
 
 function controls(bar: Element): Bar {
@@ -40,7 +46,7 @@ function controls(bar: Element): Bar {
   const forward = button(bar, "▶", "forward");
   const slider = add(bar, "input");
   Object.assign(slider, { type: "range", min: "0" });
-  slider.setAttribute("aria-label", "position");
+  named(slider, "position");
   return { back, play, forward, slider, label: add(bar, "span") };
 }
 
@@ -157,7 +163,7 @@ export class Film<Frame> {
 
   private choose(bar: Element, speeds: Record<string, number>): void {
     const select = add(bar, "select");
-    select.setAttribute("aria-label", "speed");
+    named(select, "speed");
     for (const [label, every] of Object.entries(speeds)) {
       const option = add(select, "option", "", label);
       option.value = String(every);

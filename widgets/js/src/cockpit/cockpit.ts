@@ -1,6 +1,6 @@
 // One view for every run: strip, map, hosts over time, time line with its decisions, and why.
 import { add } from "../base/dom.ts";
-import { Film } from "../base/film.ts";
+import { Film, named } from "../base/film.ts";
 import { ago } from "../base/format.ts";
 import type { BatchFrame, CockpitPage, Palette, Stretch } from "../frames.ts";
 import { Inspect, type Place } from "./inspect.ts";
@@ -123,7 +123,7 @@ export class Cockpit {
   private arrange(bar: HTMLElement): void {
     const controls = bar.querySelector(".braid-controls") ?? bar;
     controls.append(this.now, this.all, this.measure);
-    this.measure.setAttribute("aria-label", "what the hosts' rows show");
+    named(this.measure, "what the hosts' rows show");
     this.measure.addEventListener("change", () => this.lines.choose(this.measure.value));
     this.now.title = "show the newest batch, and follow the run";
     this.now.addEventListener("click", () => this.film.go(this.page.frames.length - 1));
