@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from braid.core.seconds import PARTS
 from braid_widgets.base import colours, compare, progress, totals
 from braid_widgets.base.fold import fold
+from braid_widgets.base.listing import Listing
 from braid_widgets.cockpit.page import as_html, recorded, save
 from braid_widgets.theta import grid, matrix, timeline
 from unit.scripted import MIGRATION, committed, rows, scenes, started
@@ -187,3 +189,13 @@ def test_neighbouring_hosts_never_look_alike():
         return sum(abs((x >> k & 255) - (y >> k & 255)) for k in (0, 8, 16))
 
     assert min(distance(h, h + step) for step in (1, 2, 4, 8, 16, 32) for h in range(64)) > 50
+
+
+def test_a_listing_tells_three_digits_of_fractions_and_heads_columns_in_words():
+    data = pd.DataFrame({"n_counted": [1200], "seconds_measured": [0.00123], "bytes": [12345.6]})
+    data.columns.name = "scheme"
+    html = Listing(data).to_html()
+    heads = ["n (counted)", "seconds (measured)", "bytes"]
+    assert re.findall("<th>(.*?)</th>", html) == heads, "and above no column without rows"
+    assert re.findall("<td>(.*?)</td>", html) == ["1,200", "0.00123", "12,346"]
+    assert "<td>0.0</td>" in Listing(data[["seconds_measured"]], 1).to_html()

@@ -38,20 +38,19 @@ class Listing:
 
     def to_html(self) -> str:
         """The table as HTML."""
-        rows = (
-            self.data.rename(columns=_headed)
-            .to_html(
-                index=False,
-                border=0,
-                classes="braid-listing",
-                na_rep="–",
-                float_format=self._fraction,
-                formatters={_headed(c): "{:,}".format for c in self.data.select_dtypes("integer")},
-            )
-            .replace("<table", f'<table style="min-width:{self._least()}px"', 1)
-        )
+        whole = {_headed(c): "{:,}".format for c in self.data.select_dtypes("integer")}
+        # A name of all columns would stand above an empty one.
+        rows = self.data.rename(columns=_headed).rename_axis(columns=None)
+        table = rows.to_html(
+            index=False,
+            border=0,
+            classes="braid-listing",
+            na_rep="–",
+            float_format=self._fraction,
+            formatters=whole,
+        ).replace("<table", f'<table style="min-width:{self._least()}px"', 1)
         head = f"<p><b>{escape(self.caption)}</b></p>" if self.caption else ""
-        return f'{STYLE}{head}<div style="overflow-x:auto">{rows}</div>'
+        return f'{STYLE}{head}<div style="overflow-x:auto">{table}</div>'
 
     def _fraction(self, x: float) -> str:
         few = abs(x) < 100 and self.digits is None
