@@ -86,8 +86,8 @@ class Copied:
             durable.check(file, seal, deep or file.suffix == ".arrow")
 
     def _sealed(self, batch: int | None) -> Iterator[tuple[Path, Seal]]:
-        if batch is not None and self._cutting is not None:
-            for alias, seal in self._cutting.seals(batch).items():
+        if batch is not None and (cutting := self._cutting) is not None:
+            for alias, seal in cutting.seals(batch).items():
                 yield microbatches.file(self.folder / alias, batch), seal
             return
         for alias, seal in self._noted.whole.items():
@@ -114,13 +114,13 @@ class Copied:
 
     def wait(self, batch: int) -> None:
         """Until the files of a micro-batch are there, or will not be."""
-        if self._cutting is not None:
-            self._cutting.wait(batch)
+        if (cutting := self._cutting) is not None:
+            cutting.wait(batch)
 
     def finish(self) -> None:
         """Wait until all files are there, and said to be; raises what went wrong."""
-        if self._cutting is not None:
-            self._cutting.finish()
+        if (cutting := self._cutting) is not None:
+            cutting.finish()
 
     def complete(self, force: bool) -> None:
         """Cut all now; raises what went wrong."""
@@ -130,12 +130,12 @@ class Copied:
 
     def leave(self) -> None:
         """Cut no more: nobody waits for what is still to come."""
-        if self._cutting is not None:
-            self._cutting.leave()
+        if (cutting := self._cutting) is not None:
+            cutting.leave()
 
     def end(self) -> None:
         """The same, and wait for the file that is being written."""
-        if self._cutting is not None:
-            self._cutting.end()
+        if (cutting := self._cutting) is not None:  # others ask at the same time
+            cutting.end()
             self._cutting = None
             self._forget()
