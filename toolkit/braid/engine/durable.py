@@ -10,13 +10,16 @@ import os
 import re
 import uuid
 import zlib
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from braid.core.state import READ, Seal, check_version
 
+T = TypeVar("T")
 Durability = Literal["power", "process"]
 """What a commit outlives: a cut of the power, or the end of the process alone."""
 _DURABILITIES = ("power", "process")
@@ -57,6 +60,14 @@ def seal(path: Path, force: bool) -> Seal:
         if force:
             os.fsync(file.fileno())
     return Seal(size, crc)
+
+
+def beside(work: Callable[[], T]) -> Future[T]:
+    """Do it on a thread of its own, while the caller goes on."""
+    pool = ThreadPoolExecutor(1, "braid-disk")
+    done = pool.submit(work)
+    pool.shutdown(wait=False)
+    return done
 
 
 def check(path: Path, known: Seal, deep: bool = True) -> None:

@@ -108,6 +108,7 @@ class Engine:
 
     def _turn(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]) -> None:
         began = self.clock()
+        self.store.expect()
         work = step.plan(self.rules, self.state)
         planned = self.clock()
         done, outcome = self._executed(frame, self._batch(work))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -56,9 +57,9 @@ class BlockFiles:
             writer.close()
         paths = [self.folder / f"{self.stem}-{stream}.arrow" for stream in self.writers]
         _readers.trust(map(str, paths))
-        pool = ThreadPoolExecutor(max(1, len(paths)), "braid-seal")
-        self.sealing = {p.name: pool.submit(durable.seal, p, self.force) for p in paths}
-        pool.shutdown(wait=False)
+        self.sealing = {
+            path.name: durable.beside(partial(durable.seal, path, self.force)) for path in paths
+        }
 
     def close(self) -> dict[str, Seal]:
         """The seals of all files by name, once they are on disk."""

@@ -36,6 +36,7 @@ import re
 import uuid
 import zlib
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,7 @@ class Store(Rolling):
         self._lock = Lock(self.path / ".lock")
         self._live: dict[str, frozenset[str]] = {}
         self._visible: int | None = None
+        self._expected: Future[None] | None = None
 
     @property
     def query_file(self) -> Path:
@@ -183,6 +185,13 @@ class Store(Rolling):
         durable.write(self.commits / name, body, self.force)
         return Named(name, Seal(len(body), zlib.crc32(body)))
 
+    def expect(self) -> None:
+        """Begin to force to disk what Spark has written of the batch that comes: its commit waits
+        for that.
+        """
+        if self.force:
+            self._expected = durable.beside(self.checkpoint.sync)
+
     def present(self, outcome: Outcome) -> None:
         """Raise RuntimeError unless all files that tasks report are there, whole."""
         for name, seal in outcome.files.items():
@@ -214,6 +223,8 @@ class Store(Rolling):
             if self.force:
                 for folder in (self.blocks, self.results, self.output.new, self.commits):
                     durable.sync(folder)
+                if self._expected is not None:
+                    self._expected.result()
                 self.checkpoint.sync()
             self.log.append(self.force, snapshot, named, lines)
             self._logs(partial(self.output.publish, batch, [*results]))
