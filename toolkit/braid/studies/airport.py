@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from braid.engine.copied import Copied
 from braid.engine.tables import Replay
 from braid.hub import moving
 from braid.hub.batches import batch
@@ -120,6 +121,9 @@ def _desk(
 ) -> Desk:
     data = airport.day(flights=flights, batches=batches)
     Replay(data, dict.fromkeys(data, "ts"), "batch").write(folder / "input")
+    copied = Copied(folder / "input")
+    copied.seal(force=False)
+    copied.complete(force=False)
     schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
     reader = TableReader(schemas, "ts", folder / "input", batches)
     hour = 3600 * 10**6 // airport.SCALE
