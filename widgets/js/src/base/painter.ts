@@ -168,12 +168,12 @@ export class Painter {
     this.context.setLineDash(dash);
   }
 
-  /** Lines and texts on a dark ground are painted paler than on a light one. */
   /** A colour of the picture, as texts have it. */
   letters(colour: string): string {
     return this.dark ? colour : darker(colour);
   }
 
+  /** Lines and texts on a dark ground are painted paler than on a light one. */
   private onGround(colour: string): string {
     return this.dark ? paler(colour) : colour;
   }
