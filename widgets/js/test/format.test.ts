@@ -7,8 +7,8 @@ test("numbers have commas between thousands, and are rounded", () => {
 });
 
 test("short numbers have three digits and a unit", () => {
-  const shown = [0, 0.0421, 12.3456, 999, 12345, -2.5e6, 7e9].map(short);
-  assert.deepEqual(shown, ["0", "0.0421", "12.3", "999", "12.3k", "-2.5M", "7G"]);
+  const shown = [0, 3.38e-4, 0.0421, 12.3456, 999, 12345, -2.5e6, 7e9].map(short);
+  assert.deepEqual(shown, ["0", "3.4e-4", "0.0421", "12.3", "999", "12.3k", "-2.5M", "7G"]);
 });
 
 test("a time is told in seconds, minutes and hours", () => {

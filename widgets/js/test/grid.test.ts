@@ -111,8 +111,8 @@ test("bars stand on the floor of tall boxes, and begin at the left of wide ones"
 test("a number is written where it can be read", () => {
   const box = { x: 0, y: 0, wide: 30, tall: 40 };
   assert.equal(fontSize(7, box, 13), 13);
-  assert.equal(fontSize(12345, box, 13), 27 / (0.62 * 5));
-  assert.equal(fontSize(1234567, box, 13), undefined);
+  assert.equal(fontSize(1234, box, 13), 27 / (0.62 * 4));
+  assert.equal(fontSize(12345, box, 13), undefined);
 });
 
 test("the pointer finds what was painted last", () => {

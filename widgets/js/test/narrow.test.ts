@@ -115,8 +115,8 @@ test("where panels find no room side by side, fewer do; a wide chart is as it wa
     y: 1,
   }));
   assert.deepEqual(
-    [600, 850, 1080].map((width) => columnsIn(row, four, width)),
-    [1, 2, 0],
+    [600, 850, 1080, 1500].map((width) => columnsIn(row, four, width)),
+    [1, 2, 3, 0],
   );
   const made = narrow(row, four, 850, 2);
   const [a, b, c] = ["1", "2", "3"].map((n) => made[`xaxis${n}`] as Panel);

@@ -9,8 +9,9 @@ const UNITS: [number, string][] = [
 /** A whole number with commas between thousands. */
 export const count = (value: number): string => Math.round(value).toLocaleString("en");
 
-/** Three digits and a unit: 12345 is "12.3k". */
+/** Three digits and a unit: 12345 is "12.3k"; of what is hardly anything, its size. */
 export function short(value: number): string {
+  if (value && Math.abs(value) < 0.001) return value.toExponential(1);
   const [size, unit] = UNITS.find(([least]) => Math.abs(value) >= least) ?? [1, ""];
   return String(+(value / size).toPrecision(3)) + unit;
 }

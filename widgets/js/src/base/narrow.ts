@@ -73,13 +73,16 @@ const [NARROW, BESIDE, ROOMY] = [640, 230, 300];
 
 /** How many panels stand side by side in so many pixels; 0: as many as were given. */
 export function columnsIn(layout: Layout, traces: Trace[], width: number): number {
-  const tops = panelsOf(layout, traces).map(({ tall }) => Math.round(100 * tall[1]));
+  const panels = panelsOf(layout, traces);
+  const tops = panels.map(({ tall }) => Math.round(100 * tall[1]));
   const abreast = Math.max(1, ...tops.map((top) => tops.filter((other) => other === top).length));
   if (width < NARROW) return 1;
-  if (width < abreast * BESIDE) return Math.floor(width / ROOMY);
-  const lines = (layout.title?.text ?? "").split(/<br\s*\/?>/);
-  const longest = Math.max(...lines.map((line) => line.replace(/<[^>]*>/g, "").length));
-  return longest * HEADING > width - MARGIN ? abreast : 0;
+  const roomy = Math.max(1, Math.min(abreast, Math.floor(width / ROOMY)));
+  if (width < abreast * BESIDE) return roomy;
+  const heads = panels.flatMap((panel) => titlesOf(layout.annotations ?? [], panel));
+  const above = heads.filter(({ textangle }) => !textangle).map(({ text = "" }) => longest(text));
+  if (abreast > 1 && Math.max(0, ...above) * HEADING > (width - MARGIN) / abreast) return roomy;
+  return longest(layout.title?.text ?? "") * HEADING > width - MARGIN ? abreast : 0;
 }
 
 /** What the layout's ``meta`` is in charts of braid_widgets; ``Chart`` in Python has it too. */
@@ -154,6 +157,10 @@ export function narrow(layout: Layout, traces: Trace[], width: number, columns =
   made.height = high + margin.t + margin.b;
   return made;
 }
+
+/** Letters of a text's longest line. */
+const longest = (text: string): number =>
+  Math.max(...text.split(/<br\s*\/?>/).map((line) => line.replace(/<[^>]*>/g, "").length));
 
 const linesOf = (text: string): number => (text ? text.split("<br>").length : 0);
 

@@ -32,7 +32,7 @@ export const hit = (targets: Target[], x: number, y: number): Target | undefined
 /** The size of letters in which a number fits a box; undefined where none that can be read does. */
 export function fontSize(text: string | number, box: Box, most: number): number | undefined {
   const size = Math.min(most, box.tall - 2, (box.wide - 3) / (0.62 * String(text).length));
-  return size >= 7 ? size : undefined;
+  return size >= 9 ? size : undefined;
 }
 
 export interface TextStyle {

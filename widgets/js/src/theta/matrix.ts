@@ -63,7 +63,7 @@ export function paintMatrix(
   const chips = records(frame.chips);
   const radius = chips.length > 40 ? 3 : 5;
   for (const chip of chips) paintChip(painter, chip, frame.streams, area, radius, time);
-  const scale = faithful ? "to scale" : "the short side is drawn longer than it is";
+  const scale = faithful ? "to scale" : "short side stretched";
   painter.remark(`${scale} · ${frame.note}`, square.x, square.y + square.size + 11, side - 24);
 }
 
