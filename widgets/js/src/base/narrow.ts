@@ -117,14 +117,15 @@ export function narrow(layout: Layout, traces: Trace[], width: number, columns =
   const tall = square ? wide : low;
   const rows = Math.ceil(panels.length / beside);
   const heads = panels.length > 1 ? headsOf(made, panels, (wide - 4) / LETTER) : [];
-  for (const note of made.annotations ?? []) {
-    if (!note.textangle) note.text = broken(note.text ?? "", wide / SMALL);
-  }
+  const notes = (made.annotations ?? []).filter(({ textangle }) => !textangle);
+  for (const note of notes) note.text = broken(note.text ?? "", wide / SMALL);
+  const over = notes.filter(({ yref, y = 0 }) => yref?.endsWith("domain") && y > 1);
+  const noted = Math.max(1, ...over.map(({ text = "" }) => linesOf(text))) - 1;
   const taller = Math.max(0, ...heads.map(linesOf)) * LINE;
   const slanted = slant(traces, wide);
   for (const { x } of panels) if (x.title?.text) x.title.text = broken(x.title.text, wide / LETTER);
   const told = Math.max(1, ...panels.map(({ x }) => linesOf(x.title?.text ?? "")));
-  const gap = GAP + slanted + LINE * (told - 2) + Math.max(taller, LINE);
+  const gap = GAP + slanted + LINE * (told - 2 + noted) + Math.max(taller, LINE);
   if (slanted) for (const { x } of panels) x.tickangle = -45;
   const high = rows * tall + (rows - 1) * gap;
   // Plotly writes down how far it has shrunk an axis for the width before.
@@ -135,7 +136,8 @@ export function narrow(layout: Layout, traces: Trace[], width: number, columns =
     const share = { wide: wide / inner, aside: ASIDE / inner, tall: tall / high, gap: gap / high };
     stack(made, panels, heads, beside, share);
   }
-  const title = broken(made.title?.text ?? "", (width - 24) / LETTER);
+  // Plotly begins it at a twentieth of the width.
+  const title = broken(made.title?.text ?? "", (0.94 * width - 12) / LETTER);
   const above = panels.some(({ x }) => x.side === "top") ? 2 * LINE : 0;
   const menu = made.updatemenus?.some(({ y = 0 }) => y > 1) ? 2 * LINE : 0;
   margin.t += LINE * linesOf(title) + taller + above + menu;
