@@ -115,9 +115,8 @@ class Launcher(W.VBox):
             (self.stop, self._stop),
         ):
             button.on_click(action)
-        columns = W.Layout(
-            grid_template_columns=f"repeat(auto-fit, minmax({width}px, 1fr))", grid_gap="0 16px"
-        )
+        each = f"minmax(min(100%, {width}px), 1fr)"
+        columns = W.Layout(grid_template_columns=f"repeat(auto-fit, {each})", grid_gap="0 16px")
         grid = W.GridBox(list(self.inputs.values()), layout=columns)
         self.bar = W.HBox(
             [self.start, self.pause, self.stop, self.status], layout=W.Layout(flex_flow="row wrap")

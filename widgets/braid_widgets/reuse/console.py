@@ -167,18 +167,18 @@ class Console(W.VBox):
     def _rows(self) -> list[Any]:
         pick = self.buttons
         rows = [
-            W.HBox([self.example, self.sink, pick["Explain"], pick["Submit"]]),
+            _row([self.example, self.sink, pick["Explain"], pick["Submit"]]),
             self.text,
-            W.HBox([self.query, pick["Withdraw"], pick["Answer"], pick["Plan"]]),
+            _row([self.query, pick["Withdraw"], pick["Answer"], pick["Plan"]]),
         ]
         if not self.alone:
             changes = [pick[n] for n in ("Move", "Fail", "Restore", "Replan")]
-            rows.append(W.HBox([self.operator, self.node, *changes]))
-        rows.append(W.HBox([pick[n] for n in ("Pause", "Go on", "Refresh")]))
+            rows.append(_row([self.operator, self.node, *changes]))
+        rows.append(_row([pick[n] for n in ("Pause", "Go on", "Refresh")]))
         return [*rows, self.fault, self.said, self.strip, self.map, self.answer]
 
     def _button(self, name: str, act: Callable[[], Any]) -> W.Button:
-        look = dict(layout=W.Layout(width="auto"), tooltip=TIPS[name])
+        look = dict(layout=W.Layout(width="auto", flex="0 0 auto"), tooltip=TIPS[name])
         button = W.Button(description=name, **look)
         button.on_click(lambda _: self.do(act))
         return button
@@ -300,6 +300,11 @@ class Console(W.VBox):
     def twins(self) -> Sequence[Any]:
         """What a report shows instead."""
         return [HubMap(self.run.events())]
+
+
+def _row(parts: list[Any]) -> W.HBox:
+    """Parts beside each other, in several lines where there is no room."""
+    return W.HBox(parts, layout=W.Layout(flex_flow="row wrap"))
 
 
 def _wide(height: str) -> W.Layout:
