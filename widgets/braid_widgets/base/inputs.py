@@ -82,7 +82,7 @@ def choice(text: str, options: Sequence[Any] | dict[str, Any], value: Any, tip: 
 
 def line(text: str, value: str, tip: str) -> W.Text:
     """Free text, which counts once Enter is pressed or the box is left."""
-    return W.Text(description=text, value=value, continuous_update=False, **_style(tip))
+    return W.Text(description=text, value=value, continuous_update=False, **_style(tip, "130px"))
 
 
 def switch(text: str, tip: str) -> W.Checkbox:
