@@ -24,7 +24,6 @@ FRAMES = 200
 HEAD = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" '
     'content="light dark"><meta name="viewport" content="width=device-width">'
-    '<link rel="icon" href="data:,">'
 )
 CSS = css("stage.css", "film.css", "cockpit.css")
 

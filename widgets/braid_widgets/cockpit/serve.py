@@ -81,7 +81,8 @@ def _handler(served: Served, token: str) -> type[BaseHTTPRequestHandler]:
                 self._answer(404, "text/plain", "there is / and /more?since=BATCH")
 
         def _page(self) -> str:
-            head = f"{HEAD}<title>Braid: a run</title></head><body>"
+            icon = '<link rel="icon" href="data:,">'  # else the browser asks for one
+            head = f"{HEAD}{icon}<title>Braid: a run</title></head><body>"
             return f"{head}{as_html(served.page(), f'/more?token={token}')}</body></html>"
 
         def _answer(self, code: int, kind: str, text: str) -> None:
