@@ -16,11 +16,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.core.state import Seal
+from braid.engine import durable
 from braid.engine.checkpoint import Checkpoint
+from braid.engine.copied import Copied
 from braid.engine.durable import Damaged
 from braid.engine.output import Output
 from braid.engine.process import ProcessExecutor
 from braid.engine.store import Store
+from braid.engine.tables import Replay
 from braid.join import StreamJoin
 from braid.run import JoinRun
 from oracle import differ, expected, ids, tables
@@ -45,8 +48,11 @@ class Disk:
     a folder the names that were there then.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root, self.lock = root, threading.RLock()
+    def __init__(self, root: Path, cutting: bool = False) -> None:
+        """``cutting``: what the thread that cuts a run's input does is looked at too. In a run it
+        works beside the one that commits, in any order.
+        """
+        self.root, self.lock, self.cutting = root, threading.RLock(), cutting
         self.contents: dict[int, bytes] = {}
         self.names: dict[Path, dict[str, int]] = {}
         self.held: list[int] = []
@@ -78,11 +84,11 @@ class Disk:
                     os.readlink(f"/proc/self/fd/{given[0]}") if len(given) == 1 else given[1]
                 )
                 name = str(file.relative_to(self.root.parent))
-                cut = threading.current_thread().name == "braid-input"
-                if not cut:  # that thread works beside the one that commits, in any order
+                looked = self.cutting or threading.current_thread().name != "braid-input"
+                if looked:
                     self.before(real.__name__, name)
                 real(*given)
-                if not cut:
+                if looked:
                     self.done.append((real.__name__, name))
                 if len(given) == 1:
                     self._forced(file, given[0])
@@ -209,6 +215,37 @@ def test_a_new_run_is_there_or_not_after_a_cut_of_the_power(tmp_path: Path) -> N
     assert there and len(there) < len(folders)
     for folder in {(f.exists(), (f / "run.json").exists()): f for f in folders}.values():
         ends_equal(start(folder, durability="process"))
+
+
+@pytest.mark.parametrize("all_names", [True, False])
+def test_a_cut_of_the_power_takes_no_input_while_it_is_cut(tmp_path: Path, all_names: bool) -> None:
+    """At every operation from when it is noted as whole, and after the last."""
+    disk, folders = Disk(tmp_path / "input", cutting=True), list[Path]()
+
+    def before(operation: str, name: str) -> None:
+        folders.append(tmp_path / str(len(folders)))
+        disk.left(folders[-1], all_names)
+
+    with disk.recorded():
+        Replay(STREAMS, {}, "batch").write(disk.root)
+        copied = Copied(disk.root)
+        copied.seal(True)
+        durable.sync(tmp_path)
+        disk.before = before
+        copied.complete(True)
+        before("", "")
+    assert len(folders) > 2 * 2 * 4, "each file is forced to disk, and put into its place"
+    for folder in folders:
+        left = Copied(folder)
+        left.check(deep=True)
+        left.complete(False)
+        assert files(folder) == files(disk.root)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """By name what was written; not what a cut of the power has left of a file that was put."""
+    found = [f for f in folder.rglob("*") if f.is_file() and not f.name.startswith(".files.json.")]
+    return {str(f.relative_to(folder)): f.read_bytes() for f in found}
 
 
 def test_what_spark_has_written_is_forced_to_disk_before_a_commit(tmp_path: Path) -> None:
