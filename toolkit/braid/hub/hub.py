@@ -144,8 +144,8 @@ class QueryHub:
                 replay = self._replay(batches)
                 store.create({**mine, "ready": False})
                 count = None if replay is None else replay.write(store.input)
-                store.copied.seal(False)
-                store.copied.complete(False)
+                store.copied.seal(store.force)
+                store.copied.complete(store.force)
                 ends = len(self._static()) == len(self.streams)
                 known = {**mine, "batches": count if ends else None, "ready": True}
                 store.create(known)
