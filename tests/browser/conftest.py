@@ -18,7 +18,16 @@ import nbformat
 import psutil
 import pytest
 import requests
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Locator,
+    Page,
+    expect,
+    sync_playwright,
+)
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
@@ -186,9 +195,20 @@ class Notebook:
         )
 
 
+OPEN = """(path) => window.jupyterapp.commands.execute("docmanager:open", { path })"""
+CLOSE = """() => {
+  const shell = window.jupyterapp.shell;
+  [...shell.widgets("main")].forEach((widget) => widget.dispose());
+  shell.expandLeft();
+}"""
+
+
+RELOADED = "() => performance.getEntriesByType('navigation')[0].type === 'reload'"
+
+
 @pytest.fixture(scope="session")
 def kept(browser: Browser) -> Iterator[BrowserContext]:
-    """Where the lab's pages are opened: the second finds JupyterLab's code loaded and compiled."""
+    """Where the lab's page is: the second notebook finds JupyterLab there."""
     context = browser.new_context()
     yield context
     context.close()
@@ -196,24 +216,35 @@ def kept(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def opened(lab: Lab, kept: BrowserContext) -> Iterator[Callable[..., Notebook]]:
-    """Open a notebook of the lab by file name, in a page of this width."""
-    pages = []
+    """Open a notebook of the lab by file name, in a page of this width; one in a test. A page that
+    complained, or lost its kernel, is not kept.
+    """
+    fresh = not kept.pages
+    page = kept.new_page() if fresh else kept.pages[0]
+    notebook = Notebook(page)
+
+    def told(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            notebook.errors.append(f"{message.location} {message.text}")
+
+    def failed(error: Error) -> None:
+        notebook.errors.append(str(error))
 
     def open_notebook(name: str, width: int = 1400) -> Notebook:
-        pages.append(page := kept.new_page())
         page.set_viewport_size({"width": width, "height": 1000})
-        notebook = Notebook(page)
-        page.on("pageerror", lambda error: notebook.errors.append(str(error)))
-        page.on(
-            "console",
-            lambda m: (
-                notebook.errors.append(f"{m.location} {m.text}") if m.type == "error" else None
-            ),
-        )
-        page.goto(f"{lab.address}/lab/tree/notebooks/{name}?reset&token={lab.token}")
+        if fresh:
+            page.goto(f"{lab.address}/lab/tree/notebooks/{name}?reset&token={lab.token}")
+        else:
+            page.evaluate(OPEN, f"notebooks/{name}")
         return notebook
 
+    page.on("console", told)
+    page.on("pageerror", failed)
     yield open_notebook
-    for page in pages:
+    page.remove_listener("console", told)
+    page.remove_listener("pageerror", failed)
+    if notebook.errors or page.evaluate(RELOADED):
         page.close()
+    else:
+        page.evaluate(CLOSE)
     lab.end_sessions()

@@ -28,7 +28,7 @@ def launched(chosen, batches):
     windows = dict.fromkeys("nm", f"{sets.window:g} seconds")
     shed = shedding_run.shedder(**chosen)
     join = StreamJoin(sets.tables(), sets.on, Centralized(), windows, "ts", shed=shed)
-    return join.start(tempfile.mkdtemp() + "/run", batches="batch", pace=0.5)
+    return join.start(tempfile.mkdtemp() + "/run", batches="batch", pace=1.0)
 
 shedding_run.launched = launched
 """
