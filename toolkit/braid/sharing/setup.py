@@ -56,7 +56,7 @@ class SharedSetup(Setup):
         if sql is None:
             return None
         try:
-            return _selection(alias, self.streams[alias], sql)
+            return parse(sql, {alias: self.streams[alias]}, [None]).filters[0]
         except PredicateError as error:
             place = f"in the selection of {name!r} on {alias}"
             raise PredicateError(str(error).replace("in the join condition", place)) from None
@@ -69,23 +69,6 @@ class SharedSetup(Setup):
 
     def _routing_key(self, i: int, frame: DataFrame) -> Column:
         return F.lit(0)  # made of the marks, on arrival
-
-
-_judged: dict[tuple[str, ...], str | None] = {}
-"""Selections that Spark has taken, by what it looked at."""
-
-
-def _selection(alias: str, frame: DataFrame, sql: str) -> str | None:
-    """A selection as a filter. Spark judges it once in a session: it takes some ms each time, and
-    who launches again, or after a warm-up, asks for the same ones. Raises PredicateError.
-    """
-    spark = frame.sparkSession
-    session = str(spark._jsparkSession.sessionUUID())
-    ansi = str(spark.conf.get("spark.sql.ansi.enabled"))
-    key = (session, ansi, alias, frame.schema.json(), sql)
-    if key not in _judged:
-        _judged[key] = parse(sql, {alias: frame}, [None]).filters[0]
-    return _judged[key]
 
 
 def _conjuncts(on: str) -> set[str]:
