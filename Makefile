@@ -43,7 +43,7 @@ cluster: $(READY) java ## run a small Spark cluster on this machine until it is 
 bench: $(READY) java ## all benchmarks, one after the other, and docs/performance.md from them; ARGS=--quick to try
 	@rm -f runs/bench/*.json
 	@failed=; for file in $(sort $(wildcard benchmarks/[!_]*.py)); do echo "== $$file"; $(BIN)/python $$file $(ARGS) || failed="$$failed $$file"; done; \
-	$(BIN)/python benchmarks/_page.py && [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+	$(BIN)/python benchmarks/_page.py $(findstring --quick,$(ARGS)) && [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 docs: $(READY) ## build the documentation into site/; a broken link or reference fails
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -28,8 +28,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-FIGURES = Path(__file__).parents[1] / "runs" / "bench"
-"""Where the programs leave their figures."""
+FIGURES = Path(__file__).parent / "figures"
+"""Where the programs leave their figures; each those of its last run."""
+QUICK = Path(__file__).parents[1] / "runs" / "bench"
+"""The same, with --quick."""
 _BEGAN = time.perf_counter()
 _LOAD = os.getloadavg()[0]
 
@@ -179,7 +181,8 @@ def leave(
         print(f"{m.name}: {m.value:.3g} (required {m.required}, aim {m.aim})", flush=True)
     for note in notes:
         print(note, flush=True)
-    FIGURES.mkdir(parents=True, exist_ok=True)
+    folder = QUICK if args.quick else FIGURES
+    folder.mkdir(parents=True, exist_ok=True)
     figures: dict[str, Any] = {
         "name": name,
         "about": " ".join((sys.modules["__main__"].__doc__ or "").split()),
@@ -193,7 +196,7 @@ def leave(
         "machine": machine(),
         "date": time.strftime("%Y-%m-%d %H:%M"),
     }
-    (FIGURES / f"{name}.json").write_text(json.dumps(figures, indent=1, default=float))
+    (folder / f"{name}.json").write_text(json.dumps(figures, indent=1, default=float))
 
 
 def machine() -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""Writes docs/performance.md and its chart from the figures that the programs left in runs/bench.
+"""Writes docs/performance.md and its chart from the figures that the programs left.
 
-Usage: _page.py [FOLDER]. Figures of a run with --quick go to a page in runs/bench, which is not
-that of the documentation.
+Usage: _page.py [--quick]. Figures of runs with --quick go to a page beside them, which is not that
+of the documentation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import log10
 from pathlib import Path
 from typing import Any
 
-from _common import FIGURES
+from _common import FIGURES, QUICK
 
 DOCS = Path(__file__).parents[1] / "docs"
 ORDER = (
@@ -36,11 +36,12 @@ ORDER = (
 HEAD = """# Performance
 
 Made by `benchmarks/_page.py`, which `make bench` ends with: the figures of each program in
-`benchmarks/` are of one run of it, on the day and at the load that stand below its tables. All
-engines of a program take the same rows in one run, after a warm-up. Seconds of a batch are the
-median of whole micro-batches, with Spark's own logs and planning; what each program compares, and
-whether it checks that the results are equal, is said at its table. The load is that of the machine
-just before the program's first engine ran.
+`benchmarks/` are of its last run, on the day, the processor and at the load that stand below its
+tables. All engines of a program take the same rows in one run, after a warm-up. Seconds of a batch
+are the median of whole micro-batches, with Spark's own logs and planning; what each program
+compares, and whether it checks that the results are equal, is said at its table. The load is that
+of the machine just before the program's first engine ran. The machine here is that of the run that
+was last.
 """
 
 
@@ -55,7 +56,7 @@ def page(found: Sequence[dict[str, Any]]) -> str:
     lines = [HEAD, *_machine(found), "## Measures", "", *_measures(found), ""]
     programs = {file.stem for file in Path(__file__).parent.glob("[!_]*.py")}
     if missing := sorted(programs - {each["name"] for each in found}):
-        lines += [f"Not measured in this run: {', '.join(missing)}.", ""]
+        lines += [f"Not measured: {', '.join(missing)}.", ""]
     lines += ["![Measured, required and aimed-at ratios](performance.svg)", ""]
     for each in found:
         lines += [f"## {each['name']}", "", each["about"], ""]
@@ -63,14 +64,15 @@ def page(found: Sequence[dict[str, Any]]) -> str:
             lines += [f"**{escape(title)}**", "", *_table(table["columns"], table["data"]), ""]
         lines += [f"{note}\n" for note in each["notes"]]
         settings = ", ".join(f"{k} {v}" for k, v in each["settings"].items())
-        ran = f"{each['date']}, {each['minutes']:.1f} minutes, load before {each['load']:.1f}"
+        ran = f"{each['date']}, {each['machine']['processor']}, {each['minutes']:.1f} minutes, "
+        ran += f"load before {each['load']:.1f}"
         lines += [f"*{settings}; {ran}.*", ""]
     return "\n".join(lines)
 
 
 def _machine(found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    machine = found[-1]["machine"]
-    yield from _table(("", ""), [*machine.items(), ("date", found[-1]["date"])])
+    last = max(found, key=lambda each: each["date"])
+    yield from _table(("", ""), [*last["machine"].items(), ("date", last["date"])])
     yield ""
 
 
@@ -174,11 +176,11 @@ def _text(x: float, y: float, text: str, anchor: str, colour: str) -> str:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FIGURES
+    quick = "--quick" in sys.argv
+    folder, target = (QUICK, QUICK) if quick else (FIGURES, DOCS)
     found = figures(folder)
     if not found:
         sys.exit(f"there are no figures in {folder}; run the programs in benchmarks/ first")
-    target = folder if any(each["quick"] for each in found) else DOCS
     (target / "performance.md").write_text(page(found), encoding="utf-8")
     (target / "performance.svg").write_text(chart(found), encoding="utf-8")
     print(f"wrote {target / 'performance.md'}: {sum(e['minutes'] for e in found):.0f} minutes")
