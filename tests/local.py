@@ -61,7 +61,7 @@ class LocalRun:
             engine.run(pa.Table.from_batches([chosen]), b)
             if b in stops:
                 engine = self._engine(placement, folder, happened)
-        engine.finish(pa.Table.from_batches([rows.slice(0, 0)]), lambda: False)
+        engine.finish(lambda: pa.Table.from_batches([rows.slice(0, 0)]), lambda: False)
         return self._found(engine.store), happened
 
     def _key(self, placement: Placement) -> np.ndarray:

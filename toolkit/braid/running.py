@@ -225,7 +225,7 @@ class Running(ABC):
     def _end(self) -> None:
         try:
             self._spark_query.awaitTermination()
-            self._engine.finish(self._nothing(), self._stopping.is_set)
+            self._engine.finish(self._nothing, self._stopping.is_set)
             self._deliver()
             self._finish_input()
         except Exception as error:

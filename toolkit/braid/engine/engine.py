@@ -99,11 +99,13 @@ class Engine:
         if epoch > self.state.epoch:
             self._turn(frame, epoch, seen)
 
-    def finish(self, frame: Any, stopped: Callable[[], bool]) -> None:
-        """At the end of the input, run batches of no tuples (``frame`` is empty) until no migration
-        owes results.
+    def finish(self, nothing: Callable[[], Any], stopped: Callable[[], bool]) -> None:
+        """At the end of the input, run batches of no tuples, which ``nothing`` makes, until no
+        migration owes results.
         """
+        frame = None
         while self.placement.owes(self.state.policy) and not stopped():
+            frame = nothing() if frame is None else frame
             self._turn(frame, self.state.epoch, tuple)
 
     def _turn(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]) -> None:
