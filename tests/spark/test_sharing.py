@@ -169,6 +169,21 @@ def data_batches(run: SharedRun) -> list[int]:
             "column 'a.nowhere' in the selection of 'new' on a is unknown",
         ),
         ({"windows": "1 minute", "where": {"a": "b.n > 1"}}, "b"),
+        *(
+            ({"windows": "1 minute", "where": {"a": where}}, said)
+            for where, said in (
+                ("a.s", "is of type STRING; it must be boolean"),
+                ("'true'", "is of type STRING; it must be boolean"),
+                ("a.n", "it must be boolean"),
+                ("nowhere(a.n)", "function 'nowhere' in the selection of 'new' on a is unknown"),
+                ("max(a.n) > 1", "Spark refuses"),
+                ("row_number() OVER (ORDER BY a.n) > 1", "Spark refuses"),
+                ("a.n > AND", "is not valid Spark SQL"),
+                ("rand() < 0.5", "another answer each time"),
+                ("a.n > 10 * randn(3)", "another answer each time"),
+                ("uuid() > a.s", "another answer each time"),
+            )
+        ),
     ],
 )
 def test_a_query_that_does_not_fit_is_refused(
@@ -178,6 +193,10 @@ def test_a_query_that_does_not_fit_is_refused(
     with pytest.raises(ValueError, match=said) as refused:
         join.add("new", **query)
     assert "\n" not in str(refused.value)
+    fits = {"name": "fits", "windows": "1 minute", "where": {"a": "a.n > 1", "b": "b.n > 1"}}
+    with pytest.raises(ValueError) as together:
+        join.add_all([fits, {"name": "new", **query}])
+    assert str(together.value) == str(refused.value), "with others it is judged no otherwise"
     assert join.queries == ()
 
 
@@ -275,12 +294,22 @@ def test_nothing_but_what_is_never_selected(spark: SparkSession, tmp_path: Path)
     assert not ids(run.results("never"))
 
 
-@pytest.mark.parametrize("where", ["rand() < 0.5", "a.n > 10 * randn(3)", "uuid() > a.s"])
-def test_a_selection_that_is_not_the_same_each_time_is_refused(
-    spark: SparkSession, where: str
+def test_spark_looks_at_all_selections_of_a_stream_at_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ValueError, match="another answer each time"):
-        shared(frames(spark, STREAMS), {}).add("new", "1 minute", {"a": where})
+    joins = [shared(frames(spark, STREAMS), {}) for _ in range(2)]
+    kind, looked = type(joins[0].streams["a"]), list[Any]()
+    whole = kind.filter
+    monkeypatch.setattr(kind, "filter", lambda frame, on: looked.append(on) or whole(frame, on))
+    asked = [
+        {"name": str(n), "windows": "1 minute", "where": {"a": f"A.N > {n}", "b": "b.n <> 3"}}
+        for n in range(9)
+    ]
+    joins[0].add_all(asked)
+    assert len(looked) == 2
+    for each in asked:
+        joins[1].add(**each)
+    assert joins[0].queries == joins[1].queries and len(looked) == 2 + 18
 
 
 def test_many_queries_read_their_source_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from braid.shedding import drawn, worth
 from braid.streams import Time, times
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 LONGEST_PACE = 86_400
 """Seconds between two micro-batches: a day."""
@@ -251,8 +251,6 @@ class Setup:
         """The streams as one DataFrame and where their columns are in it, without the tuples that
         can never match.
         """
-        from pyspark.sql import functions as F
-
         from braid.engine.layout import laid_out, layouts
 
         p, frames = self.predicate, list(sources.values())
@@ -263,11 +261,10 @@ class Setup:
         where = layouts(frames, wanted)
         parts = []
         for i, frame in enumerate(frames):
-            part = frame if (condition := p.filters[i]) is None else frame.filter(F.expr(condition))
+            part = frame if (condition := p.filters[i]) is None else frame.filter(condition)
             part = laid_out(i, part, self._routing_key(i, frame), wanted[i], where[i])
-            for name in (TIME, *p.keys[i]):
-                part = part.filter(F.col(where[i].slot(name)).isNotNull())
-            parts.append(part)
+            needed = (f"{where[i].slot(name)} IS NOT NULL" for name in (TIME, *p.keys[i]))
+            parts.append(part.filter(" AND ".join(needed)))
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), where
 
     def _drawn(self, i: int, frame: DataFrame) -> dict[str, str]:
@@ -279,26 +276,24 @@ class Setup:
         hashed = static.identity(frame)
         return drawn(self.shed, self.seed, i, hashed, self.utilities, self.predicate)
 
-    def _routing_key(self, i: int, frame: DataFrame) -> Column:
-        """A seeded hash in [0, keys): of the whole tuple, of the value that the equality joins on,
-        or of both.
+    def _routing_key(self, i: int, frame: DataFrame) -> str:
+        """Spark SQL of a seeded hash in [0, keys): of the whole tuple, of the value that the
+        equality joins on, or of both.
         """
-        from pyspark.sql import functions as F
-
         from braid.engine import static
 
         p, keying, keys = self.predicate, self.placement.keying, self.placement.keys
 
-        def hashed(columns: list[Column], keys: int) -> Column:
-            return F.pmod(F.xxhash64(F.lit(self.seed), *columns), F.lit(keys)).cast("int")
+        def hashed(columns: list[str], keys: int) -> str:
+            return f"cast(pmod(xxhash64({', '.join([str(self.seed), *columns])}), {keys}) as int)"
 
         whole = static.hashable(frame)
         if keying == "tuple" or p.equality is None:
             return hashed(whole, keys)
-        value, hosts = [F.expr(p.keys[i][p.equality[i]])], self.placement.hosts
+        value, hosts = [p.keys[i][p.equality[i]]], self.placement.hosts
         if keying == "join":
             return hashed(value, keys)
-        return hashed(whole, keys // hosts) * hosts + hashed(value, hosts)
+        return f"{hashed(whole, keys // hosts)} * {hosts} + {hashed(value, hosts)}"
 
     def _event_time(self, alias: str, frame: DataFrame) -> str:
         """Microseconds. Full history needs no time, and takes a tuple without one; a window does

@@ -32,9 +32,14 @@ from braid.condition.terms import (
 )
 
 
-def parse(on: str, frames: Mapping[str, Any], windows: Sequence[int | None]) -> Predicate:
+def parse(
+    on: str,
+    frames: Mapping[str, Any],
+    windows: Sequence[int | None],
+    analyser: Analyser | None = None,
+) -> Predicate:
     """Take the condition apart for streams of these schemas (only the schemas are looked at) and
-    windows (microseconds).
+    windows (microseconds). ``analyser`` is what judges it, where there is one already.
 
     Raises PredicateError for an unknown column, alias or function, and for a condition that is not
     boolean.
@@ -44,7 +49,7 @@ def parse(on: str, frames: Mapping[str, Any], windows: Sequence[int | None]) -> 
             f"the join condition is {quoted(on)}; it must be Spark SQL text such as 'a.x = b.x'"
         )
     with shallow(on):
-        analyser = analyser_of(frames)
+        analyser = analyser or analyser_of(frames)
         tree = resolved(read(on), analyser.names)
         analyser.judge(tree, on)
         return windowed(_Parser(analyser).parse(tree), windows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from sqlglot import exp
 
-from braid.condition.names import quoted
+from braid.condition.names import quoted, read, resolved
 from braid.condition.predicate import PredicateError
 from braid.condition.sqltypes import SqlType
 
@@ -26,16 +27,39 @@ class SparkAnalyser:
         conf = next(iter(frames.values())).sparkSession.conf
         self.ansi = conf.get("spark.sql.ansi.enabled") == "true"
         self.sized_null = not self.ansi and conf.get("spark.sql.legacy.sizeOfNull") == "true"
+        self._taken = set[str]()
+
+    def take(self, conditions: Sequence[str]) -> None:
+        """Judge conditions over one stream together, in one analysis. If Spark has nothing against
+        any of them, ``judge`` does not ask it again; else that says which it is, and why.
+        """
+        try:
+            trees = [resolved(read(text), self.names) for text in conditions]
+        except (PredicateError, RecursionError):
+            return
+        texts = [_sql(tree) for tree in trees]
+        ((alias, frame),) = self.empty.items()
+        each = ", ".join(f"'{k}', ({text})" for k, text in enumerate(texts))
+        try:  # a filter takes no aggregate, and a struct makes nothing a boolean that is none
+            whole = frame.alias(alias).filter(f"named_struct({each}) IS NOT NULL")
+        except (AnalysisException, ParseException):
+            return
+        plan: Any = whole._jdf.queryExecution().analyzed()
+        fields = json.loads(plan.condition().child().dataType().json())["fields"]
+        if plan.deterministic() and [f["type"] for f in fields] == ["boolean"] * len(texts):
+            self._taken.update(texts)
 
     def judge(self, tree: exp.Expr, on: str) -> None:
         """Raises PredicateError for a condition that Spark does not take, or that is random."""
+        if _sql(tree) in self._taken:
+            return
         joined: DataFrame | None = None
         for alias, frame in self.empty.items():
             named = frame.alias(alias)
             joined = named if joined is None else joined.crossJoin(named)
         assert joined is not None
         try:
-            whole = joined.filter(F.expr(tree.sql(dialect="spark", normalize_functions=False)))
+            whole = joined.filter(_sql(tree))
         except (AnalysisException, ParseException) as error:
             condition = str(error.getCondition() or "")
             if condition.startswith("UNRESOLVED_ROUTINE"):
@@ -64,7 +88,7 @@ class SparkAnalyser:
     def type_of(self, alias: str, sql: str) -> SqlType | None:
         """Spark's type; None where the expression means nothing to Spark (a negated date, say)."""
         try:
-            kind = self.empty[alias].select(F.expr(sql)).schema[0].dataType
+            kind = self.empty[alias].selectExpr(sql).schema[0].dataType
         except AnalysisException:
             return None
         return SqlType.of(kind.simpleString())
@@ -73,6 +97,10 @@ class SparkAnalyser:
         """The type of the column in Arrow."""
         schema = self.empty[alias].select(F.expr(sql).alias("it")).schema
         return to_arrow_schema(schema, timezone="UTC").field(0).type
+
+
+def _sql(tree: exp.Expr) -> str:
+    return tree.sql(dialect="spark", normalize_functions=False)
 
 
 def _empty(frame: DataFrame) -> DataFrame:

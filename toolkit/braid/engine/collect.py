@@ -48,9 +48,9 @@ class Refused(Overflow):
 
 def limit(spark: SparkSession) -> int:
     """The bytes that Spark lets come to the driver in one job; 0: any."""
-    context = spark.sparkContext
+    context: Any = spark.sparkContext
     jvm: Any = context._jvm
-    setting = context.getConf().get(LIMIT, "1g")
+    setting = context._jsc.sc().conf().get(LIMIT, "1g")
     return int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(setting))
 
 

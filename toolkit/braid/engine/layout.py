@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from braid.engine.wire import Layout
@@ -44,12 +43,9 @@ def layouts(
     found = []
     for frame, wanted in zip(frames, expressions, strict=True):
         copies = [(name, *copy) for name, sql in wanted.items() if (copy := _copied(frame, sql))]
-        computed = frame.select(
-            *[
-                F.expr(sql).alias(name)
-                for name, sql in wanted.items()
-                if name not in {c[0] for c in copies}
-            ]
+        copied = {name for name, *_ in copies}
+        computed = frame.selectExpr(
+            *(f"{sql} AS `{name}`" for name, sql in wanted.items() if name not in copied)
         )
         used: dict[str, int] = {}
         mine = []
@@ -75,15 +71,13 @@ def _copied(frame: DataFrame, sql: str) -> tuple[str, str] | None:
 
 
 def laid_out(
-    stream: int, frame: DataFrame, key: Column, wanted: Mapping[str, str], layout: Layout
+    stream: int, frame: DataFrame, key: str, wanted: Mapping[str, str], layout: Layout
 ) -> DataFrame:
-    """One stream's part of the union; ``key`` is its routing key.
+    """One stream's part of the union; ``key`` is its routing key, in Spark SQL. Text goes to Spark
+    in one call, where a column takes some for each of its parts.
 
     What is computed comes after the columns that it is computed from: Spark's optimizer doubles
     what it knows of an expression with every column that is renamed after it.
     """
-    slots = [
-        (F.expr(wanted[name]) if name in wanted else F.col(f"`{name}`")).alias(slot)
-        for name, slot in layout.slots
-    ]
-    return frame.select(F.lit(stream).alias("__stream"), *slots, key.alias("__key"))
+    slots = (f"{wanted.get(name, f'`{name}`')} AS `{slot}`" for name, slot in layout.slots)
+    return frame.selectExpr(f"{stream} AS `__stream`", *slots, f"{key} AS `__key`")

@@ -197,9 +197,9 @@ def extent(frame: DataFrame, time: str | None) -> tuple[int, int]:
     return int(found[0]), int(found[1])
 
 
-def hashable(frame: DataFrame) -> list[Column]:
-    """The columns that Spark can hash: all but maps, variants, and what holds them."""
-    return [F.col(f"`{f.name}`") for f in frame.schema.fields if _hashable(f.dataType)]
+def hashable(frame: DataFrame) -> list[str]:
+    """Spark SQL of the columns that Spark can hash: all but maps, variants, and what holds them."""
+    return [f"`{f.name}`" for f in frame.schema.fields if _hashable(f.dataType)]
 
 
 def identity(frame: DataFrame) -> list[str]:
@@ -232,9 +232,11 @@ def _hashable(kind: T.DataType) -> bool:
 
 def _number(frame: DataFrame, time: str | None, batches: int | str, cuts: list[int]) -> Column:
     if isinstance(batches, str):
-        return F.col(f"`{batches}`").cast("int")
+        return F.expr(f"cast(`{batches}` as int)")
     if time is None:
-        return F.pmod(F.xxhash64(F.lit(0), *hashable(frame)), F.lit(batches)).cast("int")
+        return F.expr(
+            f"cast(pmod(xxhash64({', '.join(['0', *hashable(frame)])}), {batches}) as int)"
+        )
     return cuts_below(f"unix_micros(CAST(`{time}` AS TIMESTAMP))", cuts).cast("int")
 
 
@@ -258,7 +260,7 @@ def _tree(value: str, cuts: Sequence[int], low: int) -> str:
 
 
 def _micros(time: str) -> Column:
-    return F.unix_micros(F.col(f"`{time}`").cast("timestamp"))
+    return F.expr(f"unix_micros(cast(`{time}` as timestamp))")
 
 
 def _cuts(frames: Mapping[str, DataFrame], named: Mapping[str, str], batches: int) -> list[int]:

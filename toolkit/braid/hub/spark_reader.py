@@ -109,7 +109,7 @@ class SparkReader(Reader):
             return {s: self.extended(s, came[s], sql) for s, sql in wanted.items()}
         arriving = self._computing(wanted)
         parts = [
-            laid_out(i, self._own(source, i), F.lit(0), wanted[s], arriving[s].layout)
+            laid_out(i, self._own(source, i), "0", wanted[s], arriving[s].layout)
             for i, s in enumerate(self.frames)
             if s in wanted
         ]
@@ -210,7 +210,7 @@ class SparkReader(Reader):
             turned(frame, number)
 
         parts = [
-            laid_out(i, frame, F.lit(0), {}, self._read[s].layout)
+            laid_out(i, frame, "0", {}, self._read[s].layout)
             for i, (s, frame) in enumerate(self.frames.items())
         ]
         whole = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,16 @@ class SharedJoin(StreamJoin):
         """
         new = self.setup.query(name, windows, where, on, streams)
         self._serve(entered(self.queries, new))
+
+    def add_all(self, asked: Iterable[Mapping[str, Any]]) -> None:
+        """Serve queries, each given as the arguments of ``add``: all of them, or none. Spark looks
+        at their selections at once, so that many take hardly longer than one.
+        """
+        asked, queries = list(asked), self.queries
+        judges = self.setup.judges(asked)
+        for each in asked:
+            queries = entered(queries, self.setup.query(**each, judges=judges))
+        self._serve(queries)
 
     def remove(self, name: str) -> None:
         """Do not serve a query that was added. Raises ValueError when there is none of that

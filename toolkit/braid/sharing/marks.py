@@ -5,7 +5,7 @@ section 7.4).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from functools import partial
 
 import sqlglot
 from pyspark.sql import Column, DataFrame, Observation
@@ -18,35 +18,34 @@ from braid.engine.wire import Layout
 from braid.sharing.changes import Queries, selections
 
 
-def marks(wanted: Mapping[str | None, int], at: Callable[[str], Column] = F.expr) -> Column:
-    """The bits of the selections that a tuple passes, each evaluated once; NULL passes none. ``at``
-    makes a column of Spark SQL.
+def marks(wanted: Mapping[str | None, int], at: Callable[[str], str] = str) -> str:
+    """Spark SQL of the bits of the selections that a tuple passes, each evaluated once; NULL passes
+    none. ``at`` has a selection over other columns.
     """
-    terms = [
-        F.lit(b) if sql is None else F.when(at(sql), F.lit(b)).otherwise(F.lit(0))
+    terms = (
+        f"{b}L" if sql is None else f"CASE WHEN {at(sql)} THEN {b}L ELSE 0L END"
         for sql, b in wanted.items()
-    ]
-    return reduce(lambda a, b: a.bitwiseOR(b), terms, F.lit(0)).cast("long")
+    )
+    return " | ".join(("0L", *terms))
 
 
 class Marking:
-    """Gives tuples of the streams' union their marks for some queries. Its columns are made once:
-    that takes Spark's gateway a call for each part of every selection.
+    """Gives tuples of the streams' union their marks for some queries. Its columns are made once,
+    of text: each part of a column that is made otherwise takes calls to Spark.
     """
 
     def __init__(self, layouts: Sequence[Layout], queries: Queries) -> None:
         self.queries, self._latest = queries, latest(layouts)
-        self._mark = F.lit(0).cast("long")
-        for s, layout in enumerate(layouts):
-            mine = marks(selections(queries, s), partial(_laid_out, layout=layout))
-            self._mark = F.when(F.col("__stream") == s, mine).otherwise(self._mark)
-        free = all(None in selections(queries, s) for s in range(len(layouts)))
-        never = (
-            F.col("__stream") < 0
-            # beside a condition that Spark finds false it keeps the plan, which is observed, from
-            # vanishing
+        wanted = [selections(queries, s) for s in range(len(layouts))]
+        cases = " ".join(
+            f"WHEN __stream = {s} THEN {marks(mine, partial(_laid_out, layout=layout))}"
+            for s, (mine, layout) in enumerate(zip(wanted, layouts, strict=True))
         )
-        self._some = None if free else (F.col(MARK) != 0) | never
+        self._mark = F.expr(f"CASE {cases} ELSE 0L END")
+        # What is never true keeps the plan, which is observed, from vanishing where Spark finds
+        # that nothing is marked.
+        free = all(None in mine for mine in wanted)
+        self._some = None if free else f"{MARK} != 0 OR __stream < 0"
 
     def marked(self, frame: DataFrame, seen: Observation) -> DataFrame:
         """The union with the marks of every tuple, without those that no query selects (Wang 2008,
@@ -62,14 +61,14 @@ def latest(layouts: Sequence[Layout]) -> list[Column]:
     """
     found = []
     for s, layout in enumerate(layouts):
-        slot = F.col(layout.slot(TIME))
-        time = F.unix_micros(slot) if TIME in {name for name, _, _ in layout.copies} else slot
-        found.append(F.max(F.when(F.col("__stream") == s, time)).alias(str(s)))
+        slot = layout.slot(TIME)
+        time = f"unix_micros({slot})" if TIME in {name for name, _, _ in layout.copies} else slot
+        found.append(F.expr(f"max(CASE WHEN __stream = {s} THEN {time} END)").alias(str(s)))
     return found
 
 
-def _laid_out(sql: str, layout: Layout) -> Column:
-    """Spark SQL over a stream's columns, as a column of the streams' union."""
+def _laid_out(sql: str, layout: Layout) -> str:
+    """Spark SQL over a stream's columns, over those of the streams' union."""
     slots = {name.lower(): slot for name, slot in layout.slots}
     tree = sqlglot.parse_one(sql, read=SparkSql)
     for column in list(tree.find_all(exp.Column)):
@@ -78,4 +77,4 @@ def _laid_out(sql: str, layout: Layout) -> Column:
         for field in fields:
             slot = exp.Dot(this=slot, expression=field.copy())
         column.replace(slot)
-    return F.expr(tree.sql(dialect="spark"))
+    return tree.sql(dialect="spark")

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import sqlglot
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
@@ -113,7 +114,7 @@ def remark(
         read = where.mapInArrow(
             reader(job, named.names), T.StructType([*_WHERE.fields[1:], *named.fields])
         )
-        parts.append(read.select("__block", "__host", marks(wanted).alias("fresh")))
+        parts.append(read.select("__block", "__host", F.expr(marks(wanted)).alias("fresh")))
     whole = reduce(DataFrame.union, parts).mapInArrow(writer(job), _REPORT)
     return [reported(row.asDict()) for row in whole.collect()]
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from sqlglot import exp
 
+from braid.condition.analyser import Analyser
 from braid.condition.names import read
 from braid.condition.parse import parse
 from braid.condition.predicate import PredicateError
+from braid.condition.spark import SparkAnalyser
 from braid.condition.terms import conjuncts
 from braid.core.columns import MARK
 from braid.core.query import Query
@@ -34,9 +35,10 @@ class SharedSetup(Setup):
         where: Mapping[str, str] | None = None,
         on: str | None = None,
         streams: Sequence[str] | None = None,
+        judges: Mapping[str, Analyser] | None = None,
     ) -> Query:
-        """A query to be served. Raises ValueError, with one sentence, for one that this join cannot
-        serve.
+        """A query to be served; ``judges`` are by stream, see there. Raises ValueError, with one
+        sentence, for one that this join cannot serve.
         """
         if streams is not None and set(streams) != set(self.streams):
             raise ValueError(
@@ -49,14 +51,28 @@ class SharedSetup(Setup):
                 "where"
             )
         asked = Query.of(name, tuple(self.streams), windows, where)
-        return replace(asked, where=tuple(map(self._own, self.streams, asked.where, repeat(name))))
+        by = judges or {}
+        each = zip(self.streams, asked.where, strict=True)
+        return replace(asked, where=tuple(self._own(a, sql, name, by.get(a)) for a, sql in each))
 
-    def _own(self, alias: str, sql: str | None, name: str) -> str | None:
+    def judges(self, asked: Sequence[Mapping[str, Any]]) -> dict[str, Analyser]:
+        """By stream, what judges the selections of these queries, arguments of ``query``; it has
+        looked at all of a stream at once, which takes as long as one.
+        """
+        wheres = [w for each in asked if isinstance(w := each.get("where"), Mapping)]
+        found = dict[str, Analyser]()
+        for alias, stream in self.streams.items():
+            if texts := {w[alias] for w in wheres if isinstance(w.get(alias), str)}:
+                found[alias] = analyser = SparkAnalyser({alias: stream})
+                analyser.take(sorted(texts))
+        return found
+
+    def _own(self, alias: str, sql: str | None, name: str, judge: Analyser | None) -> str | None:
         """A selection of a query, over the stream's own columns."""
         if sql is None:
             return None
         try:
-            return parse(sql, {alias: self.streams[alias]}, [None]).filters[0]
+            return parse(sql, {alias: self.streams[alias]}, [None], judge).filters[0]
         except PredicateError as error:
             place = f"in the selection of {name!r} on {alias}"
             raise PredicateError(str(error).replace("in the join condition", place)) from None
@@ -67,8 +83,8 @@ class SharedSetup(Setup):
             replace(layout, slots=(*layout.slots, (MARK, MARK))) for layout in where
         )
 
-    def _routing_key(self, i: int, frame: DataFrame) -> Column:
-        return F.lit(0)  # made of the marks, on arrival
+    def _routing_key(self, i: int, frame: DataFrame) -> str:
+        return "0"  # made of the marks, on arrival
 
 
 def _conjuncts(on: str) -> set[str]:

@@ -46,8 +46,7 @@ def start(shared: Shared, path: str | Path, hosts: int, pace: float = 0.0) -> Sh
     join = SharedJoin(
         shared.join.streams, shared.join.on, shared.join.time or "ts", chain="memory", hosts=hosts
     )
-    for q in shared.queries:
-        join.add(**q.asked(tuple(shared.join.streams)))
+    join.add_all(q.asked(tuple(shared.join.streams)) for q in shared.queries)
     return join.start(path, batches=shared.join.batch or 20, pace=pace)
 
 

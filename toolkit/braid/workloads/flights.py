@@ -61,12 +61,13 @@ def flights(spark: SparkSession, month: int = 1, days: int = 31, batches: int = 
     begin = pd.Timestamp(2013, month, 1)
     end = min(begin + pd.Timedelta(days=days), pd.Timestamp(2014, 1, 1))
     first, last = (int(t.tz_localize("America/New_York").timestamp()) for t in (begin, end))
-    folder, second = dataset(), F.unix_timestamp("ts")
-    number = F.floor((second - first) * batches / (last - first)).cast("int")
+    folder, second = dataset(), "unix_timestamp(ts)"
+    within = f"{second} >= {first} AND {second} < {last}"
+    number = F.expr(f"cast(floor(({second} - {first}) * {batches} / {last - first}) as int)")
     streams = {}
     for alias, name in STREAMS.items():
         whole = table(spark, folder / f"{name}.parquet")
-        streams[alias] = whole.where((second >= first) & (second < last)).withColumn(BATCH, number)
+        streams[alias] = whole.where(within).withColumn(BATCH, number)
     return Workload("Flights", streams, ON, "ts", WINDOWS)
 
 
