@@ -145,7 +145,7 @@ class Warmed:
 
     def __init__(self, told: Sequence[Any] = MIGRATION, taken: bool = False) -> None:
         self.told, self.taken, self.asked, self.stopped = told, taken, {}, False
-        self.isActive = True
+        self.isActive, self.begun = True, 0
         self.waited: Callable[[], Any] = lambda: pytest.fail("its first batch is there")
 
     def free(self) -> bool:
@@ -156,6 +156,7 @@ class Warmed:
 
     def launch(self, settings: dict[str, Any]) -> Warmed:
         self.asked = settings
+        self.begun += 1
         return self
 
     def events(self) -> Sequence[Any]:
@@ -183,6 +184,7 @@ def test_spark_warms_up_on_what_a_panel_would_launch() -> None:
     panel, busy = Warmed(), Warmed(taken=True)
     live.warm(panel, scale=0.01)
     assert panel.asked == {"scale": 0.01, "hosts": 4} and panel.stopped
+    assert panel.begun == 2, "the second is still slower than the third"
     live.warm(busy)
     assert not busy.asked, "somebody has launched already"
 
@@ -192,7 +194,7 @@ def test_what_warms_up_is_stopped_by_a_launch_and_by_a_failure() -> None:
     panel, broken = Warmed(told=()), Warmed(told=())
     panel.waited = lambda: setattr(panel, "taken", True)
     live.warm(panel)
-    assert panel.stopped
+    assert panel.stopped and panel.begun == 1
 
     def failed() -> None:
         raise RuntimeError("the run failed")
