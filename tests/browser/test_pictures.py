@@ -1,5 +1,5 @@
-"""Pictures whose parts can be clicked: the map of a hub on a page without a kernel, and the one
-that a kernel draws.
+"""Pictures whose parts can be clicked: the map of a hub, a shared ring and a chain on pages without
+a kernel, and the map that a kernel draws.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from braid.papers.reuse.events import (
     OperatorBuilt,
     QuerySubmitted,
 )
-from braid_widgets.base.film import bundle
+from braid.studies import recordings
+from braid_widgets.base.film import Film, bundle
 from braid_widgets.reuse.hub_map import HubMap
-from playwright.sync_api import Browser, Page, expect
+from braid_widgets.slices.chain import Chain
+from braid_widgets.slices.shared_ring import SharedRing
+from playwright.sync_api import Browser, Locator, Page, expect
 
 SQL = "SELECT * FROM flights [RANGE 5 MIN] f, checkins [RANGE 1 MIN] c"
 JOINED = ("flights", "checkins")
@@ -57,12 +60,16 @@ def empty(browser: Browser) -> Iterator[Page]:
     assert wrong == []
 
 
-def test_the_map_of_a_hub_tells_on_a_click_what_served_a_query_then(
+def open_film(page: Page, file: Path, film: Film) -> None:
+    head = '<!doctype html><html lang="en"><meta charset="utf-8">'
+    file.write_text(head + film.to_html(), "utf-8")
+    page.goto(file.as_uri())
+
+
+def test_pictures_tell_on_a_click_what_served_a_query_and_what_a_slice_held_then(
     empty: Page, tmp_path: Path
 ) -> None:
-    head = '<!doctype html><html lang="en"><meta charset="utf-8">'
-    (file := tmp_path / "map.html").write_text(head + HubMap(happened()).to_html(), "utf-8")
-    empty.goto(file.as_uri())
+    open_film(empty, tmp_path / "map.html", HubMap(happened()))
     film, told = empty.locator(".braid[data-seq]"), empty.locator(".braid-inspect")
     expect(film.locator(".braid-title")).to_have_text("batch 1")
     expect(told).to_be_hidden()
@@ -79,6 +86,39 @@ def test_the_map_of_a_hub_tells_on_a_click_what_served_a_query_then(
     film.get_by_label("position").fill("0")
     expect(told).to_be_hidden()
     assert empty.evaluate("document.documentElement.scrollWidth") <= 420, "the map is scrolled"
+    ring_and_chain(empty, tmp_path, film, told)
+
+
+def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> None:
+    """Theirs tell of slices too, by what each moment has."""
+    open_film(page, folder / "ring.html", ring := SharedRing(recordings.events("shared_ring")))
+    expect(told).to_be_hidden()
+    last = len(ring.frames)
+    film.locator("[data-query='0:wind']").click()
+    expect(told).to_contain_text(f"query wind after batch {last}\n  windows: a 4 h, d 2 h, w 3 h")
+    page.keyboard.press("ArrowLeft")
+    pieces = ring.frames[-2]["pieces"]
+    first = f"ages {pieces['ages'][0]}: {pieces['rows'][0]:,} tuples"
+    expect(told).to_contain_text(f"query wind after batch {last - 1}\n")
+    expect(told).to_contain_text(f"\n  host {pieces['host'][0]}, {first}")
+    film.locator(f"[data-tells='0:{pieces['host'][0]}:0']").press("Enter")
+    expect(told).to_contain_text(f"slice of a on host {pieces['host'][0]} after batch {last - 1}")
+    expect(told).to_contain_text(f"{pieces['rows'][0]:,} tuples held, of ")
+    expect(told).to_contain_text(f"serves {', '.join(pieces['queries'][0])}")
+
+    open_film(page, folder / "chain.html", chain := Chain(recordings.events("slices")))
+    stream = chain.frames[-1]["streams"][0]
+    film.locator("[data-tells='0:1'] rect.edge").click()
+    expect(told).to_contain_text(f"slice 2 of {stream['name']} after batch {len(chain.frames)}")
+    expect(told).to_contain_text(f"{stream['slices'][1]['rows']:,} tuples held, of ")
+    page.keyboard.press("ArrowLeft")
+    expect(told).to_contain_text(f"after batch {len(chain.frames) - 1}")
+    query = stream["queries"][0]["name"]
+    film.locator(f"[data-query='0:{query}'] rect").click()
+    expect(told).to_contain_text(f"query {query} after batch {len(chain.frames) - 1}")
+    expect(told).to_contain_text(
+        f"served by 1 of {len(stream['slices'])} slices\n  slice 1, ages 0"
+    )
 
 
 MODEL = """async (source) => {

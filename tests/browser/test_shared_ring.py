@@ -42,6 +42,8 @@ def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(
     expect(served).to_contain_text(re.compile(r"results: [\d,]+ so far"))
     ring.locator("[data-query='0:wind']").press("Space")
     expect(served).to_contain_text("query wind after batch 18")
+    ring.locator("[data-tells='0:0:0']").press("Enter")
+    expect(served).to_contain_text("slice of a on host 0 after batch 18, ages 0 s to ")
     ring.get_by_role("button", name="back").click()
     expect(ring).to_contain_text("batch 17 · shared ring")
     rain = ring.locator("[data-query='0:rain']")

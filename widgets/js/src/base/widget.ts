@@ -1,6 +1,6 @@
 // The two ways in which a film is shown: by a kernel (anywidget), and on a page without one.
 import type { Palette } from "../frames.ts";
-import { asking } from "./asking.ts";
+import { type Asked, asking } from "./asking.ts";
 import { add } from "./dom.ts";
 import { Film } from "./film.ts";
 import { pressable, redrawn } from "./pressing.ts";
@@ -66,58 +66,76 @@ function film<Frame>(
   return new Film(root, page.frames, painter, { start: page.position, every, moved });
 }
 
-/** Asks the kernel what serves a query that is clicked; what it returns ends that. */
-function asked(root: HTMLElement, model: Model, position: () => number): () => void {
-  const tell = asking(root, (query) => model.send({ query, position: position() }));
+/** What a frame tells of what was clicked; nothing of what is not in it. */
+export type Tell<Frame> = (frame: Frame, what: Asked) => string;
+
+/** Asks the kernel what serves a query that is clicked; of the rest ``told`` says what there is to
+ * tell. What it returns ends that. */
+function asked(
+  root: HTMLElement,
+  model: Model,
+  position: () => number,
+  told: (what: Asked) => string,
+): () => void {
+  const tell = asking(root, (what) => {
+    if ("query" in what) model.send({ query: what.query, position: position() });
+    else tell(told(what));
+  });
   const show = ({ inspected = "" }: { inspected?: string }) => tell(inspected);
   model.on("msg:custom", show);
   return () => model.off("msg:custom", show);
 }
 
-/** Draws so that keys reach the queries too. */
+/** Draws so that keys reach what can be clicked too. */
 const askable =
   <Frame>(draw: Draw<Frame>): Draw<Frame> =>
   (box, ...shown) =>
     redrawn(box, () => {
       draw(box, ...shown);
-      for (const part of box.querySelectorAll<SVGElement>("[data-query]")) {
-        pressable(part, part.dataset.query ?? "");
+      for (const part of box.querySelectorAll<SVGElement>("[data-query], [data-tells]")) {
+        pressable(part, part.dataset.query ?? `slice ${part.dataset.tells}`);
       }
     });
 
-/** What is told of each query in a frame that says so itself. */
-const toldIn = (frame: object | undefined): Record<string, string> | undefined =>
-  (frame as { told?: Record<string, string> } | undefined)?.told;
-
-/** A film without a kernel. What its frames tell of the query that was clicked last is shown. */
-function alone<Frame extends object>(
+/** A film without a kernel. What its frames tell of what was clicked last is shown. */
+function alone<Frame>(
   root: HTMLElement,
   page: Page<Frame>,
   draw: Draw<Frame>,
   every: number,
+  tell?: Tell<Frame>,
 ): void {
-  if (!page.frames.some(toldIn)) {
+  if (!tell) {
     film(root, page, draw, every);
     return;
   }
-  let query = "";
-  const tell = (at: number) => show(toldIn(page.frames[at])?.[query] ?? "");
-  film(root, page, askable(draw), every, tell);
-  const show = asking(root, (name) => {
-    query = name;
-    tell(Number(root.dataset.seq));
+  let last: Asked | undefined;
+  const told = (at: number) => {
+    const frame = page.frames[at];
+    show(frame && last ? tell(frame, last) : "");
+  };
+  film(root, page, askable(draw), every, told);
+  const show = asking(root, (what) => {
+    last = what;
+    told(Number(root.dataset.seq));
   });
 }
 
-/** A film as anywidget wants it; pages of the same name are shown at once. */
-export function filmWidget<Frame extends object>(name: string, draw: Draw<Frame>, every: number) {
-  onPages<Page<Frame>>(name, (root, page) => alone(root, page, draw, every));
+/** A film as anywidget wants it; pages of the same name are shown at once. ``tell`` is for what can
+ * be clicked. */
+export function filmWidget<Frame>(
+  name: string,
+  draw: Draw<Frame>,
+  every: number,
+  tell?: Tell<Frame>,
+) {
+  onPages<Page<Frame>>(name, (root, page) => alone(root, page, draw, every, tell));
   return {
     render({ model, el }: View): () => void {
       const root = add(el, "div");
       const frames = () => model.get<Frame[]>("frames");
       const position = () => model.get<number>("position");
-      const tell = (trait: string, value: unknown) => {
+      const save = (trait: string, value: unknown) => {
         model.set(trait, value);
         model.save_changes();
       };
@@ -126,9 +144,12 @@ export function filmWidget<Frame extends object>(name: string, draw: Draw<Frame>
         palette: model.get<Palette>("palette"),
         position: position(),
       };
-      const shown = film(root, page, askable(draw), every, (at) => tell("position", at));
-      root.addEventListener("pick", (event) => tell("picked", (event as CustomEvent).detail));
-      const answered = asked(root, model, position);
+      const shown = film(root, page, askable(draw), every, (at) => save("position", at));
+      root.addEventListener("pick", (event) => save("picked", (event as CustomEvent).detail));
+      const answered = asked(root, model, position, (what) => {
+        const frame = frames()[position()];
+        return frame && tell ? tell(frame, what) : "";
+      });
       const forget = observed(model, {
         frames: () => shown.load(frames(), position()),
         position: () => shown.go(position()),

@@ -1,3 +1,4 @@
+import type { Asked } from "../base/asking.ts";
 import { header } from "../base/dom.ts";
 import { filmWidget } from "../base/widget.ts";
 import type { HubFrame } from "../frames.ts";
@@ -13,4 +14,8 @@ function draw(box: HTMLElement, frame: HubFrame): void {
   }
 }
 
-export default filmWidget<HubFrame>("hub", draw, 700);
+/** Its frames have the words. */
+const tell = ({ told }: HubFrame, what: Asked): string =>
+  ("query" in what ? told[what.query] : undefined) ?? "";
+
+export default filmWidget<HubFrame>("hub", draw, 700, tell);

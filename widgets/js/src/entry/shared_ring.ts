@@ -1,5 +1,6 @@
 import { filmWidget } from "../base/widget.ts";
 import type { SharedFrame } from "../frames.ts";
 import { draw } from "../slices/shared_ring.ts";
+import { ofRing } from "../slices/telling.ts";
 
-export default filmWidget<SharedFrame>("shared_ring", draw, 700);
+export default filmWidget<SharedFrame>("shared_ring", draw, 700, ofRing);

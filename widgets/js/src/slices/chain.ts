@@ -58,7 +58,7 @@ function drawStream(lane: Lane, pick: boolean): void {
   const came = { x: LEFT - 6, y: top - 7, "text-anchor": "end" };
   if (stream.came) make(svg, "text", came, `${count(stream.came)} →`);
   stream.slices.forEach((slice, k) => {
-    const cell = drawSlice(lane, slice, k);
+    const cell = drawSlice(lane, slice, k, pick);
     if (pick) splittable(lane, cell, slice);
   });
   drawAxis(lane);
@@ -69,13 +69,14 @@ function drawStream(lane: Lane, pick: boolean): void {
   if (pick) for (const { last } of stream.slices.slice(0, -1)) mergeable(lane, last);
 }
 
-function drawSlice(lane: Lane, slice: ChainSlice, k: number): SVGRectElement {
+function drawSlice(lane: Lane, slice: ChainSlice, k: number, pick: boolean): SVGRectElement {
   const { svg, stream, top, colour, at } = lane;
   const { first, last, rows, share, serves } = slice;
   const x = at(first);
   const width = at(last) - x;
   const ages = `ages ${inWords(stream.marks, first)} to ${inWords(stream.marks, last)}`;
-  const group = make(svg, "g", { "data-slice": `${stream.index}:${k}` });
+  const place = `${stream.index}:${k}`;
+  const group = make(svg, "g", { "data-slice": place, ...(pick ? {} : { "data-tells": place }) });
   titled(
     group,
     `slice ${k + 1} of ${stream.name} on host 0, ${ages}: ${count(rows)} tuples\nserves ${serves}`,

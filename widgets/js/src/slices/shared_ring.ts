@@ -71,7 +71,7 @@ function drawPiece(
   const [begin, end] = ring.span(host);
   const wide = (end - begin) / of;
   const from = begin + place * wide;
-  const group = make(svg, "g", { "data-piece": `${stream}:${host}:${place}` });
+  const group = make(svg, "g", { "data-tells": `${stream}:${host}:${place}` });
   const where = `${name} on host ${host}, ages ${ages}`;
   titled(group, `${where}: ${count(rows)} tuples; for ${queries.join(", ")}`);
   if (rows) {
@@ -95,15 +95,16 @@ function drawStretch(
   const outline = { fill: "none", stroke: colour, "stroke-width": 1.3 };
   make(svg, "path", { d: ring.sector(stream, host), ...outline });
   const [x, y] = point(ring.middle(host), radius);
-  const text = { x, y: y + 4, "text-anchor": "middle", style: HALO };
+  const style = `${HALO}; pointer-events: none`; // a click is for the slice below
+  const text = { x, y: y + 4, "text-anchor": "middle", style };
   if (ring.hosts <= 7) make(svg, "text", text, ages);
   if (!head) return;
   const [cx, cy] = point(ring.span(host)[0] + Math.min(9 / radius, ring.step / 6), radius);
   const group = titled(make(svg, "g", {}), `head of ${name}: host ${host}`);
   const edge = { stroke: "var(--braid-fg)", "stroke-width": 1.5 };
   make(group, "circle", { cx, cy, r: 8, fill: colour, ...edge });
-  const style = "font-size:11px;font-weight:600;fill:#fff";
-  make(group, "text", { x: cx, y: cy + 4, "text-anchor": "middle", style }, "H");
+  const letter = "font-size:11px;font-weight:600;fill:#fff";
+  make(group, "text", { x: cx, y: cy + 4, "text-anchor": "middle", style: letter }, "H");
 }
 
 function drawCentre(svg: Element, frame: SharedFrame): void {
@@ -200,6 +201,8 @@ function drawQuery(
   const where = query.where ? `; ${query.where}` : "";
   const group = make(svg, "g", { "data-query": `0:${query.name}` });
   titled(group, `${query.name}: windows ${query.windows}${where}`);
+  const whole = { x: RIGHT, y, width: WIDE - RIGHT, height: row };
+  make(group, "rect", { ...whole, fill: "none", "pointer-events": "all" });
   const style = `font-size:${Math.min(11, row)}px`;
   const name = { x: left - 6, y: y + row - 3, "text-anchor": "end", style };
   make(group, "text", name, cut(query.name, 20));
