@@ -73,7 +73,7 @@ class Launches(Protocol):
 def warm(panel: Launches, **few: Any) -> None:
     """Start Spark and run a small join on it, then twice the first batch of what the panel would
     launch, so that who launches need not wait for what is done once, or is slow at first: the third
-    launch takes two thirds of the second. ``few`` are settings that make it less. Who launches
+    launch takes less than the second. ``few`` are settings that make it less. Who launches
     meanwhile is not disturbed: once the panel is not free, this ends.
     """
     from braid.papers.baselines.centralized import Centralized

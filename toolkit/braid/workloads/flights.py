@@ -62,7 +62,7 @@ def flights(spark: SparkSession, month: int = 1, days: int = 31, batches: int = 
     end = min(begin + pd.Timedelta(days=days), pd.Timestamp(2014, 1, 1))
     first, last = (int(t.tz_localize("America/New_York").timestamp()) for t in (begin, end))
     folder, second = dataset(), "unix_timestamp(ts)"
-    within = f"{second} >= {first} AND {second} < {last}"
+    within = f"ts >= timestamp_seconds({first}) AND ts < timestamp_seconds({last})"
     number = F.expr(f"cast(floor(({second} - {first}) * {batches} / {last - first}) as int)")
     streams = {}
     for alias, name in STREAMS.items():
