@@ -158,6 +158,7 @@ def commit(
     store.commit(batch, snapshot, dict.fromkeys(results, NOTHING), [MigrationEnded(batch, 0)])
     if tidy:
         store.tidy(made, snapshot)
+        store.settle()
     return made
 
 

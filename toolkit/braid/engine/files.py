@@ -212,8 +212,10 @@ def replica(path: str, index: int, keys: Keys | None, seal: Seal) -> Rows:
         return Rows(reader.get_batch(index), keys)
 
 
-def close(files: Iterable[Path]) -> None:
-    """Keep these block files open in this process no longer, as they are gone."""
+def remove(files: Collection[Path]) -> None:
+    """Remove block files, and keep them open in this process no longer."""
+    for file in files:
+        file.unlink()
     _readers.forget(map(str, files))
 
 

@@ -78,6 +78,7 @@ class Store(Rolling):
         self._live: dict[str, frozenset[str]] = {}
         self._visible: int | None = None
         self._expected: Future[None] | None = None
+        self._removed: Future[None] | None = None
 
     @property
     def query_file(self) -> Path:
@@ -140,9 +141,12 @@ class Store(Rolling):
 
     def release(self) -> None:
         """Let other processes have the run, and its block files go; nothing is written any more."""
-        self.copied.end()
-        files.close_all(self.blocks)
-        self._lock.release()
+        try:
+            self.settle()
+        finally:
+            self.copied.end()
+            files.close_all(self.blocks)
+            self._lock.release()
 
     def take_over(self) -> None:
         """Write into the log that this process goes on with the run from here: a driver that had it
@@ -231,8 +235,10 @@ class Store(Rolling):
 
     def tidy(self, state: State, snapshot: Named) -> None:
         """After a commit: drop states but the last two, block files that neither names, and result
-        files that nothing names, of an attempt at a task that came second (speculation).
+        files that nothing names, of an attempt at a task that came second (speculation). Block
+        files go while the caller goes on; ``settle`` waits for that.
         """
+        self.settle()
         self.output.sweep(state.batch)
         self._live[snapshot.name] = frozenset(state.files)
         for old in [*self._live][:-OLD]:
@@ -240,9 +246,13 @@ class Store(Rolling):
             del self._live[old]
         live = frozenset[str]().union(*self._live.values())
         gone = [f for f in self.blocks.iterdir() if f.name not in live and ours(f.name)]
-        for file in gone:
-            file.unlink()
-        files.close(gone)
+        self._removed = durable.beside(partial(files.remove, gone))
+
+    def settle(self) -> None:
+        """Wait until the block files that were dropped are gone. Raises what kept them."""
+        removed, self._removed = self._removed, None
+        if removed is not None:
+            removed.result()
 
     def clean(self) -> None:
         """Remove files that no manifest names (left by killed tasks or a killed driver), and let
