@@ -18,7 +18,7 @@ from braid.core.query import Query
 from braid.core.spans import micros
 from braid.engine.bucket import settings
 from braid.engine.store import Store
-from braid.engine.wire import Layout
+from braid.engine.wire import Hashed, Layout
 from braid.model.auto import FIRST, MOST, THEN, Auto
 from braid.model.placing import Chosen, Known, choose
 from braid.papers.shedding.shed import Shed
@@ -248,8 +248,8 @@ class Setup:
         return reader.options(maxFilesPerTrigger=1, **PAGES).parquet(str(folder))
 
     def union(self, sources: Mapping[str, DataFrame]) -> tuple[DataFrame, tuple[Layout, ...]]:
-        """The streams as one DataFrame and where their columns are in it, without the tuples that
-        can never match.
+        """The streams as one DataFrame and where their columns are in it. Tuples that can never
+        match are left out, here or by the receiver.
         """
         from braid.engine.layout import laid_out, layouts
 
@@ -258,14 +258,27 @@ class Setup:
             {TIME: self._event_time(alias, f)} | p.keys[i] | p.computed[i] | self._drawn(i, f)
             for i, (alias, f) in enumerate(sources.items())
         ]
-        where = layouts(frames, wanted)
-        parts = []
-        for i, frame in enumerate(frames):
+        parts, where = [], []
+        for i, (frame, plain) in enumerate(zip(frames, layouts(frames, wanted), strict=True)):
+            layout, needed = self._received(i, plain, wanted[i]), (TIME, *p.keys[i])
             part = frame if (condition := p.filters[i]) is None else frame.filter(condition)
-            part = laid_out(i, part, self._routing_key(i, frame), wanted[i], where[i])
-            needed = (f"{where[i].slot(name)} IS NOT NULL" for name in (TIME, *p.keys[i]))
-            parts.append(part.filter(" AND ".join(needed)))
-        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), where
+            key = None if layout.routing else self._routing_key(i, frame)
+            part = laid_out(i, part, key, wanted[i], layout)
+            if not layout.present:
+                there = (f"{layout.slot(name)} IS NOT NULL" for name in needed)
+                part = part.filter(" AND ".join(there))
+            parts.append(part)
+            where.append(layout)
+        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), tuple(where)
+
+    def _received(self, i: int, layout: Layout, wanted: Mapping[str, str]) -> Layout:
+        """A stream's layout, with what is left to the receiver."""
+        from braid.engine.layout import received
+
+        p, routing = self.predicate, None
+        if self.placement.keying == "join" and p.equality is not None:
+            routing = Hashed(p.equality[i], self.seed, self.placement.keys)
+        return received(layout, wanted, (TIME, *p.keys[i]), routing)
 
     def _drawn(self, i: int, frame: DataFrame) -> dict[str, str]:
         """What shedding load needs of a stream."""

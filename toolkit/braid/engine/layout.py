@@ -4,18 +4,21 @@ way from Spark to Arrow.
 The union of the streams has the columns ``__stream``, ``__key`` and slots ``__c0``, ``__c1``, ...
 of one type each, which the streams share: the n-th column of a type goes to the n-th slot of that
 type. What is a plain copy of another column, such as event time in microseconds or a numeric join
-key, does not travel; the receiver makes it.
+key, does not travel; the receiver makes it. So it does with a routing key that is the hash of such
+a copy.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from braid.engine.wire import Layout
+from braid.core.columns import ROUTING, TIME
+from braid.engine.wire import Hashed, Layout
 
 _COPIES = {
     r"cast\(\(`([^`]+)`\) as bigint\)": (
@@ -71,13 +74,32 @@ def _copied(frame: DataFrame, sql: str) -> tuple[str, str] | None:
 
 
 def laid_out(
-    stream: int, frame: DataFrame, key: str, wanted: Mapping[str, str], layout: Layout
+    stream: int, frame: DataFrame, key: str | None, wanted: Mapping[str, str], layout: Layout
 ) -> DataFrame:
-    """One stream's part of the union; ``key`` is its routing key, in Spark SQL. Text goes to Spark
-    in one call, where a column takes some for each of its parts.
+    """One stream's part of the union; ``key`` is its routing key, in Spark SQL, if that travels.
+    Text goes to Spark in one call, where a column takes some for each of its parts.
 
     What is computed comes after the columns that it is computed from: Spark's optimizer doubles
     what it knows of an expression with every column that is renamed after it.
     """
     slots = (f"{wanted.get(name, f'`{name}`')} AS `{slot}`" for name, slot in layout.slots)
-    return frame.selectExpr(f"{stream} AS `__stream`", *slots, f"{key} AS `__key`")
+    keys = [] if key is None else [f"{key} AS `{ROUTING}`"]
+    return frame.selectExpr(f"{stream} AS `__stream`", *slots, *keys)
+
+
+def received(
+    layout: Layout, wanted: Mapping[str, str], needed: Sequence[str], routing: Hashed | None
+) -> Layout:
+    """A layout by which the receiver does what takes Spark longer: it leaves out rows that have no
+    value in the ``needed`` columns, and makes the ``routing`` key where that is the hash of a copy.
+
+    Where more is computed than that and event time, Spark leaves them out: an expression may fail
+    on one.
+    """
+    kinds = {name: kind for name, _, kind in layout.copies}
+    if wanted.keys() - kinds.keys() - {TIME}:
+        return layout
+    if routing is not None and kinds.get(routing.column) != "int64":
+        routing = None
+    present = dict.fromkeys(layout.slot(name) for name in needed)
+    return replace(layout, present=tuple(present), routing=routing)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,17 +25,36 @@ from braid.core.state import Address, Place, Seal
 from braid.local.bitmaps import QueryBitmaps
 from braid.local.build import replaced
 from braid.local.harvest import came_in
+from braid.local.mixing import xxhash64
 from braid.local.rows import Partial, Rows
+
+
+class Hashed(NamedTuple):
+    """A routing key that the receiver makes as Spark would: the hash of a ``column`` of ``bigint``,
+    in [0, ``keys``).
+    """
+
+    column: str
+    seed: int
+    keys: int
+
+    def of(self, values: pa.Array) -> pa.Array:
+        """The routing keys of these values, none of which is null."""
+        return pa.array(xxhash64(self.seed, values.to_numpy()) % self.keys, pa.int32())
 
 
 @dataclass(frozen=True)
 class Layout:
     """Where a stream's columns are in the streams' union: ``slots`` (name, column of the union);
-    and what the receiver copies from them: ``copies`` (name, user's column, Arrow type).
+    and what the receiver copies from them: ``copies`` (name, user's column, Arrow type). It leaves
+    out rows without a value in one of the columns ``present`` of the union, and makes the
+    ``routing`` key, unless that travels.
     """
 
     slots: tuple[tuple[str, str], ...]
     copies: tuple[tuple[str, str, str], ...]
+    present: tuple[str, ...] = ()
+    routing: Hashed | None = None
 
     def slot(self, name: str) -> str:
         """The column of the union that a column comes from."""
@@ -44,13 +64,20 @@ class Layout:
         """The chosen rows of the union, all of this stream: the routing key, and the stream's
         columns by their names.
         """
-        columns = {ROUTING: rows.column(ROUTING)} | {
-            name: rows.column(slot) for name, slot in self.slots
-        }
+        for slot in self.present:
+            if rows.column(slot).null_count:
+                at = at[rows.column(slot).is_valid().to_numpy(zero_copy_only=False)[at]]
+        slots = {} if self.routing else {ROUTING: ROUTING}
+        slots |= dict(self.slots)
+        mine = [rows.column(slot) for slot in slots.values()]
+        came = chosen_rows(pa.record_batch(mine, names=[*slots]), at)
+        columns = dict(zip(slots, came.columns, strict=True))
         columns |= {
             name: columns[source].cast(kind, safe=False) for name, source, kind in self.copies
         }
-        return chosen_rows(pa.record_batch(list(columns.values()), names=list(columns)), at)
+        if self.routing:
+            columns = {ROUTING: self.routing.of(columns[self.routing.column])} | columns
+        return pa.record_batch([*columns.values()], names=[*columns])
 
 
 @dataclass(frozen=True)
@@ -130,6 +157,8 @@ def by_stream(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.Reco
     stream = rows.column("__stream").to_numpy()
     for s in np.flatnonzero(np.bincount(stream)).tolist():
         flat = batch.spec.layouts[s].flatten(rows, np.flatnonzero(stream == s))
+        if not flat.num_rows:
+            continue
         if batch.bitmaps is not None:
             rank = batch.bitmaps.rank(s, flat.column(MARK).to_numpy())
             flat = replaced(flat, ROUTING, pa.array(rank))

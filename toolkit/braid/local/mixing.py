@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+Int64 = npt.NDArray[np.int64]
 Uint64 = npt.NDArray[np.uint64]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """The step of splitmix64's counter."""
@@ -18,3 +19,53 @@ def mix(values: Uint64) -> Uint64:
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
+
+
+_ALL = (1 << 64) - 1
+_P1, _P2, _P3, _P4, _P5 = (
+    0x9E3779B185EBCA87,
+    0xC2B2AE3D27D4EB4F,
+    0x165667B19E3779F9,
+    0x85EBCA77C2B2AE63,
+    0x27D4EB2F165667C5,
+)
+"""The primes of XXH64."""
+_SEED = 42
+"""What Spark's ``xxhash64`` begins with."""
+
+
+def xxhash64(seed: int, values: Int64) -> Int64:
+    """What Spark's ``xxhash64(seed, value)`` is of each of these ``bigint`` values, where Spark
+    takes the seed for an ``int`` if it is one.
+    """
+    began = _of_int(seed, _SEED) if seed < 1 << 31 else _of_longs(np.array([seed]), _SEED)[0]
+    return _of_longs(values, int(began)).view(np.int64)
+
+
+def _of_longs(values: Int64, seed: int) -> Uint64:
+    h = values.view(np.uint64) * np.uint64(_P2)
+    h = _turned(h, 31)
+    h *= np.uint64(_P1)
+    h ^= np.uint64(seed + _P5 + 8 & _ALL)
+    h = _turned(h, 27)
+    h *= np.uint64(_P1)
+    h += np.uint64(_P4)
+    for shift, prime in ((33, _P2), (29, _P3)):
+        h ^= h >> np.uint64(shift)
+        h *= np.uint64(prime)
+    h ^= h >> np.uint64(32)
+    return h
+
+
+def _turned(values: Uint64, bits: int) -> Uint64:
+    turned = values << np.uint64(bits)
+    turned |= values >> np.uint64(64 - bits)
+    return turned
+
+
+def _of_int(value: int, seed: int) -> int:
+    h = (seed + _P5 + 4 & _ALL) ^ (value * _P1 & _ALL)
+    h = ((h << 23 | h >> 41) * _P2 + _P3) & _ALL
+    h = (h ^ h >> 33) * _P2 & _ALL
+    h = (h ^ h >> 29) * _P3 & _ALL
+    return h ^ h >> 32
