@@ -358,3 +358,11 @@ def test_spark_and_the_run_are_of_one_mind(tmp_path: Path) -> None:
             else:
                 with pytest.raises(Damaged, match=f"finished micro-batch {done} and begun {begun}"):
                     checkpoint.check(epoch)
+
+
+def test_a_forked_process_works_beside_too() -> None:
+    """It has none of the threads of the process that it is a copy of."""
+    assert durable.beside(lambda: 3).result() == 3
+    if not (child := os.fork()):
+        os._exit(durable.beside(lambda: 7).result(timeout=60))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

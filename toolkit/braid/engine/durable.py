@@ -24,6 +24,8 @@ Durability = Literal["power", "process"]
 """What a commit outlives: a cut of the power, or the end of the process alone."""
 _DURABILITIES = ("power", "process")
 
+_MOST_THREADS = 8
+"""So many files are forced to disk at once."""
 _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}$')
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
@@ -62,12 +64,22 @@ def seal(path: Path, force: bool) -> Seal:
     return Seal(size, crc)
 
 
+_threads = [ThreadPoolExecutor(_MOST_THREADS, "braid-disk")]
+"""The pool in its first place: a forked process has none of its threads, and takes another."""
+
+
+def _forked() -> None:
+    _threads[0] = ThreadPoolExecutor(_MOST_THREADS, "braid-disk")
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 def beside(work: Callable[[], T]) -> Future[T]:
-    """Do it on a thread of its own, while the caller goes on."""
-    pool = ThreadPoolExecutor(1, "braid-disk")
-    done = pool.submit(work)
-    pool.shutdown(wait=False)
-    return done
+    """Do it on another thread, while the caller goes on. Threads stay for what comes next: to start
+    one takes a millisecond where others compute.
+    """
+    return _threads[0].submit(work)
 
 
 def check(path: Path, known: Seal, deep: bool = True) -> None:

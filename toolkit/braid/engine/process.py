@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -42,6 +42,7 @@ class ProcessExecutor:
     def __init__(self, threads: int | None = None, alone: int = 1 << 20) -> None:
         self.threads, self.alone = threads or cores(), alone
         self.worked = self.work = 0.0
+        self._pool = ThreadPoolExecutor(self.threads, "braid-task")
 
     def execute(self, frame: Any, batch: Batch) -> Executed:
         """Run a batch in this process, a thread for each task, stage by stage."""
@@ -74,12 +75,12 @@ class ProcessExecutor:
     def _each(self, work: Callable[[Task], Any], tasks: list[Task]) -> list[Any]:
         """Do a piece of work for every task. All have ended when one's error is raised."""
         began = time.perf_counter()
-        if len(tasks) == 1:
-            done = [work(tasks[0])]
-        else:
-            with ThreadPoolExecutor(len(tasks), "braid-task") as pool:
-                waiting = [pool.submit(work, task) for task in tasks]
-            done = [future.result() for future in waiting]
+        others = [self._pool.submit(work, task) for task in tasks[1:]]
+        try:
+            first = [work(task) for task in tasks[:1]]
+        finally:
+            wait(others)
+        done = [*first, *(future.result() for future in others)]
         self.worked += time.perf_counter() - began
         return done
 
