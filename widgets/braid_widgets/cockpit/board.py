@@ -22,6 +22,10 @@ from braid_widgets.cockpit.view import Cockpit
 Beside = Iterable[tuple[str, list[Any]]]
 
 
+WORDY = "braid-wordy"
+"""The CSS class of a control that has a row of its own: names of files and conditions are long."""
+
+
 class BoardPanel(ModelledPanel):
     """``screen`` shows what the settings say; ``write`` makes the line of them, which a report
     takes. ``made_up`` are the names of made-up streams; ``defaults`` set controls by name: data,
@@ -105,13 +109,16 @@ def _inputs(made_up: tuple[str, ...]) -> dict[str, Any]:
         value=made_up[0],
         continuous_update=False,
         tooltip="a made-up workload; two files, a.csv,b.parquet; or a recording (.jsonl)",
-        style={"description_width": "220px"},
+        style={"description_width": "130px"},
         layout=W.Layout(width="auto"),
     )
+    on = inputs.line("condition", "a.k = b.k", "Spark SQL over a.column and b.column")
+    for wordy in (choose, on):
+        wordy.add_class(WORDY)
     placements = [(kind.label, name) for name, kind in offered(2).items()]
     return {
         "data": choose,
-        "on": inputs.line("condition", "a.k = b.k", "Spark SQL over a.column and b.column"),
+        "on": on,
         "window": inputs.number(
             "window (s; 0: all)", 0, 10**6, 0, 1, "how long a tuple can be joined; 0: for ever"
         ),
