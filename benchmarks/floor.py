@@ -2,19 +2,21 @@
 nothing else.
 
 Both are Structured Streaming queries over the same files and run in turns: first on a tenth of the
-rows, then on all, so that everything is compiled, and on all again, which is the round that counts.
-A third query, rows read, routed by a hash to two Python tasks and discarded, is what Spark's own
-tasks cost before they join anything.
+rows, then on all, so that everything is compiled, and on all again in some rounds, which count: the
+medians of all their batches are compared. A third query, rows read, routed by a hash to two Python
+tasks and discarded, is what Spark's own tasks cost before they join anything.
 """
 
 from __future__ import annotations
 
+import shutil
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import pandas as pd
-from _common import Measure, arguments, both, leave, scratch, seconds, steady, stream
+from _common import Measure, arguments, both, leave, scratch, seconds, stream
 from braid.spark_session import session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -54,31 +56,41 @@ def routed(frame: DataFrame, number: int) -> None:
 
 def main() -> None:
     args = arguments(
-        __doc__ or "", {"rows": 100_000}, rows=1_000_000, batches=10, window=60, hosts=2
+        __doc__ or "",
+        {"rows": 100_000, "rounds": 1},
+        rows=1_000_000,
+        batches=10,
+        window=60,
+        hosts=2,
+        rounds=7,
     )
     spark = session("benchmark")
+    small = Namespace(**vars(args) | {"rows": args.rows // 10})
+    programs: dict[str, Callable[[Path], list[float]]] = {
+        "rows read into Arrow": lambda folder: query(spark, folder, "arrow", into_arrow),
+        "the join": lambda folder: braid(spark, folder, args.window, args.hosts)[0],
+        "rows read, routed to Python tasks, discarded": lambda folder: query(
+            spark, folder, "routed", routed
+        ),
+    }
+    took: dict[str, list[float]] = {name: [] for name in programs}
     with scratch() as folder:
-        small = Namespace(**vars(args) | {"rows": args.rows // 10})
-        for part, size in (("few", small), ("warm", args), ("all", args)):
-            (folder / part).mkdir()
-            both(spark, folder / part, size)
-            least = query(spark, folder / part, "arrow", into_arrow)
-            ours = braid(spark, folder / part, args.window, args.hosts)[0]
-            moved = query(spark, folder / part, "routed", routed)
-    rows = [
-        (name, steady(times), steady(times) / steady(least))
-        for name, times in (
-            ("rows read into Arrow", least),
-            ("the join", ours),
-            ("rows read, routed to Python tasks, discarded", moved),
-        )
-    ]
+        for n, size in enumerate([small, args, *[args] * args.rounds]):
+            here = folder / str(n)
+            here.mkdir()
+            both(spark, here, size)
+            for name, program in programs.items():
+                times = program(here)[1:]  # in the first batch much is compiled
+                took[name] += times if n > 1 else []
+            shutil.rmtree(here)
+    medians = {name: median(times) for name, times in took.items()}
+    least, ours, _ = medians.values()
+    rows = [(name, middle, middle / least) for name, middle in medians.items()]
     table = pd.DataFrame(rows, columns=["program", "median s/batch", "times the least"])
-    ratio = steady(ours) / steady(least)
     leave(
         args,
         {f"{args.rows:,} + {args.rows:,} rows, {args.batches} batches": table.round(3)},
-        [Measure("our join / reading the rows into Arrow", ratio, 1.5, 1.2, most=True)],
+        [Measure("our join / reading the rows into Arrow", ours / least, 1.5, 1.2, most=True)],
     )
 
 
