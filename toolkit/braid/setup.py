@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -248,8 +248,8 @@ class Setup:
         return reader.options(maxFilesPerTrigger=1, **PAGES).parquet(str(folder))
 
     def union(self, sources: Mapping[str, DataFrame]) -> tuple[DataFrame, tuple[Layout, ...]]:
-        """The streams as one DataFrame and where their columns are in it. Tuples that can never
-        match are left out, here or by the receiver.
+        """The streams as one DataFrame and where their columns are in it, without the tuples that
+        can never match.
         """
         from braid.engine.layout import laid_out, layouts
 
@@ -258,27 +258,27 @@ class Setup:
             {TIME: self._event_time(alias, f)} | p.keys[i] | p.computed[i] | self._drawn(i, f)
             for i, (alias, f) in enumerate(sources.items())
         ]
-        parts, where = [], []
-        for i, (frame, plain) in enumerate(zip(frames, layouts(frames, wanted), strict=True)):
-            layout, needed = self._received(i, plain, wanted[i]), (TIME, *p.keys[i])
+        where = tuple(self._routed(i, each) for i, each in enumerate(layouts(frames, wanted)))
+        parts = []
+        for i, frame in enumerate(frames):
             part = frame if (condition := p.filters[i]) is None else frame.filter(condition)
-            key = None if layout.routing else self._routing_key(i, frame)
-            part = laid_out(i, part, key, wanted[i], layout)
-            if not layout.present:
-                there = (f"{layout.slot(name)} IS NOT NULL" for name in needed)
-                part = part.filter(" AND ".join(there))
-            parts.append(part)
-            where.append(layout)
-        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), tuple(where)
+            key = None if where[i].routing else self._routing_key(i, frame)
+            part = laid_out(i, part, key, wanted[i], where[i])
+            needed = dict.fromkeys(where[i].slot(name) for name in (TIME, *p.keys[i]))
+            parts.append(part.filter(" AND ".join(f"{slot} IS NOT NULL" for slot in needed)))
+        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), where
 
-    def _received(self, i: int, layout: Layout, wanted: Mapping[str, str]) -> Layout:
-        """A stream's layout, with what is left to the receiver."""
-        from braid.engine.layout import received
-
-        p, routing = self.predicate, None
-        if self.placement.keying == "join" and p.equality is not None:
-            routing = Hashed(p.equality[i], self.seed, self.placement.keys)
-        return received(layout, wanted, (TIME, *p.keys[i]), routing)
+    def _routed(self, i: int, layout: Layout) -> Layout:
+        """A stream's layout: the receiver makes a routing key that is the hash of a copied
+        ``bigint``, which takes Spark longer.
+        """
+        p = self.predicate
+        if self.placement.keying != "join" or p.equality is None:
+            return layout
+        column = p.equality[i]
+        if (column, "int64") not in {(name, kind) for name, _, kind in layout.copies}:
+            return layout
+        return replace(layout, routing=Hashed(column, self.seed, self.placement.keys))
 
     def _drawn(self, i: int, frame: DataFrame) -> dict[str, str]:
         """What shedding load needs of a stream."""

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from braid.core.columns import ROUTING, TIME
-from braid.engine.wire import Hashed, Layout
+from braid.core.columns import ROUTING
+from braid.engine.wire import Layout
 
 _COPIES = {
     r"cast\(\(`([^`]+)`\) as bigint\)": (
@@ -85,21 +84,3 @@ def laid_out(
     slots = (f"{wanted.get(name, f'`{name}`')} AS `{slot}`" for name, slot in layout.slots)
     keys = [] if key is None else [f"{key} AS `{ROUTING}`"]
     return frame.selectExpr(f"{stream} AS `__stream`", *slots, *keys)
-
-
-def received(
-    layout: Layout, wanted: Mapping[str, str], needed: Sequence[str], routing: Hashed | None
-) -> Layout:
-    """A layout by which the receiver does what takes Spark longer: it leaves out rows that have no
-    value in the ``needed`` columns, and makes the ``routing`` key where that is the hash of a copy.
-
-    Where more is computed than that and event time, Spark leaves them out: an expression may fail
-    on one.
-    """
-    kinds = {name: kind for name, _, kind in layout.copies}
-    if wanted.keys() - kinds.keys() - {TIME}:
-        return layout
-    if routing is not None and kinds.get(routing.column) != "int64":
-        routing = None
-    present = dict.fromkeys(layout.slot(name) for name in needed)
-    return replace(layout, present=tuple(present), routing=routing)

@@ -46,14 +46,12 @@ class Hashed(NamedTuple):
 @dataclass(frozen=True)
 class Layout:
     """Where a stream's columns are in the streams' union: ``slots`` (name, column of the union);
-    and what the receiver copies from them: ``copies`` (name, user's column, Arrow type). It leaves
-    out rows without a value in one of the columns ``present`` of the union, and makes the
+    and what the receiver makes of them: ``copies`` (name, user's column, Arrow type), and the
     ``routing`` key, unless that travels.
     """
 
     slots: tuple[tuple[str, str], ...]
     copies: tuple[tuple[str, str, str], ...]
-    present: tuple[str, ...] = ()
     routing: Hashed | None = None
 
     def slot(self, name: str) -> str:
@@ -64,9 +62,6 @@ class Layout:
         """The chosen rows of the union, all of this stream: the routing key, and the stream's
         columns by their names.
         """
-        for slot in self.present:
-            if rows.column(slot).null_count:
-                at = at[rows.column(slot).is_valid().to_numpy(zero_copy_only=False)[at]]
         slots = {} if self.routing else {ROUTING: ROUTING}
         slots |= dict(self.slots)
         mine = [rows.column(slot) for slot in slots.values()]
@@ -157,8 +152,6 @@ def by_stream(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.Reco
     stream = rows.column("__stream").to_numpy()
     for s in np.flatnonzero(np.bincount(stream)).tolist():
         flat = batch.spec.layouts[s].flatten(rows, np.flatnonzero(stream == s))
-        if not flat.num_rows:
-            continue
         if batch.bitmaps is not None:
             rank = batch.bitmaps.rank(s, flat.column(MARK).to_numpy())
             flat = replaced(flat, ROUTING, pa.array(rank))

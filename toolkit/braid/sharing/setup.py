@@ -83,9 +83,6 @@ class SharedSetup(Setup):
             replace(layout, slots=(*layout.slots, (MARK, MARK))) for layout in where
         )
 
-    def _received(self, i: int, layout: Layout, wanted: Mapping[str, str]) -> Layout:
-        return layout  # Spark observes event time, and that of tuples alone
-
     def _routing_key(self, i: int, frame: DataFrame) -> str:
         return "0"  # made of the marks, on arrival
 
