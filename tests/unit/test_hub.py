@@ -66,6 +66,8 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
     }  # fmt: skip
     run = QueryHub(data, "ts").start(tmp_path / "hub", "batch", asked)
     run.awaitTermination()
+    stores = [instance.store for instance in run._desk.works.instances.values()]
+    assert stores and all(s._removed is None for s in stores), "nothing is removed after the end"
     matches = {q.name: q.match for q in run.queries.values()}
     assert matches == dict.fromkeys(asked, "holds") | {
         "wide": "new", "long": "relaxed", "three": "new"

@@ -249,6 +249,25 @@ def test_results_of_a_task_that_came_second_go_with_a_commit(store: Store) -> No
     assert results(store) == [R[0]]
 
 
+def test_blocks_that_cannot_be_removed_are_told_of_and_hold_nothing_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def dies(gone: list[Path]) -> None:
+        raise OSError(f"{len(gone)} files are there")
+
+    store.acquire()
+    for batch in range(3):
+        commit(store, batch, [B[batch]], [])
+    monkeypatch.setattr("braid.engine.files.remove", dies)
+    last = commit(store, 3, [B[3]], [], tidy=False)
+    store.tidy(last, store.snapshot(last))
+    store.release()
+    assert "1 files are there" in caplog.text and not store.held()
+    monkeypatch.undo()
+    Store(store.path).clean()
+    assert names(store.blocks) == [B[2], B[3]]
+
+
 def test_a_commit_is_whole_or_absent(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     first = commit(store, 0, [B[0]], [R[0]])
 

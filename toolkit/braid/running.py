@@ -228,6 +228,7 @@ class Running(ABC):
             self._engine.finish(self._nothing, self._stopping.is_set)
             self._deliver()
             self._finish_input()
+            self.store.settle()
         except Exception as error:
             self._error = self._error or error
         with self._turn:

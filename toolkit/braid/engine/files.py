@@ -52,7 +52,7 @@ class BlockFiles:
         return Address(name, self.written[stream] - 1)
 
     def end(self) -> None:
-        """All is written: each file is sealed by a thread of its own, while the hosts go on."""
+        """All is written: each file is sealed on another thread, while the hosts go on."""
         for writer in self.writers.values():
             writer.close()
         paths = [self.folder / f"{self.stem}-{stream}.arrow" for stream in self.writers]
@@ -215,7 +215,7 @@ def replica(path: str, index: int, keys: Keys | None, seal: Seal) -> Rows:
 def remove(files: Collection[Path]) -> None:
     """Remove block files, and keep them open in this process no longer."""
     for file in files:
-        file.unlink()
+        file.unlink(missing_ok=True)  # who starts the run again removes them too
     _readers.forget(map(str, files))
 
 

@@ -140,13 +140,16 @@ class Store(Rolling):
         return self._lock.held()
 
     def release(self) -> None:
-        """Let other processes have the run, and its block files go; nothing is written any more."""
+        """Let other processes have the run, and its block files go; nothing is written any more.
+        What was dropped and could not be removed goes when the run is started again.
+        """
         try:
             self.settle()
-        finally:
-            self.copied.end()
-            files.close_all(self.blocks)
-            self._lock.release()
+        except OSError as error:
+            LOGGER.error("block files that nothing needs are still in %s: %s", self.where, error)
+        self.copied.end()
+        files.close_all(self.blocks)
+        self._lock.release()
 
     def take_over(self) -> None:
         """Write into the log that this process goes on with the run from here: a driver that had it
@@ -269,7 +272,7 @@ class Store(Rolling):
         for folder in (self.blocks, self.commits):
             for file in folder.iterdir():
                 if (ours(file.name) and file.name not in live) or _TEMPORARY.fullmatch(file.name):
-                    file.unlink()
+                    file.unlink(missing_ok=True)
 
     def _lives(self) -> dict[str, frozenset[str]]:
         """By name of the last states, the block files that they name. Raises Damaged where the last

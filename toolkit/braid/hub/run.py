@@ -116,6 +116,8 @@ class HubRun:
     def _watch(self) -> None:
         try:
             self._query.awaitTermination()
+            for instance in self._desk.works.instances.values():
+                instance.store.settle()
         except Exception as error:
             self._error = self._error or error
         try:

@@ -179,7 +179,7 @@ class Works:
     def adopt(self, built: Iterable[Built], dropped: Iterable[tuple[int, int]]) -> None:
         """Have new instances run, and old ones no longer: what they told stays."""
         for id, version in dropped:
-            self.instances.pop(id)
+            self.instances.pop(id).store.settle()
             self._forget(id, version)
         for each in built:
             self.instances[each.instance.made.operator] = each.instance
