@@ -179,6 +179,7 @@ def data_batches(run: SharedRun) -> list[int]:
                 ("max(a.n) > 1", "Spark refuses"),
                 ("row_number() OVER (ORDER BY a.n) > 1", "Spark refuses"),
                 ("a.n > AND", "is not valid Spark SQL"),
+                (f"a.s{'[0]' * 300} > 0", "is too deep"),
                 ("rand() < 0.5", "another answer each time"),
                 ("a.n > 10 * randn(3)", "another answer each time"),
                 ("uuid() > a.s", "another answer each time"),

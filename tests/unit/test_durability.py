@@ -364,5 +364,8 @@ def test_a_forked_process_works_beside_too() -> None:
     """It has none of the threads of the process that it is a copy of."""
     assert durable.beside(lambda: 3).result() == 3
     if not (child := os.fork()):
-        os._exit(durable.beside(lambda: 7).result(timeout=60))
+        try:
+            os._exit(durable.beside(lambda: 7).result(timeout=60))
+        finally:
+            os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -34,10 +34,9 @@ class SparkAnalyser:
         any of them, ``judge`` does not ask it again; else that says which it is, and why.
         """
         try:
-            trees = [resolved(read(text), self.names) for text in conditions]
+            texts = [_sql(resolved(read(text), self.names)) for text in conditions]
         except (PredicateError, RecursionError):
             return
-        texts = [_sql(tree) for tree in trees]
         ((alias, frame),) = self.empty.items()
         each = ", ".join(f"'{k}', ({text})" for k, text in enumerate(texts))
         try:  # a filter takes no aggregate, and a struct makes nothing a boolean that is none

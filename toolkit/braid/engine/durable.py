@@ -24,7 +24,7 @@ Durability = Literal["power", "process"]
 """What a commit outlives: a cut of the power, or the end of the process alone."""
 _DURABILITIES = ("power", "process")
 
-_MOST_THREADS = 8
+_MOST_THREADS = 32
 """So many files are forced to disk at once."""
 _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}$')
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)

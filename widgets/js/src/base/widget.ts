@@ -77,11 +77,15 @@ function asked(
   position: () => number,
   told: (what: Asked) => string,
 ): () => void {
+  let last: Asked = { query: "" };
   const tell = asking(root, (what) => {
+    last = what;
     if ("query" in what) model.send({ query: what.query, position: position() });
     else tell(told(what));
   });
-  const show = ({ inspected = "" }: { inspected?: string }) => tell(inspected);
+  const show = ({ inspected = "" }: { inspected?: string }) => {
+    if ("query" in last) tell(inspected); // else it comes late: a slice was clicked since
+  };
   model.on("msg:custom", show);
   return () => model.off("msg:custom", show);
 }
