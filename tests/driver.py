@@ -143,6 +143,7 @@ def main(told: str, master: str = "") -> None:
     alike = {"spark_executor_extraJavaOptions": os.environ.get("SPARK_DAEMON_JAVA_OPTS", "")}
     if master:
         alike |= SPECULATING
+        engine._SHORT = -1.0  # small batches are stages of tasks too
     for run in runs:
         if run.stalls is not None:
             stall(run)

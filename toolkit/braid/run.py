@@ -77,9 +77,10 @@ class JoinRun(Running):
         self.store.copied.wait(number + 1)
 
     def _prepare(self, frame: DataFrame, number: int) -> None:
-        """Two plain stages are set in the query's own session."""
+        from braid.engine.spark import plainly
+
         self._check_input(number)
-        frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
+        plainly(frame)
 
     def _check_input(self, number: int) -> None:
         """Raise Damaged when a file of the batch is gone: Spark takes that for one without rows."""

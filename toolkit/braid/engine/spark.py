@@ -42,6 +42,22 @@ Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A function for ``mapInArrow``."""
 
 
+_PLAIN = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
+}
+
+
+def plainly(frame: DataFrame) -> None:
+    """Have Spark run the stages of a micro-batch as they are, by the query's own session. A task
+    that is tried again sends the same tuples, but its report has other seconds and names; Spark
+    would compare the bytes, and fail the batch when another stage has read the first attempt's.
+    """
+    for name, value in _PLAIN.items():
+        frame.sparkSession.conf.set(name, value)
+
+
 class SparkExecutor:
     """Runs the tasks of a batch as Spark's tasks, on any cluster."""
 

@@ -21,6 +21,7 @@ from braid.condition.sqltypes import SqlType
 from braid.core.columns import QUERIES
 from braid.engine.collect import LIMIT, Refused, collected
 from braid.engine.layout import laid_out, layouts
+from braid.engine.spark import plainly
 from braid.engine.weakly import weakly
 from braid.engine.wire import Layout
 from braid.hub.answers import answer, judged
@@ -206,7 +207,7 @@ class SparkReader(Reader):
         turned = weakly(turn)
 
         def taken(frame: DataFrame, number: int) -> None:
-            frame.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
+            plainly(frame)
             turned(frame, number)
 
         parts = [
