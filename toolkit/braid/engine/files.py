@@ -6,7 +6,7 @@ file of another one.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from braid.local.rows import Partial, Rows
 _EMIT_ROWS = 1 << 16
 _ONES = pa.array(np.ones(_EMIT_ROWS))
 """Weights of results that had to be found, made once."""
+_WEIGHT = pa.field(WEIGHT, pa.float64(), nullable=False)
 _MOST_OPEN = 512
 """Many systems allow a process 1,024 open files."""
 
@@ -79,6 +80,7 @@ class ResultFile:
     def __init__(self, spec: JoinSpec, folder: Path, stem: str) -> None:
         self.spec, self.folder, self.name = spec, folder, f"{stem}.parquet"
         self.pending: list[pa.RecordBatch] = []
+        self.weights: list[np.ndarray | None] = []
         self.rows = 0
         self.served: dict[int, int] = {}
         self.writer: pq.ParquetWriter | None = None
@@ -91,10 +93,8 @@ class ResultFile:
         names = list(self.spec.predicate.aliases)
         if found.queries is not None:
             columns, names = [*columns, pa.array(found.queries)], [*names, QUERIES]
-        if self.spec.worth is not None:
-            of_each = _ones(len(found)) if weights is None else pa.array(weights)
-            columns, names = [*columns, of_each], [*names, WEIGHT]
         self.pending.append(pa.record_batch(columns, names=names))
+        self.weights.append(weights)
         self.rows += len(found)
         if self.rows >= _EMIT_ROWS:
             self._flush()
@@ -109,6 +109,8 @@ class ResultFile:
         if not self.pending:
             return
         table = pa.Table.from_batches(self.pending)
+        if self.spec.worth is not None:
+            table = table.append_column(_WEIGHT, self._of_each())
         if self.writer is None:
             self.writer = pq.ParquetWriter(
                 str(self.folder / self.name),
@@ -121,7 +123,15 @@ class ResultFile:
         self.writer.write_table(table)
         if QUERIES in table.schema.names:
             self._serve(table.column(QUERIES).to_numpy())
-        self.pending, self.rows = [], 0
+        self.pending, self.weights, self.rows = [], [], 0
+
+    def _of_each(self) -> pa.ChunkedArray:
+        """The weights of what is pending, without a new array where all are 1."""
+        pieces = zip(self.pending, self.weights, strict=True)
+        return pa.chunked_array(
+            [w for p, w in pieces for w in (_ones(p.num_rows) if w is None else [pa.array(w)])],
+            pa.float64(),
+        )
 
     def _serve(self, queries: np.ndarray) -> None:
         some = int(np.bitwise_or.reduce(queries))
@@ -138,8 +148,9 @@ class ResultFile:
         return {self.name: durable.seal(self.folder / self.name, self.spec.force)}
 
 
-def _ones(count: int) -> pa.Array:
-    return _ONES.slice(0, count) if count <= len(_ONES) else pa.array(np.ones(count))
+def _ones(count: int) -> Iterator[pa.Array]:
+    for since in range(0, count, len(_ONES)):
+        yield _ONES.slice(0, count - since)
 
 
 class _Readers:
