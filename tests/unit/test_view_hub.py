@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,8 @@ def test_the_links_of_the_map_are_as_counted(hub: Driven) -> None:
     assert [f["title"] for f in shown.frames] == [m.title for m in steps(happened)]
     failing = next(f for f, m in zip(shown.frames, steps(happened), strict=True) if m.down)
     assert ">N4</text>" in failing["picture"] and ">down</text>" in failing["picture"]
+    told = {text for f in shown.frames for text in re.findall(">([^<]+)</text>", f["picture"])}
+    assert any("σ" in text for text in told) and max(map(len, told)) <= 24, "over no other node"
     sent = {(m, a): n for m, _, a, n in shown.numbers()["rows"]}
     busiest = max(batches, key=lambda m: sum(m.links.values()))
     assert shown.frames[shown.position]["title"] == busiest.title
@@ -114,7 +118,13 @@ def test_a_plan_has_streams_operators_and_what_compensates() -> None:
     chart = lattice_search(visits, 3)
     assert list(chart.data["level"]) == [v.level for v in visits]
     assert set(chart.data["level"]) <= set(LEVELS) and len(chart.figure.frames) == len(visits)
-    lit = chart.figure.frames[-1].data[0]
+    whole, lit = chart.figure.data[0], chart.figure.frames[-1].data[0]
+    deep = [LEVELS.index(v.level) for v in visits]
+    assert sorted(whole.x) == [whole.x[deep.index(level)] for level in sorted(deep)], "indented"
+    assert all(a < b for a, b in pairwise(whole.y)), "each key has a row of its own"
+    assert max(len(line) for told in whole.text for line in told.split("<br>")) <= 36 + len(
+        "<b></b>"
+    )
     assert [s == "x" for s in lit.marker.symbol] == [bool(v.pruned) for v in visits]
 
 

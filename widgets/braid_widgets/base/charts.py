@@ -33,6 +33,8 @@ it too), and leave other charts as they are.
 """
 _GROUND = dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)")
 _RULES = dict(gridcolor="rgba(128,128,128,0.25)", zerolinecolor="rgba(128,128,128,0.5)")
+_RAIL = dict(bgcolor="rgba(128,128,128,0.35)", bordercolor=GREY, activebgcolor=GREY)
+"""What a slider is drawn with."""
 _AXIS = re.compile(r"[xy]axis\d*")
 _ROWS = 40
 """Of the table without JavaScript."""
@@ -103,6 +105,7 @@ class Chart:
         figure: dict[str, Any] = self.figure.to_dict()
         layout = figure["layout"]
         layout |= {"font": layout.get("font", {}) | {"color": GREY}, "meta": _OURS, **_GROUND}
+        layout["sliders"] = [slider | _RAIL for slider in layout.get("sliders", ())]
         for name in {"xaxis", "yaxis", *filter(_AXIS.fullmatch, layout)}:
             layout[name] = layout.get(name, {}) | _RULES
         return figure

@@ -133,7 +133,9 @@ class Console(W.VBox):
         sinks = [n.name for n in network.nodes if n.kind in ("sink", "site")]
         nodes = [n.name for n in network.nodes if n.works]
         self.example = W.Dropdown(options=list(self.examples), description="example")
-        self.text = W.Textarea(next(iter(self.examples.values()), ""), layout=_wide("7em"))
+        self.text = W.Textarea(
+            next(iter(self.examples.values()), ""), layout=W.Layout(width="auto", height="7em")
+        )
         self.sink = W.Dropdown(options=sinks, description="asked at")
         self.query = W.Dropdown(description="query")
         self.node = W.Dropdown(options=nodes, description="node")
@@ -144,6 +146,7 @@ class Console(W.VBox):
         self.buttons = {name: self._button(name, act) for name, act in self._acts().items()}
         self.example.observe(lambda _: self._chosen(), "value")
         super().__init__(self._rows())
+        self.add_class("braid-live")
         self.refresh()
         self.follower = threading.Thread(target=self._follow, name="braid-console", daemon=True)
         self.follower.start()
@@ -305,10 +308,6 @@ class Console(W.VBox):
 def _row(parts: list[Any]) -> W.HBox:
     """Parts beside each other, in several lines where there is no room."""
     return W.HBox(parts, layout=W.Layout(flex_flow="row wrap"))
-
-
-def _wide(height: str) -> W.Layout:
-    return W.Layout(width="100%", height=height)
 
 
 def _options(box: W.Dropdown, options: list[Any]) -> None:

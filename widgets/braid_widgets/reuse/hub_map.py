@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
+from textwrap import wrap
 from typing import Any, TypedDict
 
 import plotly.graph_objects as go
@@ -23,6 +24,8 @@ from braid_widgets.reuse import asked
 from braid_widgets.reuse.scenes import Step, started, steps
 from braid_widgets.reuse.traces import line, link_traces, node_traces
 
+_LETTERS = 24
+"""Of a line of an operator's text at most: more would lie over the nodes beside it."""
 NAME = "What flows: links as wide as their bytes a batch (counted)"
 
 
@@ -107,5 +110,6 @@ def _colour(moment: Step, node: str, own: str) -> str:
 def _badges(moment: Step, node: str) -> list[str]:
     """What is at a node: that it is down, its operators, the queries that are asked there."""
     down = ["down"] if node in moment.down else []
-    operators = [b.text for b in moment.operators.values() if b.node == node]
+    texts = [b.text for b in moment.operators.values() if b.node == node]
+    operators = [line for text in texts for line in wrap(text, _LETTERS)]
     return [*down, *operators, *(n for n, q in moment.queries.items() if q.sink == node)]

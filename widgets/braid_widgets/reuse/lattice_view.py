@@ -1,4 +1,4 @@
-"""The reuse lattice and a search in it: level by level, what it enters and what it leaves aside.
+"""A search in the reuse lattice: key by key, what it enters and what it leaves aside.
 
 After Seshadri 2008, section 4 and figure 2.
 """
@@ -6,6 +6,7 @@ After Seshadri 2008, section 4 and figure 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -14,33 +15,36 @@ from braid.papers.reuse.lattice import LEVELS, Visit
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
 from braid_widgets.base.colours import RATIO, RESULTS
 
-_LONGEST = 22
-"""Letters of a key that are shown."""
+_LETTERS, _LINES = 36, 4
+"""Letters of a line of a text, and its lines, at most: as wide as a narrow window."""
+_INDENT, _LINE, _GAP = 14, 14, 16
+"""Pixels from a level to the next, of a line, and between two keys; for a window of this width:"""
+_NARROW = 300
 
 
 def lattice_search(visits: Sequence[Visit], regions: int = 4) -> Chart:
-    """A search, as a slider lets it light up key by key. ``regions``: the bits of NIDs."""
-    shown = [level for level in LEVELS if any(v.level == level for v in visits)]
-    places = _places(visits, shown)
-    deep = max((y for _, y in places), default=0)
+    """A search, key below key as it comes to them and indented by level, as a slider lets it light
+    up. ``regions``: the bits of NIDs.
+    """
+    texts = [_text(v, regions) for v in visits]
+    places, end = _places(visits, texts)
     frames = [
-        go.Frame(data=[_lit(visits[:n], places, regions)], traces=[1], name=str(n))
+        go.Frame(data=[_lit(visits[:n], places)], traces=[1], name=str(n))
         for n in range(1, len(visits) + 1)
     ]
-    whole = _boxes(visits, places, regions)
+    whole = _boxes(visits, places, texts)
     plot = go.Figure(data=[whole, frames[-1].data[0]] if frames else [whole], frames=frames)
-    for i, level in enumerate(shown):
-        plot.add_annotation(x=i, y=1.12, yref="paper", text=f"<b>{level}</b>", showarrow=False)
     plot.update_layout(
         template=TEMPLATE,
         title="A search in the reuse lattice",
-        height=300 + 60 * deep,
+        height=end + 190,
         showlegend=False,
-        margin=dict(t=110, b=20, l=20, r=20),
+        margin=dict(t=70, b=120, l=8, r=8),
         sliders=[_slider(visits)],
     )
-    plot.update_xaxes(visible=False, range=[-0.5, len(shown) - 0.5])
-    plot.update_yaxes(visible=False, range=[deep + 0.9, -0.4])
+    bare = dict(showgrid=False, zeroline=False, showticklabels=False)
+    plot.update_xaxes(range=[-0.8, _NARROW / _INDENT], **bare)
+    plot.update_yaxes(range=[end, 0], **bare)
     rows = [
         {"level": v.level, "key": v.key, "NID": bits(v.nid, regions), "left aside": v.pruned}
         for v in visits
@@ -57,35 +61,44 @@ def bits(nid: int, regions: int) -> str:
     return "".join("1" if nid >> i & 1 else "0" for i in range(regions))
 
 
-def _places(visits: Sequence[Visit], shown: Sequence[str]) -> list[tuple[int, int]]:
-    rows = dict.fromkeys(shown, 0)
-    found = []
-    for v in visits:
-        found.append((shown.index(v.level), rows[v.level]))
-        rows[v.level] += 1
-    return found
+def _places(visits: Sequence[Visit], texts: Sequence[str]) -> tuple[list[tuple[int, float]], int]:
+    """Where each key is drawn: its level, and pixels from the top; and where the last one ends."""
+    found, top = [], 0
+    shown = [level for level in LEVELS if any(v.level == level for v in visits)]
+    for v, told in zip(visits, texts, strict=True):
+        tall = _LINE * (1 + told.count("<br>")) + _GAP
+        found.append((shown.index(v.level), top + tall / 2))
+        top += tall
+    return found, top
 
 
 def _text(v: Visit, regions: int) -> str:
-    key = v.key if len(v.key) <= _LONGEST else v.key[: _LONGEST - 1] + "…"
-    return f"{key or 'none'}<br>{bits(v.nid, regions)}" + (f" · {v.pruned}" if v.pruned else "")
+    """The level of a key, the key in lines, and below it its NID and why it is left aside."""
+    lines = wrap(f"{v.level}: {v.key or 'none'}", _LETTERS, max_lines=_LINES, placeholder=" …")
+    lines[0] = lines[0].replace(f"{v.level}:", f"<b>{v.level}</b>", 1)
+    said = f"NID {bits(v.nid, regions)}" + (f" · {v.pruned}" if v.pruned else "")
+    return "<br>".join([*lines, said])
 
 
-def _boxes(visits: Sequence[Visit], places: Sequence[tuple[int, int]], regions: int) -> go.Scatter:
+def _boxes(
+    visits: Sequence[Visit], places: Sequence[tuple[int, float]], texts: Sequence[str]
+) -> go.Scatter:
     """All keys that the search may come to."""
     return go.Scatter(
         x=[x for x, _ in places],
         y=[y for _, y in places],
         mode="markers+text",
-        marker=dict(color=GREY, size=12, symbol="square-open"),
-        text=[_text(v, regions) for v in visits],
+        marker=dict(color=GREY, size=22, symbol="square-open"),
+        text=list(texts),
         hovertext=[v.key for v in visits],
-        textposition="bottom center",
-        textfont=dict(size=10),
+        hoverinfo="text",
+        textposition="middle right",
+        textfont=dict(size=11),
+        cliponaxis=False,
     )
 
 
-def _lit(visits: Sequence[Visit], places: Sequence[tuple[int, int]], regions: int) -> go.Scatter:
+def _lit(visits: Sequence[Visit], places: Sequence[tuple[int, float]]) -> go.Scatter:
     """The keys that it has come to: those that it entered, found at the last level, left aside."""
     colours = [GREY if v.pruned else RESULTS if v.level == LEVELS[-1] else RATIO for v in visits]
     symbols = ["x" if v.pruned else "square" for v in visits]
@@ -93,7 +106,7 @@ def _lit(visits: Sequence[Visit], places: Sequence[tuple[int, int]], regions: in
         x=[x for (x, _), _v in zip(places, visits, strict=False)],
         y=[y for (_, y), _v in zip(places, visits, strict=False)],
         mode="markers",
-        marker=dict(color=colours, size=16, symbol=symbols),
+        marker=dict(color=colours, size=14, symbol=symbols),
         hoverinfo="skip",
     )
 
