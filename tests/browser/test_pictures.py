@@ -101,12 +101,16 @@ def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> No
     first = f"ages {pieces['ages'][0]}: {pieces['rows'][0]:,} tuples"
     expect(told).to_contain_text(f"query wind after batch {last - 1}\n")
     expect(told).to_contain_text(f"\n  host {pieces['host'][0]}, {first}")
-    film.locator(f"[data-tells='0:{pieces['host'][0]}:0']").press("Enter")
+    slices = film.locator("[data-tells]")
+    stop_of_tab(page, slices, film.locator("[data-query='0:wind']"))
+    expect(slices.first).to_be_focused()
+    page.keyboard.press("Enter")
     expect(told).to_contain_text(f"slice of a on host {pieces['host'][0]} after batch {last - 1}")
     expect(told).to_contain_text(f"{pieces['rows'][0]:,} tuples held, of ")
     expect(told).to_contain_text(f"serves {', '.join(pieces['queries'][0])}")
 
-    open_film(page, folder / "chain.html", chain := Chain(recordings.events("slices")))
+    open_film(page, folder / "chain.html", chain := Chain(recordings.events("slices"), pick=True))
+    expect(film.locator("[data-split], [data-merge]")).to_have_count(0)
     stream = chain.frames[-1]["streams"][0]
     film.locator("[data-tells='0:1'] rect.edge").click()
     expect(told).to_contain_text(f"slice 2 of {stream['name']} after batch {len(chain.frames)}")
@@ -119,6 +123,24 @@ def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> No
     expect(told).to_contain_text(
         f"served by 1 of {len(stream['slices'])} slices\n  slice 1, ages 0"
     )
+
+
+def stop_of_tab(page: Page, parts: Locator, after: Locator) -> None:
+    """Parts are one stop of the Tab key, before ``after``; other keys go from one to the next."""
+    stops = parts.and_(page.locator("[tabindex='0']"))
+    expect(stops).to_have_count(1)
+    stops.focus()
+    page.keyboard.press("End")
+    expect(parts.last).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    before = parts.nth(parts.count() - 2)
+    page.keyboard.press("Tab")
+    expect(after).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(before).to_be_focused()
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+    expect(stops).to_have_count(1)
 
 
 MODEL = """async (source) => {

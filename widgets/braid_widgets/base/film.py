@@ -143,10 +143,12 @@ class Film(anywidget.AnyWidget):
 
     def to_html(self) -> str:
         """The film as HTML that needs no kernel and no network."""
-        shown = self.frames[self.position]
-        return page(
-            self._name, self._css, self.frames, self._palette, self.position, self.plain(shown)
-        )
+        kept, plain = [self.alone(f) for f in self.frames], self.plain(self.frames[self.position])
+        return page(self._name, self._css, kept, self._palette, self.position, plain)
+
+    def alone(self, frame: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A frame for a page, where no kernel answers clicks."""
+        return frame
 
     def plain(self, frame: Mapping[str, Any]) -> str:
         """A frame for who has no JavaScript: what is held where, as bars; HTML."""

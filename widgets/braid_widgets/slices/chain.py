@@ -384,6 +384,10 @@ class Chain(Film):
         """What serves it after the batch of the frame."""
         return serving(self.events, query, frame["batch"])
 
+    def alone(self, frame: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Nothing is split or merged there: a click on a slice tells of it."""
+        return {**frame, "pick": False}
+
     def held(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """By stream and slice."""
         return {

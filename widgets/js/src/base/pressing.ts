@@ -14,6 +14,31 @@ export function pressable(part: SVGElement, name: string): void {
   });
 }
 
+/** Makes parts one stop of the Tab key: from one to the next it goes by arrow up and down, Home and
+ * End. Arrow left and right are the film's. */
+export function roving(parts: readonly SVGElement[]): void {
+  const stop = (at: number) => {
+    for (const [k, part] of parts.entries()) part.setAttribute("tabindex", k === at ? "0" : "-1");
+  };
+  stop(0);
+  for (const [k, part] of parts.entries()) {
+    part.addEventListener("focus", () => stop(k));
+    part.addEventListener("keydown", (event) => {
+      const to = next(event.key, k, parts.length);
+      if (to === undefined) return;
+      event.preventDefault();
+      event.stopPropagation();
+      parts[to]?.focus();
+    });
+  }
+}
+
+/** Which of so many parts a key goes to from the one with this number; round from the last. */
+export function next(key: string, from: number, of: number): number | undefined {
+  const to = { ArrowUp: from - 1, ArrowDown: from + 1, Home: 0, End: of - 1 }[key];
+  return to === undefined ? undefined : (to + of) % of;
+}
+
 /** Draws what is in a box anew; the part that had the focus has it again, by its name. */
 export function redrawn(box: Element, draw: () => void): void {
   const now = document.activeElement;

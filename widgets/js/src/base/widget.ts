@@ -3,7 +3,7 @@ import type { Palette } from "../frames.ts";
 import { type Asked, asking } from "./asking.ts";
 import { add } from "./dom.ts";
 import { Film } from "./film.ts";
-import { pressable, redrawn } from "./pressing.ts";
+import { pressable, redrawn, roving } from "./pressing.ts";
 
 /** The side of a widget's model that is used here. */
 export interface Model {
@@ -70,13 +70,13 @@ function film<Frame>(
 export type Tell<Frame> = (frame: Frame, what: Asked) => string;
 
 /** Asks the kernel what serves a query that is clicked; of the rest ``told`` says what there is to
- * tell. What it returns ends that. */
+ * tell, ``again`` once the film has gone on. ``end`` ends that. */
 function asked(
   root: HTMLElement,
   model: Model,
   position: () => number,
   told: (what: Asked) => string,
-): () => void {
+): { again: () => void; end: () => void } {
   let last: Asked = { query: "" };
   const tell = asking(root, (what) => {
     last = what;
@@ -87,7 +87,10 @@ function asked(
     if ("query" in last) tell(inspected); // else it comes late: a slice was clicked since
   };
   model.on("msg:custom", show);
-  return () => model.off("msg:custom", show);
+  const again = () => {
+    if ("slice" in last) tell(told(last));
+  };
+  return { again, end: () => model.off("msg:custom", show) };
 }
 
 /** Draws so that keys reach what can be clicked too. */
@@ -96,9 +99,12 @@ const askable =
   (box, ...shown) =>
     redrawn(box, () => {
       draw(box, ...shown);
-      for (const part of box.querySelectorAll<SVGElement>("[data-query], [data-tells]")) {
-        pressable(part, part.dataset.query ?? `slice ${part.dataset.tells}`);
-      }
+      const all = (which: string) => [...box.querySelectorAll<SVGElement>(which)];
+      const slices = all("[data-tells]");
+      const queries = all("[data-query]");
+      for (const part of slices) pressable(part, `slice ${part.dataset.tells}`);
+      for (const part of queries) pressable(part, part.dataset.query ?? "");
+      for (const parts of [slices, queries]) roving(parts);
     });
 
 /** A film without a kernel. What its frames tell of what was clicked last is shown. */
@@ -155,12 +161,18 @@ export function filmWidget<Frame>(
         return frame && tell ? tell(frame, what) : "";
       });
       const forget = observed(model, {
-        frames: () => shown.load(frames(), position()),
-        position: () => shown.go(position()),
+        frames: () => {
+          shown.load(frames(), position());
+          answered.again();
+        },
+        position: () => {
+          shown.go(position());
+          answered.again();
+        },
       });
       return () => {
         forget();
-        answered();
+        answered.end();
         shown.stop();
       };
     },

@@ -171,9 +171,9 @@ export class Lines {
     const most = Math.max(...rows.values.flatMap((values) => values[k] ?? []), 1e-9);
     const tall = rowOf(this.hosts);
     const wide = area.wide / (span.last - span.first);
-    const dark = `dark is ${short(most)} ${unitOf(name)}`;
-    const whole = `each host: ${name} in a batch, ${dark}`;
-    const text = painter.width(whole, SMALL) <= area.wide ? whole : `${name}: ${dark}`;
+    const full = `full colour is ${short(most)} ${unitOf(name)}`;
+    const whole = `each host: ${name} in a batch, ${full}`;
+    const text = painter.width(whole, SMALL) <= area.wide ? whole : `${name}: ${full}`;
     painter.text(text, area.x, area.y - 8, { colour: painter.muted, font: SMALL, most: area.wide });
     rows.batch.forEach((batch, at) => {
       if (batch < span.first || batch > span.last) return;

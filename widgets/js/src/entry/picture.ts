@@ -1,6 +1,6 @@
 // A picture that Python draws; names in it can be clicked.
 import { add } from "../base/dom.ts";
-import { pressable, redrawn } from "../base/pressing.ts";
+import { pressable, redrawn, roving } from "../base/pressing.ts";
 import { observed, type View } from "../base/widget.ts";
 
 function render({ model, el }: View): () => void {
@@ -17,6 +17,7 @@ function render({ model, el }: View): () => void {
       const name = text.textContent ?? "";
       if (names.has(name)) mark(text, name);
     }
+    roving([...root.querySelectorAll<SVGElement>("[data-press]")]);
   };
   const again = () => redrawn(root, draw);
   draw();

@@ -2,6 +2,7 @@
 // the queries that they serve.
 import { cycled } from "../base/colours.ts";
 import { count, cut } from "../base/format.ts";
+import { roving } from "../base/pressing.ts";
 import { make, picture, titled } from "../base/svg.ts";
 import type { ChainFrame, ChainQuery, ChainSlice, ChainStream, Palette } from "../frames.ts";
 import { crossings, inWords, Labels, LEFT, placed, said, TALL, WIDE } from "./axis.ts";
@@ -46,7 +47,9 @@ export function draw(box: HTMLElement, frame: ChainFrame, palette: Palette, glid
     drawStream({ svg, stream, top: tops[k] ?? 0, row, colour, glide, at }, frame.pick);
   });
   make(svg, "text", { x: LEFT, y: end - 4, class: "muted" }, WORDS);
-  if (frame.pick) make(svg, "text", { x: LEFT, y: end + 12, class: "muted" }, HELP);
+  if (!frame.pick) return;
+  make(svg, "text", { x: LEFT, y: end + 12, class: "muted" }, HELP);
+  roving([...svg.querySelectorAll<SVGElement>("[data-merge]")]);
 }
 
 function drawStream(lane: Lane, pick: boolean): void {
