@@ -21,6 +21,7 @@ from oracle import EPOCH, PLACEMENTS, differ, expected, found, frames, tables, u
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
+CHECKSUMS = "spark.sql.shuffle.orderIndependentChecksum.enabled"
 NONE: dict[str, int] = {}
 TWO = tables("ab", {"a": 300, "b": 400}, seed=1)
 FEW = tables("ab", {"a": 150, "b": 200}, seed=1)
@@ -214,6 +215,8 @@ def test_a_migration_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: 
     assert differ(found(run), expected(streams, on, windows)) == ""
     kinds = [kind for _, kind in migrations(run.events())]
     assert kinds.count("Started") == kinds.count("Ended") > 1
+    settings = [r.conf.get(CHECKSUMS, "true") for r in (run._nothing().sparkSession, spark)]
+    assert settings[0] == "false" != settings[1]  # the user's own session stays as it is
 
 
 def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:

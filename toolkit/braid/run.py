@@ -95,9 +95,14 @@ class JoinRun(Running):
             )
 
     def _nothing(self) -> DataFrame:
-        spark = self.setup.spark
+        """No tuples, for a batch that ends a migration, in a session as a query has."""
+        from braid.engine.spark import copied, plainly
+
+        spark = copied(self.setup.spark)
         empty = {f.name: spark.createDataFrame([], f.dataType) for f in self._schema.fields}
-        return self.setup.union(empty)[0]
+        nothing = self.setup.union(empty)[0]
+        plainly(nothing)
+        return nothing
 
     @property
     def query(self) -> StreamingQuery:

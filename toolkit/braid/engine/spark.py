@@ -13,7 +13,7 @@ from functools import cache
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from braid.core.report import Report, decode
@@ -56,6 +56,11 @@ def plainly(frame: DataFrame) -> None:
     """
     for name, value in _PLAIN.items():
         frame.sparkSession.conf.set(name, value)
+
+
+def copied(spark: SparkSession) -> SparkSession:
+    """A session with the settings and functions of another, as Spark makes one for each query."""
+    return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
 
 
 class SparkExecutor:
