@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from braid.hub import moving, works
+from braid.hub import run as hub_run
 from braid.hub.desk import Desk
 from braid.hub.dialect import QueryError
 from braid.hub.flat import renamed
@@ -77,6 +78,29 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
         truth = expected(data, sql, until=end)
         assert truth and answered(run, name) == truth, name
     assert any(row[1:] == (0, None) for row in expected(data, COUNTED, until=end)), "of no rows"
+
+
+def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, asked, real = tables(1), {"wide": WIDE, "three": THREE}, hub_run.batch
+
+    def fails(desk: Any, source: Any, epoch: int) -> None:
+        if epoch == BATCHES - 1:
+            raise MemoryError("no more")
+        real(desk, source, epoch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hub_run, "batch", fails)
+        run = QueryHub(data, "ts").start(tmp_path / "hub", "batch", asked)
+        with pytest.raises(MemoryError):
+            run.awaitTermination()
+    stores = [instance.store for instance in run._desk.works.instances.values()]
+    assert stores and all(s._removed is None for s in stores)
+    again = QueryHub(data, "ts").start(tmp_path / "hub", "batch")
+    again.awaitTermination()
+    for name, sql in asked.items():
+        assert answered(again, name) == expected(data, sql, until=end_of(data, *data)), name
 
 
 @contextmanager

@@ -116,16 +116,23 @@ class HubRun:
     def _watch(self) -> None:
         try:
             self._query.awaitTermination()
-            for instance in self._desk.works.instances.values():
-                instance.store.settle()
         except Exception as error:
             self._error = self._error or error
         try:
+            self._settle()
             with self._turn:
                 self._tell_end()
         finally:
             self.store.release()
             self._ended.set()
+
+    def _settle(self) -> None:
+        """Wait until the block files that operators dropped are gone, however the hub ended."""
+        for instance in self._desk.works.instances.values():
+            try:
+                instance.store.settle()
+            except OSError as error:
+                self._error = self._error or error
 
     def _tell_end(self) -> None:
         """As the last event, which a start removes again: it is not of what was committed."""
