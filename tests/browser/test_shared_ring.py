@@ -64,6 +64,15 @@ def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(
     texts = page.locator(".braid-live input[type=text]")
     cut_off = f"(boxes) => boxes.filter({cut}).map((box) => box.value)"
     assert not {q.name for q in DASHBOARDS} & set(texts.evaluate_all(cut_off)), "names stay whole"
+    heads = page.locator(".braid-live .braid-heads")
+    expect(heads).to_be_visible()
+    page.set_viewport_size({"width": 420, "height": 800})
+    expect(heads).to_be_hidden()
+    says = "(field) => getComputedStyle(field, '::before').content"
+    fields = page.locator(".braid-query:not(.braid-heads)").first.locator("> *")
+    assert [fields.nth(k).evaluate(says) for k in (2, 3)] == ['"window"', '"selection"']
+    rows = page.locator(".braid-query input[type=text]")
+    assert rows.evaluate_all(cut_off) == [], "each field has a line of its own"
     page.set_viewport_size(whole)
     windows.first.fill("a: 3 hours, d: 1 hour")
     windows.first.press("Tab")

@@ -165,7 +165,9 @@ _WIDTHS = {"160px": "140px", "290px": "60px", "430px": "60px"}
 
 
 ROW = "braid-query"
-"""CSS class of a row, which takes two lines where there is no room for one."""
+"""CSS class of a row. Where there is no room for one line it takes three, whose fields say what
+they are; then no headings are seen.
+"""
 
 
 def _layouts() -> list[W.Layout]:
@@ -180,8 +182,7 @@ def _layouts() -> list[W.Layout]:
 def _head() -> W.HBox:
     titles = zip(("on", "query", "window", "selection"), _layouts(), strict=True)
     head = W.HBox([W.HTML(f"<b>{title}</b>", layout=layout) for title, layout in titles])
-    head.add_class(ROW)
-    return head
+    return head.add_class(ROW).add_class("braid-heads")
 
 
 class _Row(W.HBox):
