@@ -67,6 +67,7 @@ def test_queries_are_edited_in_a_table_and_the_example_is_stepped_through(
     heads = page.locator(".braid-live .braid-heads")
     expect(heads).to_be_visible()
     page.set_viewport_size({"width": 420, "height": 800})
+    page.evaluate("window.jupyterapp.shell.collapseLeft()")
     expect(heads).to_be_hidden()
     says = "(field) => getComputedStyle(field, '::before').content"
     fields = page.locator(".braid-query:not(.braid-heads)").first.locator("> *")
