@@ -15,7 +15,10 @@ import pyarrow as pa
 import pytest
 from braid.condition.predicate import Link, Predicate, Residual, window_links
 from braid.core.columns import TIME
+from braid.engine.wire import Hashed
 from braid.local.build import build, gather, merge
+from braid.local.mixing import xxhash64
+from braid.local.order import order_of
 from braid.local.probe import Joiner
 from braid.local.rows import Partial, Rows
 from hypothesis import given
@@ -107,6 +110,37 @@ def test_integers_meet_within_bounds_at_the_ends_of_the_range_too(
     k = link(lo, hi)
     p = predicate([k])
     assert join(p, block(p, 0, x=a), block(p, 1, x=b)) == brute([k], {"x": a}, {"x": b})
+
+
+@given(
+    st.lists(INTS, max_size=8),
+    st.lists(st.integers(0, 40), max_size=8),
+    st.sampled_from([LEAST, -20, 0, MOST - 40]),
+)
+def test_equal_integers_meet_however_close_they_lie(a: list[int], b: list[int], by: int) -> None:
+    k = link(0, 0)
+    p, mine, theirs = predicate([k]), a + [v + by for v in b[::2]], [v + by for v in b]
+    met = join(p, block(p, 0, x=mine), block(p, 1, x=theirs))
+    assert met == brute([k], {"x": mine}, {"x": theirs})
+
+
+@given(
+    st.one_of(st.lists(INTS), st.lists(st.integers(0, 1 << 20)), st.lists(st.integers(-99, 99))),
+    st.sampled_from(["i1", "i4", "i8", "f8"]),
+)
+def test_keys_of_any_range_come_in_order(keys: list[int], kind: str) -> None:
+    array = np.array(keys, np.int64).astype(kind)
+    order = order_of(array)
+    assert array[order].tolist() == sorted(array.tolist())
+    assert sorted(order.tolist()) == [*range(len(keys))]
+
+
+@pytest.mark.parametrize("keys", [1, 6, 8])
+def test_routing_keys_are_remainders_of_hashes(keys: int) -> None:
+    values = np.arange(-50, 50)
+    found = Hashed("k", 3, keys).of(pa.array(values))
+    assert found.type == pa.int32()
+    assert found.to_pylist() == [h % keys for h in xxhash64(3, values).tolist()]
 
 
 @given(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from braid.local.order import order_of
 from braid.local.rows import Rows
 
 _SOURCE = "__source"
@@ -22,7 +23,7 @@ def build(
     """
     if not ordered:
         key = columns.column(indexes[0]).to_numpy(zero_copy_only=False)
-        columns = columns.take(pa.array(np.argsort(key, kind="stable" if runs else None)))
+        columns = columns.take(pa.array(np.argsort(key, kind="stable") if runs else order_of(key)))
     for name in indexes[1:]:
         order = np.argsort(columns.column(name).to_numpy(zero_copy_only=False), kind="stable")
         columns = replaced(columns, f"__p:{name}", pa.array(order.astype(np.int32)))
