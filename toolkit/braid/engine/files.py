@@ -21,6 +21,7 @@ from braid.core.columns import QUERIES, WEIGHT
 from braid.core.plan import Keys
 from braid.core.state import Address, Seal
 from braid.engine import durable
+from braid.engine.encoding import encodings
 from braid.engine.wire import JoinSpec
 from braid.local.rows import Partial, Rows
 
@@ -117,6 +118,7 @@ class ResultFile:
                 table.schema,
                 compression="lz4",
                 use_dictionary=False,
+                column_encoding=encodings(table),
                 write_statistics=False,
                 write_page_checksum=True,
             )
