@@ -14,8 +14,10 @@ from braid.core.plan import Block, Route
 from braid.core.state import Address
 from braid.engine.files import BlockFiles
 from braid.engine.wire import Batch
+from braid.local import views
 from braid.local.build import build
 from braid.local.harvest import kinds
+from braid.local.order import order_of
 from braid.local.rows import Rows, nbytes
 
 Counts = dict[int, dict[int, int]]
@@ -87,12 +89,12 @@ class Cutter:
         key = key.to_numpy(zero_copy_only=False)
         if ends[-1] < len(block):
             at = np.flatnonzero(block < len(routes))
-            order = at[np.argsort(key[at])]
+            order = at[order_of(key[at])]
         else:
-            order = np.argsort(key)
+            order = order_of(key)
         if ends[0] < ends[-1]:
             order = order[np.argsort(block[order], kind="stable")]
-        rows = whole.take(pa.array(order))
+        rows = views.whole(views.shorn(whole, self.batch.spec.copies(stream)).take(pa.array(order)))
         for route, first, last in zip(routes, [0, *ends], ends, strict=False):
             if first < last:
                 yield route, rows.slice(first, last - first)

@@ -22,7 +22,7 @@ from braid.engine.choice import Choice, Executed
 from braid.engine.fresh import Fresh
 from braid.engine.memory import cores
 from braid.engine.task import Task
-from braid.engine.wire import Batch, by_stream, entering
+from braid.engine.wire import Batch, complete, entering, parted
 
 Arrived = dict[int, list[pa.RecordBatch]]
 """Tuples by stream."""
@@ -47,7 +47,7 @@ class ProcessExecutor:
     def execute(self, frame: Any, batch: Batch) -> Executed:
         """Run a batch in this process, a thread for each task, stage by stage."""
         began = time.perf_counter()
-        tuples, size = _tuples(frame(batch.harvest) if callable(frame) else frame, batch)
+        tuples, size = self._tuples(frame(batch.harvest) if callable(frame) else frame, batch)
         self.worked, source = 0.0, time.perf_counter() - began
         tasks = self._tasks(tuples, batch)
         fresh = [*chain(*self._each(partial(_made, tuples, len(tasks)), tasks))]
@@ -61,6 +61,22 @@ class ProcessExecutor:
         self.work = sum(did.seconds for r in reports for did in r.hosts.values())
         told = Report({}, source=source, kernels=self.worked, source_bytes=size)
         return Executed([*reports, told], Choice("process", "as asked for"))
+
+    def _tuples(self, frame: Any, batch: Batch) -> tuple[Arrived, int]:
+        """The tuples of a batch by stream, those of each in one piece, and the bytes that came."""
+        if isinstance(frame, dict):
+            entered = {s: [entering(rows, s, batch) for rows in each] for s, each in frame.items()}
+            size = sum(rows.nbytes for each in frame.values() for rows in each)
+            return {s: [_whole(each)] for s, each in entered.items()}, size
+        came: Arrived = {}
+        frame = _batches(frame)
+        size = sum(rows.nbytes for rows in frame)
+        for rows in frame:
+            for s, mine in parted(rows, batch):
+                came.setdefault(s, []).append(mine)
+        of_each = map if size < self.alone else self._pool.map
+        found = of_each(lambda s: [complete(_whole(came[s]), s, batch)], came)
+        return dict(zip(came, found, strict=True)), size
 
     def _tasks(self, tuples: Arrived, batch: Batch) -> list[Task]:
         """A task for each thread that is worth while. State lies in files, so the hosts of a batch
@@ -92,28 +108,18 @@ def _made(tuples: Arrived, tasks: int, task: Task) -> list[Fresh]:
     return task.cutter.cut(tuples, routes[task.partition :: tasks], lambda host: True)
 
 
-def _tuples(frame: Any, batch: Batch) -> tuple[Arrived, int]:
-    """The tuples of a batch by stream, those of each in one piece, and the bytes that came."""
-    if isinstance(frame, dict):
-        entered = {s: [entering(rows, s, batch) for rows in each] for s, each in frame.items()}
-        size = sum(rows.nbytes for each in frame.values() for rows in each)
-        return {s: _whole(each) for s, each in entered.items()}, size
+def _batches(frame: Any) -> list[pa.RecordBatch]:
     if isinstance(frame, pa.Table):
-        frame = frame.to_batches()
-    elif not isinstance(frame, list):
-        from braid.engine.collect import collected
+        return list(frame.to_batches())
+    if isinstance(frame, list):
+        return frame
+    from braid.engine.collect import collected
 
-        frame = collected(frame)
-    found: Arrived = {}
-    size = sum(rows.nbytes for rows in frame)
-    for rows in frame:
-        for s, flat in by_stream(rows, batch):
-            found.setdefault(s, []).append(flat)
-    return {s: _whole(batches) for s, batches in found.items()}, size
+    return collected(frame)
 
 
-def _whole(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    return batches if len(batches) == 1 else [pa.concat_batches(batches)]
+def _whole(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def hand_over(tasks: list[Task]) -> bool:

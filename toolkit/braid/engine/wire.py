@@ -27,6 +27,7 @@ from braid.local.build import replaced
 from braid.local.harvest import came_in
 from braid.local.mixing import xxhash64
 from braid.local.rows import Partial, Rows
+from braid.local.views import Copies
 
 
 class Hashed(NamedTuple):
@@ -40,7 +41,12 @@ class Hashed(NamedTuple):
 
     def of(self, values: pa.Array) -> pa.Array:
         """The routing keys of these values, none of which is null."""
-        return pa.array(xxhash64(self.seed, values.to_numpy()) % self.keys, pa.int32())
+        hashed = xxhash64(self.seed, values.to_numpy())
+        if self.keys & self.keys - 1:
+            hashed %= self.keys
+        else:
+            hashed &= self.keys - 1  # the same of a power of two, and faster
+        return pa.array(hashed.astype(np.int32))
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,18 @@ class Layout:
         """The chosen rows of the union, all of this stream: the routing key, and the stream's
         columns by their names.
         """
+        return self.complete(self.mine(rows, at))
+
+    def mine(self, rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
+        """What travelled of the chosen rows of the union, all of this stream."""
         slots = {} if self.routing else {ROUTING: ROUTING}
         slots |= dict(self.slots)
-        mine = [rows.column(slot) for slot in slots.values()]
-        came = chosen_rows(pa.record_batch(mine, names=[*slots]), at)
-        columns = dict(zip(slots, came.columns, strict=True))
+        columns = [rows.column(slot) for slot in slots.values()]
+        return chosen_rows(pa.record_batch(columns, names=[*slots]), at)
+
+    def complete(self, came: pa.RecordBatch) -> pa.RecordBatch:
+        """The same with what the receiver makes."""
+        columns = dict(zip(came.schema.names, came.columns, strict=True))
         columns |= {
             name: columns[source].cast(kind, safe=False) for name, source, kind in self.copies
         }
@@ -92,6 +105,10 @@ class JoinSpec:
     worth: Worth | None = None
     force: bool = False
     bucket: str = ""
+
+    def copies(self, stream: int) -> Copies:
+        """The columns of a stream that have the values of others."""
+        return self.layouts[stream].copies if self.layouts else ()
 
 
 @dataclass(frozen=True)
@@ -146,16 +163,27 @@ def shuffles(batch: Batch) -> int:
 
 
 def by_stream(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of the streams' union, stream for stream; in a run that serves many queries their
-    marks give the routing keys.
-    """
+    """The rows of the streams' union, stream for stream, as they come in."""
+    for s, came in parted(rows, batch):
+        yield s, complete(came, s, batch)
+
+
+def parted(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """What travelled of the streams' union, stream for stream."""
     stream = rows.column("__stream").to_numpy()
     for s in np.flatnonzero(np.bincount(stream)).tolist():
-        flat = batch.spec.layouts[s].flatten(rows, np.flatnonzero(stream == s))
-        if batch.bitmaps is not None:
-            rank = batch.bitmaps.rank(s, flat.column(MARK).to_numpy())
-            flat = replaced(flat, ROUTING, pa.array(rank))
-        yield s, entering(flat, s, batch)
+        yield s, batch.spec.layouts[s].mine(rows, np.flatnonzero(stream == s))
+
+
+def complete(came: pa.RecordBatch, stream: int, batch: Batch) -> pa.RecordBatch:
+    """The tuples of a stream as they come in; in a run that serves many queries their marks give
+    the routing keys.
+    """
+    flat = batch.spec.layouts[stream].complete(came)
+    if batch.bitmaps is not None:
+        rank = batch.bitmaps.rank(stream, flat.column(MARK).to_numpy())
+        flat = replaced(flat, ROUTING, pa.array(rank))
+    return entering(flat, stream, batch)
 
 
 def entering(rows: pa.RecordBatch, stream: int, batch: Batch) -> pa.RecordBatch:

@@ -1,0 +1,88 @@
+"""What block files and result files have of their columns."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from braid.engine import files
+from braid.engine.files import BlockFiles, ResultFile
+from braid.engine.wire import Layout
+from braid.local.build import merge
+from braid.local.rows import Partial, Rows
+
+COPIES = (("__time", "ts", "int64"), ("__k", "k", "int64"), ("__n", "n", "int64"))
+"""Of which one is wider than what it is a copy of."""
+
+
+def tuples(k: list[int]) -> pa.RecordBatch:
+    """A block of a stream, as Spark's tuples come in."""
+    layout = Layout((("k", "c0"), ("ts", "c1"), ("n", "c2"), ("x", "c3")), COPIES)
+    columns = {
+        "__key": pa.array([0] * len(k), pa.int32()),
+        "c0": pa.array(k),
+        "c1": pa.array([datetime.fromtimestamp(v, UTC) for v in k], pa.timestamp("us", "UTC")),
+        "c2": pa.array([*range(len(k))], pa.int32()),
+        "c3": pa.array([f"{v}" for v in k]),
+    }
+    return layout.flatten(pa.record_batch(columns), np.arange(len(k)))
+
+
+def stored(folder: Path, name: str, batch: pa.RecordBatch, **more: Any) -> Rows:
+    written = BlockFiles(folder, name, False, **more)
+    at = written.write(0, batch)
+    return files.replica(str(folder / at.file), at.part, None, written.close()[at.file])
+
+
+def test_copies_of_columns_are_not_stored_and_there_when_a_block_is_read(tmp_path: Path) -> None:
+    batch = tuples([1, 5, 9])
+    rows = stored(tmp_path, "000000-0-0000cafe", batch, copies=lambda stream: COPIES)
+    assert rows.batch.equals(batch) and rows.batch.schema.equals(batch.schema, check_metadata=True)
+    with pa.ipc.open_file(tmp_path / "000000-0-0000cafe-0.arrow") as file:
+        assert file.schema.names == ["__key", "k", "ts", "n", "x", "__n"]
+
+
+def test_blocks_of_before_that_have_copies_are_read_and_merged_with_others(tmp_path: Path) -> None:
+    old = stored(tmp_path, "000000-0-0000cafe", tuples([1, 7]))
+    new = stored(tmp_path, "000001-0-0000cafe", tuples([2, 9]), copies=lambda stream: COPIES)
+    merged = merge([old, new], ("__k",))
+    again = stored(tmp_path, "000002-0-0000cafe", merged, copies=lambda stream: COPIES).batch
+    assert again.equals(merged) and again.schema.names == tuples([]).schema.names
+    for name in ("k", "__k"):
+        assert again[name].to_pylist() == [1, 2, 7, 9]
+    assert again["__time"].to_pylist() == [v * 1_000_000 for v in (1, 2, 7, 9)]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "encoding"),
+    [
+        ([5, None, 900, -3], "DELTA_BINARY_PACKED"),
+        ([None, None], "DELTA_BINARY_PACKED"),
+        ([-(2**63), 0, 2**63 - 1], "PLAIN"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["int64", "timestamp[us]"])
+def test_results_are_read_as_they_were_whatever_numbers_they_have(
+    tmp_path: Path, numbers: list[int | None], encoding: str, kind: str
+) -> None:
+    names = ("n", "n.n", "s")
+    columns = [pa.array(numbers, pa.int64()).view(kind)] * 2
+    struct = pa.array([{"n": "text"}] * len(numbers))
+    rows = Rows(pa.record_batch([*columns, struct], names=names))
+    spec: Any = SimpleNamespace(
+        columns=[names], predicate=SimpleNamespace(aliases=["a"]), worth=None, force=False
+    )
+    results = ResultFile(spec, tmp_path, "000000-0-0000cafe")
+    results.add(Partial({0: (rows, np.arange(len(numbers)))}))
+    (name,) = results.close()
+    table = pq.read_table(tmp_path / name)
+    assert table["a"].combine_chunks().field("n").equals(columns[0])
+    assert table["a"].combine_chunks().field("s").equals(struct)
+    written = pq.ParquetFile(tmp_path / name).metadata.row_group(0).column(0)
+    assert encoding in written.encodings

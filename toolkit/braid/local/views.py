@@ -1,0 +1,48 @@
+"""Columns of Braid's own that have the values of a user's column, such as event time in
+microseconds. They are views of it: neither copied with it nor stored beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+Copies = Sequence[tuple[str, str, str]]
+"""Columns that have the values of others: name, the other's name, Arrow type."""
+_VIEWS = b"braid.views"
+"""In a schema's metadata: of each column that was left out its place, name, source and type."""
+
+
+def shorn(batch: pa.RecordBatch, copies: Copies) -> pa.RecordBatch:
+    """The batch without those of the copies that can be views; its metadata tells of them."""
+    schema = batch.schema
+    views = sorted(
+        (schema.get_field_index(name), name, source, kind)
+        for name, source, kind in copies
+        if _alike(schema.field(source).type, kind)
+    )
+    if not views:
+        return batch
+    metadata = {**(schema.metadata or {}), _VIEWS: json.dumps(views).encode()}
+    return batch.drop_columns([name for _, name, *_ in views]).replace_schema_metadata(metadata)
+
+
+def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch that was shorn, with all columns in their places."""
+    metadata = dict(batch.schema.metadata or {})
+    views = metadata.pop(_VIEWS, None)
+    if views is None:
+        return batch
+    names, columns = list(batch.schema.names), list(batch.columns)
+    for n, name, source, kind in json.loads(views):
+        names.insert(n, name)
+        columns.insert(n, batch.column(source).view(kind))
+    return pa.record_batch(columns, names=names, metadata=metadata or None)
+
+
+def _alike(source: pa.DataType, kind: str) -> bool:
+    """Whether values of both types are the same bytes."""
+    times = pa.types.is_timestamp(source) and kind == "int64"
+    return times or bool(source == pa.type_for_alias(kind))
