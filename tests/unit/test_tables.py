@@ -325,9 +325,9 @@ def test_a_batch_is_held_twice_however_many_threads_and_copies(
 
         return sampled
 
-    def tuples(frame: Any, batch: Any) -> Any:
+    def tuples(executor: Any, frame: Any, batch: Any) -> Any:
         base = pa.total_allocated_bytes()
-        found, size = arrived(frame, batch)
+        found, size = arrived(executor, frame, batch)
         before.extend((base, size))
         return found, size
 
@@ -335,9 +335,9 @@ def test_a_batch_is_held_twice_however_many_threads_and_copies(
         columns = {f"c{i}": np.arange(rows) * 1.5 for i in range(20)}
         return pa.table({"k": np.arange(rows) + first, **columns})
 
-    arrived = process._tuples
+    arrived = process.ProcessExecutor._tuples
     monkeypatch.setattr(process, "cores", lambda: threads)
-    monkeypatch.setattr(process, "_tuples", tuples)
+    monkeypatch.setattr(process.ProcessExecutor, "_tuples", tuples)
     for owner, name in ((Cutter, "cut"), (Replicas, "take")):
         monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
     streams = {"a": wide(0), "b": wide(10**9)}
