@@ -76,12 +76,13 @@ def scratch() -> Iterator[Path]:
 
 def events(spark: SparkSession, rows: int, seed: int, keys: int, seconds: float) -> DataFrame:
     """``rows`` tuples (k, ts, v, x), evenly spread over ``seconds`` of event time, with one of
-    ``keys`` values of k each.
+    ``keys`` values of k each. None is of 1970's first moment, at which Spark's watermark begins: its
+    own join takes such a tuple for a late one.
     """
     step = int(seconds * 1e6 / rows)
     return spark.range(rows).select(
         F.pmod(F.xxhash64(F.lit(seed), "id"), F.lit(keys)).alias("k"),
-        F.timestamp_micros(F.col("id") * F.lit(step)).alias("ts"),
+        F.timestamp_micros((F.col("id") + 1) * F.lit(step)).alias("ts"),
         F.col("id").alias("v"),
         F.rand(seed).alias("x"),
     )
