@@ -31,7 +31,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 FIGURES = Path(__file__).parent / "figures"
 """Where the programs leave their figures; each those of its last run."""
 QUICK = Path(__file__).parents[1] / "runs" / "bench"
-"""The same, with --quick."""
+"""The same, with --quick; and what programs install."""
 _BEGAN = time.perf_counter()
 _LOAD = os.getloadavg()[0]
 
@@ -76,7 +76,7 @@ def scratch() -> Iterator[Path]:
 
 def events(spark: SparkSession, rows: int, seed: int, keys: int, seconds: float) -> DataFrame:
     """``rows`` tuples (k, ts, v, x), evenly spread over ``seconds`` of event time, with one of
-    ``keys`` values of k each. None is of 1970's first moment, at which Spark's watermark begins: its
+    ``keys`` values of k each. None is of 1970's first moment, where Spark's watermark begins: its
     own join takes such a tuple for a late one.
     """
     step = int(seconds * 1e6 / rows)

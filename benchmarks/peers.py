@@ -19,7 +19,7 @@ from statistics import median
 
 import duckdb
 import pandas as pd
-from _common import FIGURES, Measure, arguments, leave, scratch, seconds
+from _common import QUICK, Measure, arguments, leave, scratch, seconds
 from braid import HashPartition
 from braid.join import StreamJoin
 from braid.spark_session import session
@@ -61,7 +61,7 @@ def write(folder: Path, rows: int, batches: int) -> None:
 
 def environment(package: str) -> Path:
     """The Python of an environment that has the package. Raises CalledProcessError."""
-    folder = FIGURES / "peers" / package
+    folder = QUICK / "peers" / package
     python = folder / "bin" / "python"
     if not (folder / ".ready").exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
