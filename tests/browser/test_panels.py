@@ -49,6 +49,12 @@ CLEAR = """() => {
 """Whether the titles of charts and of their panels, and the notes in them, are off each other."""
 
 
+LONG = """(label) => {
+  label.textContent = "running · batch 10 of 12 (83%) · 579 tuples/s · 20 s left, and more";
+  return label.scrollWidth <= label.clientWidth && label.scrollHeight <= label.clientHeight;
+}"""
+"""Whether a state of a panel in many words is seen as a whole."""
+
 BELOW = """(below) => {
   const [first, second] = [...document.querySelectorAll(".jp-OutputArea .js-plotly-plot .annotation-text")]
     .filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect());
@@ -171,6 +177,9 @@ def test_panels_stand_below_each_other_in_a_narrow_notebook(
     page.set_viewport_size({"width": 420, "height": 1000})
     page.wait_for_function(BELOW, arg=True, timeout=20_000)
     page.wait_for_function(CLEAR, timeout=20_000)
+    assert page.locator(".braid-panel .widget-hbox > .widget-label").evaluate(LONG), (
+        "no text is cut"
+    )
     page.set_viewport_size({"width": 1400, "height": 1000})
     page.wait_for_function(BELOW, arg=False, timeout=20_000)
     assert notebook.errors == []
