@@ -108,6 +108,9 @@ def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> No
     expect(told).to_contain_text(f"slice of a on host {pieces['host'][0]} after batch {last - 1}")
     expect(told).to_contain_text(f"{pieces['rows'][0]:,} tuples held, of ")
     expect(told).to_contain_text(f"serves {', '.join(pieces['queries'][0])}")
+    slices.nth(1).focus()
+    film.get_by_label("back").click()
+    expect(slices.nth(1)).to_have_attribute("tabindex", "0")  # the stop stays as the film goes on
 
     open_film(page, folder / "chain.html", chain := Chain(recordings.events("slices"), pick=True))
     expect(film.locator("[data-split], [data-merge]")).to_have_count(0)

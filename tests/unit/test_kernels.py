@@ -4,6 +4,7 @@ of the integer range.
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from itertools import product
 from math import inf, isnan, nan
@@ -17,6 +18,7 @@ from braid.condition.predicate import Link, Predicate, Residual, window_links
 from braid.core.columns import TIME
 from braid.engine.wire import Hashed
 from braid.local.build import build, gather, merge
+from braid.local.intervals import _equal
 from braid.local.mixing import xxhash64
 from braid.local.order import order_of
 from braid.local.probe import Joiner
@@ -122,6 +124,16 @@ def test_equal_integers_meet_however_close_they_lie(a: list[int], b: list[int], 
     p, mine, theirs = predicate([k]), a + [v + by for v in b[::2]], [v + by for v in b]
     met = join(p, block(p, 0, x=mine), block(p, 1, x=theirs))
     assert met == brute([k], {"x": mine}, {"x": theirs})
+
+
+def test_few_that_probe_a_large_block_do_not_go_through_it() -> None:
+    stored = np.arange(1 << 20) // 2
+    tracemalloc.start()
+    first, last = _equal(probe := np.arange(-5, 1000), stored)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (last - first).tolist() == [2 * (k >= 0) for k in probe.tolist()]
+    assert most < stored.nbytes / 10
 
 
 @given(

@@ -13,7 +13,7 @@ _DELTA = "DELTA_BINARY_PACKED"
 def encodings(table: pa.Table) -> dict[str, str]:
     """By path, the encoding of columns that are not written plain: whole numbers and times that lie
     close together are written as differences. These take half of the bytes, and to compress those
-    takes longer than to make them.
+    takes longer than to make them. A file's first rows decide for all of it.
     """
     return {path: _DELTA for path, column in _leaves(table) if _close(column)}
 

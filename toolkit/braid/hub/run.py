@@ -128,10 +128,10 @@ class HubRun:
 
     def _settle(self) -> None:
         """Wait until the block files that operators dropped are gone, however the hub ended."""
-        for instance in self._desk.works.instances.values():
+        for instance in [*self._desk.works.instances.values()]:
             try:
                 instance.store.settle()
-            except OSError as error:
+            except Exception as error:
                 self._error = self._error or error
 
     def _tell_end(self) -> None:

@@ -15,17 +15,22 @@ export function pressable(part: SVGElement, name: string): void {
 }
 
 /** Makes parts one stop of the Tab key: from one to the next it goes by arrow up and down, Home and
- * End. Arrow left and right are the film's. */
-export function roving(parts: readonly SVGElement[]): void {
+ * End. Arrow left and right are the film's. The stop is the first part of one of these names. */
+export function roving(parts: readonly SVGElement[], stops: readonly string[] = []): void {
   const stop = (at: number) => {
     for (const [k, part] of parts.entries()) part.setAttribute("tabindex", k === at ? "0" : "-1");
   };
-  stop(0);
+  stop(
+    Math.max(
+      0,
+      parts.findIndex(({ dataset }) => stops.includes(dataset.press ?? "")),
+    ),
+  );
   for (const [k, part] of parts.entries()) {
     part.addEventListener("focus", () => stop(k));
     part.addEventListener("keydown", (event) => {
       const to = next(event.key, k, parts.length);
-      if (to === undefined) return;
+      if (to === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
       event.preventDefault();
       event.stopPropagation();
       parts[to]?.focus();
@@ -37,6 +42,12 @@ export function roving(parts: readonly SVGElement[]): void {
 export function next(key: string, from: number, of: number): number | undefined {
   const to = { ArrowUp: from - 1, ArrowDown: from + 1, Home: 0, End: of - 1 }[key];
   return to === undefined ? undefined : (to + of) % of;
+}
+
+/** The names of the parts of a box at which the Tab key stops. */
+export function stopsOf(box: Element): string[] {
+  const parts = box.querySelectorAll<SVGElement>('[data-press][tabindex="0"]');
+  return [...parts].map(({ dataset }) => dataset.press ?? "");
 }
 
 /** Draws what is in a box anew; the part that had the focus has it again, by its name. */

@@ -3,7 +3,7 @@ import type { Palette } from "../frames.ts";
 import { type Asked, asking } from "./asking.ts";
 import { add } from "./dom.ts";
 import { Film } from "./film.ts";
-import { pressable, redrawn, roving } from "./pressing.ts";
+import { pressable, redrawn, roving, stopsOf } from "./pressing.ts";
 
 /** The side of a widget's model that is used here. */
 export interface Model {
@@ -98,13 +98,14 @@ const askable =
   <Frame>(draw: Draw<Frame>): Draw<Frame> =>
   (box, ...shown) =>
     redrawn(box, () => {
+      const stops = stopsOf(box);
       draw(box, ...shown);
       const all = (which: string) => [...box.querySelectorAll<SVGElement>(which)];
       const slices = all("[data-tells]");
       const queries = all("[data-query]");
       for (const part of slices) pressable(part, `slice ${part.dataset.tells}`);
       for (const part of queries) pressable(part, part.dataset.query ?? "");
-      for (const parts of [slices, queries]) roving(parts);
+      for (const parts of [slices, queries]) roving(parts, stops);
     });
 
 /** A film without a kernel. What its frames tell of what was clicked last is shown. */
