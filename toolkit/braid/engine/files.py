@@ -132,6 +132,8 @@ class ResultFile:
 
     def _of_each(self) -> pa.ChunkedArray:
         """The weights of what is pending, without a new array where all are 1."""
+        if all(weights is None for weights in self.weights):
+            return pa.chunked_array([*_ones(self.rows)], pa.float64())
         pieces = zip(self.pending, self.weights, strict=True)
         return pa.chunked_array(
             [w for p, w in pieces for w in (_ones(p.num_rows) if w is None else [pa.array(w)])],

@@ -221,18 +221,18 @@ class Probing:
             self.replicas.count(e.met.hosts[0]).shed += e.meeting.left * e.meeting.size
             e.meeting.end()
             e.meeting = None
-        matched = e.matched + e.weighed.total()
-        stream = self._hop(place).stream
+        matched = (e.matched + e.weighed.total()).tolist()
+        stream, source = self._hop(place).stream, self.batch.routes[place[0]].block.stream
         visit = (tuple(sorted(partial.parts)), stream)
         met = e.met
+        reaper = self.reaper if self._sheds(place) and not met.drawn else None
         each = zip(met.hosts, met.blocks, met.sizes, e.compared.tolist(), matched, strict=True)
         for host, block, size, compared, matches in each:
             self.replicas.count(host).compared += compared
-            at = (visit, self.batch.ages.get(block, 0))
-            self._match(at, len(partial) * size, float(matches))
-            if self.reaper is not None and self._sheds(place) and not met.drawn:
-                source = self.batch.routes[place[0]].block.stream
-                self.reaper.met(source, stream, block, len(partial) * size, float(matches))
+            pairs = len(partial) * size
+            self._match((visit, self.batch.ages.get(block, 0)), pairs, matches)
+            if reaper is not None:
+                reaper.met(source, stream, block, pairs, matches)
 
     def _meeting(self, partial: Partial, place: Place, met: Met) -> Meeting | None:
         """How those that are drawn of tuples that set out meet a block; None where all do."""

@@ -184,8 +184,8 @@ class Feed:
         worth: Sequence[str | None] | None = None,
         by_value: bool = False,
     ) -> None:
-        self.queries: dict[str, str] = {}
-        self.undrawn: dict[str, str] = {}
+        self.columns: dict[str, dict[str, str]] = {}
+        self.where: dict[str, list[str]] = {}
         analyser = ArrowAnalyser(schemas)
         for i, (alias, schema) in enumerate(schemas.items()):
             wanted = {TIME: times[alias]} | predicate.keys[i] | predicate.computed[i]
@@ -206,9 +206,7 @@ class Feed:
             where = [f"({columns[n]}) IS NOT NULL" for n in (TIME, *predicate.keys[i])]
             if (condition := predicate.filters[i]) is not None:
                 where.append(analyser.compiled(alias, condition)[0])
-            self.queries[alias] = _query(columns, where)
-            if DRAW in columns:
-                self.undrawn[alias] = _query(columns | {DRAW: "CAST(0 AS BIGINT)"}, where)
+            self.columns[alias], self.where[alias] = columns, where
 
     def tuples(
         self, folder: Path, number: int, harvest: Harvest | None = None
@@ -218,19 +216,20 @@ class Feed:
         """
         found: dict[int, list[pa.RecordBatch]] = {}
         with cursor() as db:
-            for i, (alias, drawn) in enumerate(self.queries.items()):
+            for i, (alias, columns) in enumerate(self.columns.items()):
                 with pq.ParquetFile(microbatches.file(folder / alias, number)) as file:
                     rows = file.read()  # one file: read_table looks for a dataset first
                 if not rows.num_rows:
                     continue
                 all_take_part = harvest is not None and harvest.takes_all(rows.num_rows)
-                query = self.undrawn[alias] if all_take_part else drawn
+                asked = {n: sql for n, sql in columns.items() if n != DRAW or not all_take_part}
                 places = pa.array(np.arange(rows.num_rows))
                 db.register("tuples", rows.append_column(_PLACE, places))
-                made = db.sql(query).to_arrow_table()
+                made = db.sql(_query(asked, self.where[alias])).to_arrow_table()
+                undrawn = pa.array(np.zeros(made.num_rows, np.int64))
                 whole = rows.take(made[_PLACE])
-                for name in made.column_names[1:]:
-                    whole = whole.append_column(name, made[name])
+                for name in columns:
+                    whole = whole.append_column(name, made[name] if name in asked else undrawn)
                 if whole.num_rows:
                     found[i] = whole.combine_chunks().to_batches()
         return found

@@ -5,6 +5,7 @@ it is to meet, so that a task that is tried again draws the same. NumPy only.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,11 @@ from braid.local.sums import SIGNS, Sums, sketched
 Floats = npt.NDArray[np.float64]
 _COMES_IN = (1 << 64) - 1
 """Stands for the block where it is drawn whether a tuple comes in at all."""
+
+
+_OF_RESULTS: tuple[Literal["estimated", "utility", "estimated_utility"], ...]
+_OF_RESULTS = ("estimated", "utility", "estimated_utility")
+"""What results that have no weight and are worth 1 are summed up for."""
 
 
 def draws(numbers: Uint64, block: int) -> Floats:
@@ -139,12 +145,17 @@ class Reaper:
     Once results are complete it weighs them. Where the variance does not follow from what each
     host finds alone, it sketches them: results of more than two ``streams`` by the draw of the
     first hop; where tuples are left out as they come, by the draws of their members.
+
+    ``whole`` are items of blocks that all tuples met, each with its pairs and matches; ``alone``
+    are results that have no weight and are worth 1. Both are only added up when all is done.
     """
 
     harvest: Harvest
     worth: Worth
     streams: int = 2
     tallies: dict[Item, Tally] = field(default_factory=dict)
+    whole: list[tuple[Item, float, float]] = field(default_factory=list)
+    alone: int = 0
     estimated: Sums = field(default_factory=Sums)
     variance: Sums = field(default_factory=Sums)
     utility: Sums = field(default_factory=Sums)
@@ -196,13 +207,11 @@ class Reaper:
         by_type = self.harvest.shares.get(self._item(stream, window, block), (1.0,))
         return min(by_type) * self._guard(fresh, partial.parts[stream][0]) >= 1
 
-    def met(self, stream: int, window: int, block: int, pairs: float, found: float) -> None:
+    def met(self, stream: int, window: int, block: int, pairs: int, found: float) -> None:
         """Count pairs of a block that all tuples met, and their matches."""
         item = self._item(stream, window, block)
         if item in self.harvest.shares:
-            tally = self._tally(item, 1)
-            tally.considered[0] += pairs
-            tally.found[0] += found
+            self.whole.append((item, float(pairs), found))
 
     def _item(self, stream: int, window: int, block: int) -> Item:
         return stream, window, self.harvest.basic.get(block, -1)
@@ -237,9 +246,7 @@ class Reaper:
     def result(self, found: Partial) -> Floats | None:
         """The weights of complete results, which are counted; None: all are 1."""
         if found.weights is None and not (self.harvest.keep or self.worth.typed):
-            times = len(found) if found.queries is None else int(_served(found).sum())
-            for sums in (self.estimated, self.utility, self.estimated_utility):
-                sums.note(1.0, times)
+            self.alone += len(found) if found.queries is None else int(_served(found).sum())
             return None
         weights = np.ones(len(found)) if found.weights is None else found.weights
         weights = weights * self._entry(found)
@@ -291,8 +298,15 @@ class Reaper:
         return np.asarray(1 / chance)
 
     def yields(self) -> list[Yield]:
-        """What came of each item; its value is among the terms."""
-        return [
+        """What came of the items; their value is among the terms. An item is there twice where only
+        some of the blocks were met by all tuples.
+        """
+        sums: dict[Item, tuple[float, float]] = {}
+        for item, pairs, found in self.whole:
+            before = sums.get(item, (0.0, 0.0))
+            sums[item] = before[0] + pairs, before[1] + found
+        plain = (Yield(*item, (n,), (found,), (0.0,), 0.0) for item, (n, found) in sums.items())
+        drawn = (
             Yield(
                 *item,
                 tuple(t.considered.tolist()),
@@ -300,12 +314,14 @@ class Reaper:
                 (0.0,) * len(t.found),
                 t.left_out,
             )
-            for item, t in sorted(self.tallies.items())
-        ]
+            for item, t in self.tallies.items()
+        )
+        return [*plain, *drawn]
 
     def terms(self) -> list[Term]:
         """What the sums of all that came are made of."""
-        found = [*self.estimated.terms("estimated"), *self.variance.terms("variance")]
+        found = [Term(of, None, 0, 1.0, float(self.alone)) for of in _OF_RESULTS if self.alone]
+        found += [*self.estimated.terms("estimated"), *self.variance.terms("variance")]
         found += self.utility.terms("utility")
         found += self.estimated_utility.terms("estimated_utility")
         for item, t in sorted(self.tallies.items()):

@@ -43,11 +43,13 @@ class Profile:
 
     def after(self, last: Harvested, types: tuple[tuple[int, ...], ...]) -> Profile:
         """With what a batch gave; ``types`` are the codes that its harvest told apart."""
-        parts = [Seen(*y.item, sum(y.considered), sum(y.found)) for y in last.yields]
+        parts = [
+            Seen(y.stream, y.window, y.basic, sum(y.considered), sum(y.found)) for y in last.yields
+        ]
         kinds = [
             Seen(y.stream, y.window, code, pairs, value)
-            for y in last.yields
-            if types and types[y.stream]
+            for y in (last.yields if types else ())
+            if types[y.stream]
             for code, pairs, value in zip(types[y.stream], y.considered, y.value, strict=True)
         ]
         return Profile(

@@ -167,9 +167,10 @@ def _learned(state: Shedding, last: Harvested | None) -> Shedding:
     if last is None:
         return state
     profile = state.profile.after(last, state.types)
-    if last.seconds is None or not last.considered:
+    considered = last.considered
+    if last.seconds is None or not considered:
         return replace(state, profile=profile)
-    cost = last.probing / last.considered
+    cost = last.probing / considered
     overhead = max(0.0, last.seconds - last.probing)
     if state.cost:
         cost = _SMOOTH * state.cost + (1 - _SMOOTH) * cost
@@ -256,10 +257,10 @@ class _Work:
             max((t for s, t in enumerate(latest) if s != i and t is not None), default=None)
             for i in range(streams)
         ]
-        self.basic = dict.fromkeys((b.id for b in fresh), 0)
+        self.basic, length = dict.fromkeys((b.id for b in fresh), 0), shed.length
         for b in live.values():
             i = b.stream
-            self.basic[b.id] = windows.basic_window(b, facts.batch, limits[i], shed.length, now[i])
+            self.basic[b.id] = windows.basic_window(b, facts.batch, limits[i], length, now[i])
         self.volumes: dict[Item, float] = {}
         self.settled = 0.0
         for source, window, met in _first_hops(plan):
@@ -293,9 +294,10 @@ class _Work:
         """Of every item, the share by type that is processed for r of all pairs; r of those that no
         tuple is expected for.
         """
-        items = sorted(self.volumes, key=lambda item: (item[2], item[:2]))  # the newest first
         if r >= 1 or self.shed.method == "uniform":
-            return {item: (min(1.0, r),) * len(self._omega(item[0])) for item in items}
+            alike = {k: (min(1.0, r),) * len(self._omega(k)) for k in {k for k, *_ in self.volumes}}
+            return {item: alike[item[0]] for item in self.volumes}
+        items = sorted(self.volumes, key=lambda item: (item[2], item[:2]))  # the newest first
         typed = [
             (item, z, self.volumes[item] * omega)
             for item in items
