@@ -16,14 +16,15 @@ from braid.engine.files import BlockFiles, ResultFile
 from braid.engine.wire import Layout
 from braid.local.build import merge
 from braid.local.rows import Partial, Rows
+from braid.local.views import Twin
 
-COPIES = (("__time", "ts", "int64"), ("__k", "k", "int64"), ("__n", "n", "int64"))
-"""Of which one is wider than what it is a copy of."""
+TWINS = (Twin("__time", "ts", "int64"), Twin("__k", "k", "int64"), Twin("__n", "n", "int64"))
+"""Of which one is wider than its source."""
 
 
 def tuples(k: list[int]) -> pa.RecordBatch:
     """A block of a stream, as Spark's tuples come in."""
-    layout = Layout((("k", "c0"), ("ts", "c1"), ("n", "c2"), ("x", "c3")), COPIES)
+    layout = Layout((("k", "c0"), ("ts", "c1"), ("n", "c2"), ("x", "c3")), TWINS)
     columns = {
         "__key": pa.array([0] * len(k), pa.int32()),
         "c0": pa.array(k),
@@ -40,19 +41,19 @@ def stored(folder: Path, name: str, batch: pa.RecordBatch, **more: Any) -> Rows:
     return files.replica(str(folder / at.file), at.part, None, written.close()[at.file])
 
 
-def test_copies_of_columns_are_not_stored_and_there_when_a_block_is_read(tmp_path: Path) -> None:
+def test_twins_of_columns_are_not_stored_and_there_when_a_block_is_read(tmp_path: Path) -> None:
     batch = tuples([1, 5, 9])
-    rows = stored(tmp_path, "000000-0-0000cafe", batch, copies=lambda stream: COPIES)
+    rows = stored(tmp_path, "000000-0-0000cafe", batch, twins=lambda stream: TWINS)
     assert rows.batch.equals(batch) and rows.batch.schema.equals(batch.schema, check_metadata=True)
     with pa.ipc.open_file(tmp_path / "000000-0-0000cafe-0.arrow") as file:
         assert file.schema.names == ["__key", "k", "ts", "n", "x", "__n"]
 
 
-def test_blocks_of_before_that_have_copies_are_read_and_merged_with_others(tmp_path: Path) -> None:
+def test_blocks_of_before_that_have_twins_are_read_and_merged_with_others(tmp_path: Path) -> None:
     old = stored(tmp_path, "000000-0-0000cafe", tuples([1, 7]))
-    new = stored(tmp_path, "000001-0-0000cafe", tuples([2, 9]), copies=lambda stream: COPIES)
+    new = stored(tmp_path, "000001-0-0000cafe", tuples([2, 9]), twins=lambda stream: TWINS)
     merged = merge([old, new], ("__k",))
-    again = stored(tmp_path, "000002-0-0000cafe", merged, copies=lambda stream: COPIES).batch
+    again = stored(tmp_path, "000002-0-0000cafe", merged, twins=lambda stream: TWINS).batch
     assert again.equals(merged) and again.schema.names == tuples([]).schema.names
     for name in ("k", "__k"):
         assert again[name].to_pylist() == [1, 2, 7, 9]

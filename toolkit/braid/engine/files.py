@@ -6,7 +6,7 @@ file of another one.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from braid.engine import durable
 from braid.engine.encoding import encodings
 from braid.engine.wire import JoinSpec
 from braid.local.rows import Partial, Rows
-from braid.local.views import Copies, shorn, whole
+from braid.local.views import Twin, shorn, whole
 
 _EMIT_ROWS = 1 << 16
 _ONES = pa.array(np.ones(_EMIT_ROWS))
@@ -36,20 +36,24 @@ _MOST_OPEN = 512
 
 class BlockFiles:
     """Block files written by this task attempt: one per stream, one record batch per block and
-    host, without its ``copies`` of other columns. They are forced to disk if ``force``.
+    host, without ``twins`` of other columns. They are forced to disk if ``force``.
     """
 
     def __init__(
-        self, folder: Path, stem: str, force: bool, copies: Callable[[int], Copies] = lambda _: ()
+        self,
+        folder: Path,
+        stem: str,
+        force: bool,
+        twins: Callable[[int], Sequence[Twin]] = lambda _: (),
     ) -> None:
-        self.folder, self.stem, self.force, self.copies = folder, stem, force, copies
+        self.folder, self.stem, self.force, self.twins = folder, stem, force, twins
         self.writers: dict[int, Any] = {}
         self.written: dict[int, int] = {}
         self.sealing: dict[str, Future[Seal]] | None = None
 
     def write(self, stream: int, batch: pa.RecordBatch) -> Address:
         """Append a block's rows to the file of their stream; returns where they are."""
-        name, batch = f"{self.stem}-{stream}.arrow", shorn(batch, self.copies(stream))
+        name, batch = f"{self.stem}-{stream}.arrow", shorn(batch, self.twins(stream))
         if stream not in self.writers:
             self.writers[stream] = pa.ipc.new_file(str(self.folder / name), batch.schema)
         self.writers[stream].write_batch(batch)

@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 
 from braid.core.columns import ROUTING
 from braid.engine.wire import Layout
+from braid.local.views import Twin
 
 _COPIES = {
     r"cast\(\(`([^`]+)`\) as bigint\)": (
@@ -44,8 +45,8 @@ def layouts(
     slots: dict[str, list[str]] = {}
     found = []
     for frame, wanted in zip(frames, expressions, strict=True):
-        copies = [(name, *copy) for name, sql in wanted.items() if (copy := _copied(frame, sql))]
-        copied = {name for name, *_ in copies}
+        twins = [Twin(name, *same) for name, sql in wanted.items() if (same := _copied(frame, sql))]
+        copied = {twin.name for twin in twins}
         computed = frame.selectExpr(
             *(f"{sql} AS `{name}`" for name, sql in wanted.items() if name not in copied)
         )
@@ -57,7 +58,7 @@ def layouts(
             if n > len(slots.setdefault(kind, [])):
                 slots[kind].append(f"__c{sum(map(len, slots.values()))}")
             mine.append((field.name, slots[kind][n - 1]))
-        found.append(Layout(tuple(mine), tuple(copies)))
+        found.append(Layout(tuple(mine), tuple(twins)))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ host.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from braid.local.build import replaced
 from braid.local.harvest import came_in
 from braid.local.mixing import xxhash64
 from braid.local.rows import Partial, Rows
-from braid.local.views import Copies
+from braid.local.views import Twin
 
 
 class Hashed(NamedTuple):
@@ -52,17 +52,17 @@ class Hashed(NamedTuple):
 @dataclass(frozen=True)
 class Layout:
     """Where a stream's columns are in the streams' union: ``slots`` (name, column of the union);
-    and what the receiver makes of them: ``copies`` (name, user's column, Arrow type), and the
-    ``routing`` key, unless that travels.
+    and what the receiver makes of them: ``twins`` of the user's columns, and the ``routing``
+    key, unless that travels.
     """
 
     slots: tuple[tuple[str, str], ...]
-    copies: tuple[tuple[str, str, str], ...]
+    twins: tuple[Twin, ...]
     routing: Hashed | None = None
 
     def slot(self, name: str) -> str:
         """The column of the union that a column comes from."""
-        return dict(self.slots)[{copy: source for copy, source, _ in self.copies}.get(name, name)]
+        return dict(self.slots)[{twin.name: twin.source for twin in self.twins}.get(name, name)]
 
     def flatten(self, rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
         """The chosen rows of the union, all of this stream: the routing key, and the stream's
@@ -81,7 +81,7 @@ class Layout:
         """The same with what the receiver makes."""
         columns = dict(zip(came.schema.names, came.columns, strict=True))
         columns |= {
-            name: columns[source].cast(kind, safe=False) for name, source, kind in self.copies
+            name: columns[source].cast(kind, safe=False) for name, source, kind in self.twins
         }
         if self.routing:
             columns = {ROUTING: self.routing.of(columns[self.routing.column])} | columns
@@ -106,9 +106,9 @@ class JoinSpec:
     force: bool = False
     bucket: str = ""
 
-    def copies(self, stream: int) -> Copies:
+    def twins(self, stream: int) -> Sequence[Twin]:
         """The columns of a stream that have the values of others."""
-        return self.layouts[stream].copies if self.layouts else ()
+        return self.layouts[stream].twins if self.layouts else ()
 
 
 @dataclass(frozen=True)

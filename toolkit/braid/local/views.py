@@ -6,21 +6,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
-Copies = Sequence[tuple[str, str, str]]
-"""Columns that have the values of others: name, the other's name, Arrow type."""
+
+class Twin(NamedTuple):
+    """A column ``name`` that has the values of another, its ``source``, as Arrow type ``kind``."""
+
+    name: str
+    source: str
+    kind: str
+
+
 _VIEWS = b"braid.views"
 """In a schema's metadata: of each column that was left out its place, name, source and type."""
 
 
-def shorn(batch: pa.RecordBatch, copies: Copies) -> pa.RecordBatch:
-    """The batch without those of the copies that can be views; its metadata tells of them."""
+def shorn(batch: pa.RecordBatch, twins: Sequence[Twin]) -> pa.RecordBatch:
+    """The batch without those of the twins that can be views; its metadata tells of them."""
     schema = batch.schema
     views = sorted(
         (schema.get_field_index(name), name, source, kind)
-        for name, source, kind in copies
+        for name, source, kind in twins
         if _alike(schema.field(source).type, kind)
     )
     if not views:
