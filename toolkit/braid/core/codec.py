@@ -31,4 +31,8 @@ def typed(data: Any, kind: type[T], what: str = "the value") -> T:
 
 def again(value: T, kind: type[T]) -> T:
     """The value as it is once it has been stored and read."""
-    return typed(plain(value), kind)
+    body = msgspec.json.encode(value)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError:
+        return typed(msgspec.json.decode(body), kind)  # which says what is wrong
