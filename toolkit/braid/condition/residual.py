@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from braid.condition.predicate import Residual
 
 _FEW = 10_000
-"""Up to so many candidates it takes longer to plan a query well than to run it."""
+"""Up to so many rows it takes longer to plan a query well than to run it."""
 _OWN = threading.local()
-"""By thread, its cursors of the process's DuckDB: for few candidates, and for many."""
+"""By thread, its cursors of the process's DuckDB: for few rows, and for many."""
 
 
 @cache
@@ -36,11 +36,18 @@ def cursor() -> Any:
     return found
 
 
-def _cursor(candidates: int) -> Any:
+def _cursor(rows: int) -> Any:
     if not hasattr(_OWN, "cursors"):
         _OWN.cursors = [cursor() for _ in range(2)]
         _OWN.cursors[0].execute("PRAGMA disable_optimizer")
-    return _OWN.cursors[candidates > _FEW]
+    return _OWN.cursors[rows > _FEW]
+
+
+def selected(sql: str, rows: pa.Table) -> pa.Table:
+    """What a SELECT makes of each row, one by one; FROM names them ``tuples``."""
+    # As in residual_mask: they are found by this name, and few are not worth a plan.
+    tuples = rows.to_reader()  # noqa: F841
+    return _cursor(rows.num_rows).sql(sql).to_arrow_table()
 
 
 def residual_mask(

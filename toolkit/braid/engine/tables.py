@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from braid.condition.arrow import ArrowAnalyser
 from braid.condition.predicate import Predicate
-from braid.condition.residual import cursor
+from braid.condition.residual import cursor, selected
 from braid.core.columns import DRAW, ROUTING, TIME, WORTH
 from braid.core.harvest import Harvest
 from braid.core.placement import Placement
@@ -215,21 +215,20 @@ class Feed:
         by their hash, in this batch or later, and it is 0.
         """
         found: dict[int, list[pa.RecordBatch]] = {}
-        with cursor() as db:
-            for i, (alias, columns) in enumerate(self.columns.items()):
-                with pq.ParquetFile(microbatches.file(folder / alias, number)) as file:
-                    rows = file.read()  # one file: read_table looks for a dataset first
-                if not rows.num_rows:
-                    continue
-                all_take_part = harvest is not None and harvest.takes_all(rows.num_rows)
-                asked = {n: sql for n, sql in columns.items() if n != DRAW or not all_take_part}
-                places = pa.array(np.arange(rows.num_rows))
-                db.register("tuples", rows.append_column(_PLACE, places))
-                made = db.sql(_query(asked, self.where[alias])).to_arrow_table()
-                undrawn = pa.array(np.zeros(made.num_rows, np.int64))
-                whole = rows.take(made[_PLACE])
-                for name in columns:
-                    whole = whole.append_column(name, made[name] if name in asked else undrawn)
-                if whole.num_rows:
-                    found[i] = whole.combine_chunks().to_batches()
+        for i, (alias, columns) in enumerate(self.columns.items()):
+            with pq.ParquetFile(microbatches.file(folder / alias, number)) as file:
+                rows = file.read()  # one file: read_table looks for a dataset first
+            if not rows.num_rows:
+                continue
+            all_take_part = harvest is not None and harvest.takes_all(rows.num_rows)
+            asked = {n: sql for n, sql in columns.items() if n != DRAW or not all_take_part}
+            places = pa.array(np.arange(rows.num_rows))
+            query = _query(asked, self.where[alias])
+            made = selected(query, rows.append_column(_PLACE, places))
+            undrawn = pa.array(np.zeros(made.num_rows, np.int64))
+            whole = rows.take(made[_PLACE])
+            for name in columns:
+                whole = whole.append_column(name, made[name] if name in asked else undrawn)
+            if whole.num_rows:
+                found[i] = whole.combine_chunks().to_batches()
         return found

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from braid.condition.compiler import Compiler
-from braid.condition.residual import cursor
+from braid.condition.residual import cursor, selected
 from braid.condition.sqltypes import BIGINT
 from braid.condition.typed import Unknown
 from braid.core.columns import QUERIES
@@ -119,7 +119,7 @@ class Reader(ABC):
         if chosen is None:
             return self.elsewhere(rows, columns, wanted)
         select = ", ".join(f'{sql} AS "{name}"' for name, sql in chosen.items())
-        return self.asked(f"SELECT {select} FROM tuples", "tuples", rows)
+        return selected(f"SELECT {select} FROM tuples", rows)
 
     def extended(self, stream: str, rows: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
         """Tuples of a stream with what is computed of them."""
