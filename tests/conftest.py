@@ -77,9 +77,14 @@ FOLDERS = ("spark", "browser", "notebooks", "unit")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out the helpers beside the tests: examples are looked for in docstrings elsewhere."""
-    inside = collection_path.is_relative_to(HERE) and collection_path.suffix == ".py"
-    return True if inside and not collection_path.name.startswith("test_") else None
+    """Leave out the helpers beside the tests, and modules elsewhere without an example in a
+    docstring.
+    """
+    if collection_path.suffix != ".py":
+        return None
+    if collection_path.is_relative_to(HERE):
+        return None if collection_path.name.startswith("test_") else True
+    return None if b">>>" in collection_path.read_bytes() else True
 
 
 def pytest_collection_finish() -> None:
