@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from braid.engine.memory import cores
 from braid.engine.task import Task
 from braid.engine.wire import Batch, complete, entering, parted
 
+T = TypeVar("T")
 Arrived = dict[int, list[pa.RecordBatch]]
 """Tuples by stream."""
 _SHORT = 0.05
@@ -74,8 +75,11 @@ class ProcessExecutor:
         for rows in frame:
             for s, mine in parted(rows, batch):
                 came.setdefault(s, []).append(mine)
-        of_each = map if size < self.alone else self._pool.map
-        found = of_each(lambda s: [complete(_whole(came[s]), s, batch)], came)
+
+        def completed(s: int) -> list[pa.RecordBatch]:
+            return [complete(_whole(came[s]), s, batch)]
+
+        found = [*map(completed, came)] if size < self.alone else self._each(completed, [*came])
         return dict(zip(came, found, strict=True)), size
 
     def _tasks(self, tuples: Arrived, batch: Batch) -> list[Task]:
@@ -88,12 +92,14 @@ class ProcessExecutor:
         packed = replace(batch, spec=replace(batch.spec, partitions=count))
         return [Task(packed, p) for p in range(count)]
 
-    def _each(self, work: Callable[[Task], Any], tasks: list[Task]) -> list[Any]:
-        """Do a piece of work for every task. All have ended when one's error is raised."""
+    def _each(self, work: Callable[[T], Any], several: list[T]) -> list[Any]:
+        """Do a piece of work for every task, or stream. All have ended when one's error is
+        raised.
+        """
         began = time.perf_counter()
-        others = [self._pool.submit(work, task) for task in tasks[1:]]
+        others = [self._pool.submit(work, one) for one in several[1:]]
         try:
-            first = [work(task) for task in tasks[:1]]
+            first = [work(one) for one in several[:1]]
         finally:
             wait(others)
         done = [*first, *(future.result() for future in others)]
