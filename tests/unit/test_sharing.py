@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from braid.condition.predicate import Link, Predicate
 from braid.core.columns import MARK, QUERIES, ROUTING, TIME
@@ -25,7 +24,7 @@ from braid.core.compaction import watermarks_of
 from braid.core.plan import Block
 from braid.core.query import Query
 from braid.engine.engine import Engine
-from braid.engine.files import replica
+from braid.engine.files import replica, table
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec, Layout
 from braid.local.bitmaps import QueryBitmaps
@@ -191,9 +190,9 @@ class Shared:
         """The results that a query got in some batches."""
         parts = [np.empty(0, np.int64)]
         for file in self.engine.store.result_files(first, end):
-            table = pq.read_table(file).combine_chunks()
-            mine = table[QUERIES].to_numpy() >> q.bit & 1 != 0
-            members = [table[a].combine_chunks().field("id") for a in "abcd"[: self.streams]]
+            rows = table(file).combine_chunks()
+            mine = rows[QUERIES].to_numpy() >> q.bit & 1 != 0
+            members = [rows[a].combine_chunks().field("id") for a in "abcd"[: self.streams]]
             parts.append(code([m.to_numpy()[mine] for m in members]))
         return np.concatenate(parts)
 

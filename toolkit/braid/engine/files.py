@@ -5,9 +5,11 @@ file of another one.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -32,6 +34,8 @@ _ONES = pa.array(np.ones(_EMIT_ROWS))
 _WEIGHT = pa.field(WEIGHT, pa.float64(), nullable=False)
 _MOST_OPEN = 512
 """Many systems allow a process 1,024 open files."""
+_SMALL = 1 << 20
+"""Bytes: of a larger file it pays to read the parts beside each other."""
 
 
 class BlockFiles:
@@ -232,6 +236,17 @@ def replica(path: str, index: int, keys: Keys | None, seal: Seal) -> Rows:
     reader, lock = _readers.get(path, seal)
     with lock:
         return Rows(whole(reader.get_batch(index)), keys)
+
+
+def table(path: str | Path, schema: pa.Schema | None = None, **how: Any) -> pa.Table:
+    """A Parquet file, as pq.read_table reads it, in a third of the time where it is small."""
+    with suppress(OSError, pa.ArrowInvalid):  # which are raised below, with the file's name
+        if os.path.getsize(path) <= _SMALL:
+            with pq.ParquetFile(path, **how) as file:
+                found = file.read()
+            if schema is None or found.schema.equals(schema):
+                return found
+    return pq.read_table(path, schema=schema, **how)
 
 
 def remove(files: Collection[Path]) -> None:
