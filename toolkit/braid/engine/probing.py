@@ -154,12 +154,14 @@ class Probing:
         alone: list[Met] = []
         small: dict[bool, list[tuple[int, int, Rows]]] = {}
         apart = partial.weights is not None or self.batch.bitmaps is not None
+        some_drawn = self._some_drawn(partial, place)
         for host in hosts:
             for block in probes.get(host, ()):
                 if (rows := self.replicas.rows(block, host)) is None:
                     continue
                 stored = block not in self.fresh and fresh
-                drawn, size = self._drawn(partial, place, block), rows.batch.num_rows
+                drawn = some_drawn and self._drawn(partial, place, block)
+                size = rows.batch.num_rows
                 if apart or drawn or size > _SMALL:
                     alone.append(Met((host,), (block,), rows, stored, (size,), drawn))
                 else:
@@ -170,10 +172,16 @@ class Probing:
         """Whether shares of a harvest apply to a hop: to the first of fresh blocks."""
         return self.reaper is not None and not place[2] and self.batch.routes[place[0]].fresh
 
-    def _drawn(self, partial: Partial, place: Place, block: int) -> bool:
-        """Whether a block is met by some of those that set out, or each counts for itself."""
+    def _some_drawn(self, partial: Partial, place: Place) -> bool:
+        """Whether ``_drawn`` may be true of some block."""
         if self.reaper is None or not self._sheds(place):
             return False
+        rows, _ = partial.parts[self.batch.routes[place[0]].block.stream]
+        return self.batch.bitmaps is not None or not self.reaper.takes_all(rows)
+
+    def _drawn(self, partial: Partial, place: Place, block: int) -> bool:
+        """Whether a block is met by some of those that set out, or each counts for itself."""
+        assert self.reaper is not None
         mine, window = self.batch.routes[place[0]].block, self._hop(place).stream
         all_meet = self.reaper.all_meet(partial, mine.stream, window, mine.id, block)
         return self.batch.bitmaps is not None or not all_meet

@@ -198,6 +198,10 @@ class Reaper:
         left, size = len(partial) - len(drawn), rows.batch.num_rows
         return Meeting(drawn, left, stream, size, kinds, self._tally(item, len(by_type)), self)
 
+    def takes_all(self, rows: Rows) -> bool:
+        """Whether all tuples of a fresh block meet all others, and one counts as the other."""
+        return not self.worth.typed and self.harvest.takes_all(rows.batch.num_rows)
+
     def all_meet(self, partial: Partial, stream: int, window: int, fresh: int, block: int) -> bool:
         """Whether all tuples of a fresh block meet another, and one counts as the other: their
         pairs need not be told apart by tuple then, and ``met`` counts them.
