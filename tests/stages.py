@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from braid.core.report import decode
 from braid.engine import spark
 from braid.engine.choice import Choice, Executed
@@ -51,8 +50,7 @@ class Stages:
             done = []
             for p in range(batch.spec.partitions):
                 with _without_spark(p):
-                    mine = [b.filter(pc.equal(b.column("partition"), p)) for b in shipped]
-                    done += stage(b for b in mine if b.num_rows)
+                    done += stage(mine for b in shipped for mine in _of(b, p))
             shipped = done
         return _executed(shipped)
 
@@ -65,6 +63,14 @@ class Turns:
 
     def execute(self, frame: Any, batch: Batch) -> Executed:
         return next(self.ways).execute(frame, batch)
+
+
+def _of(shipped: pa.RecordBatch, partition: int) -> list[pa.RecordBatch]:
+    """The rows of a partition, if there are some."""
+    mine = shipped.column("partition").to_numpy() == partition
+    if mine.all():
+        return [shipped] if len(mine) else []
+    return [shipped.filter(pa.array(mine))] if mine.any() else []
 
 
 def _executed(shipped: list[pa.RecordBatch]) -> Executed:
