@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from braid.core.state import State
 from braid.engine import durable, merging, rolling, sink_log
-from braid.engine.files import table
+from braid.engine.files import parquet
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from oracle import Ids, expected, ids, killed_before, tables
@@ -35,7 +35,7 @@ def whole_run(folder: Path) -> Path:
 
 
 def read(files: list[str]) -> Ids:
-    return sum((ids(table(file)) for file in files), Ids())
+    return sum((ids(parquet(file)) for file in files), Ids())
 
 
 def of_batches(run: Path, first: int, end: int) -> list[str]:

@@ -12,19 +12,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from braid.engine import files
-from braid.engine.files import BlockFiles, ResultFile
+from braid.engine.files import BlockFiles, ResultFile, parquet
 from braid.engine.wire import Layout
 from braid.local.build import merge
 from braid.local.rows import Partial, Rows
-from braid.local.views import Twin
+from braid.local.views import Echo
 
-TWINS = (Twin("__time", "ts", "int64"), Twin("__k", "k", "int64"), Twin("__n", "n", "int64"))
+ECHOES = (Echo("__time", "ts", "int64"), Echo("__k", "k", "int64"), Echo("__n", "n", "int64"))
 """Of which one is wider than its source."""
 
 
 def tuples(k: list[int]) -> pa.RecordBatch:
     """A block of a stream, as Spark's tuples come in."""
-    layout = Layout((("k", "c0"), ("ts", "c1"), ("n", "c2"), ("x", "c3")), TWINS)
+    layout = Layout((("k", "c0"), ("ts", "c1"), ("n", "c2"), ("x", "c3")), ECHOES)
     columns = {
         "__key": pa.array([0] * len(k), pa.int32()),
         "c0": pa.array(k),
@@ -41,19 +41,19 @@ def stored(folder: Path, name: str, batch: pa.RecordBatch, **more: Any) -> Rows:
     return files.replica(str(folder / at.file), at.part, None, written.close()[at.file])
 
 
-def test_twins_of_columns_are_not_stored_and_there_when_a_block_is_read(tmp_path: Path) -> None:
+def test_echoes_of_columns_are_not_stored_and_there_when_a_block_is_read(tmp_path: Path) -> None:
     batch = tuples([1, 5, 9])
-    rows = stored(tmp_path, "000000-0-0000cafe", batch, twins=lambda stream: TWINS)
+    rows = stored(tmp_path, "000000-0-0000cafe", batch, echoes=lambda stream: ECHOES)
     assert rows.batch.equals(batch) and rows.batch.schema.equals(batch.schema, check_metadata=True)
     with pa.ipc.open_file(tmp_path / "000000-0-0000cafe-0.arrow") as file:
         assert file.schema.names == ["__key", "k", "ts", "n", "x", "__n"]
 
 
-def test_blocks_of_before_that_have_twins_are_read_and_merged_with_others(tmp_path: Path) -> None:
+def test_blocks_of_before_that_have_echoes_are_read_and_merged_with_others(tmp_path: Path) -> None:
     old = stored(tmp_path, "000000-0-0000cafe", tuples([1, 7]))
-    new = stored(tmp_path, "000001-0-0000cafe", tuples([2, 9]), twins=lambda stream: TWINS)
+    new = stored(tmp_path, "000001-0-0000cafe", tuples([2, 9]), echoes=lambda stream: ECHOES)
     merged = merge([old, new], ("__k",))
-    again = stored(tmp_path, "000002-0-0000cafe", merged, twins=lambda stream: TWINS).batch
+    again = stored(tmp_path, "000002-0-0000cafe", merged, echoes=lambda stream: ECHOES).batch
     assert again.equals(merged) and again.schema.names == tuples([]).schema.names
     for name in ("k", "__k"):
         assert again[name].to_pylist() == [1, 2, 7, 9]
@@ -87,3 +87,18 @@ def test_results_are_read_as_they_were_whatever_numbers_they_have(
     assert table["a"].combine_chunks().field("s").equals(struct)
     written = pq.ParquetFile(tmp_path / name).metadata.row_group(0).column(0)
     assert encoding in written.encodings
+
+
+def test_a_small_parquet_file_is_read_once_if_it_has_the_columns_that_are_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, long = tmp_path / "small.parquet", pa.int64()
+    has = pa.schema([pa.field("k", long), pa.field("weight", pa.float64(), nullable=False)])
+    pq.write_table(pa.table({"k": [1, 2], "weight": [1.0, 0.5]}, schema=has), file)
+    expected = pa.schema([("k", long), ("weight", pa.float64())])
+    fewer = parquet(file, pa.schema([("k", long)]))
+    assert fewer.to_pylist() == [{"k": 1}, {"k": 2}]
+    monkeypatch.setattr(pq, "read_table", None)
+    found = parquet(file, expected)
+    assert found.schema == expected and found["weight"].to_pylist() == [1.0, 0.5]
+    assert parquet(file).schema == has

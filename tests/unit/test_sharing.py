@@ -24,7 +24,7 @@ from braid.core.compaction import watermarks_of
 from braid.core.plan import Block
 from braid.core.query import Query
 from braid.engine.engine import Engine
-from braid.engine.files import replica, table
+from braid.engine.files import parquet, replica
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec, Layout
 from braid.local.bitmaps import QueryBitmaps
@@ -190,7 +190,7 @@ class Shared:
         """The results that a query got in some batches."""
         parts = [np.empty(0, np.int64)]
         for file in self.engine.store.result_files(first, end):
-            rows = table(file).combine_chunks()
+            rows = parquet(file).combine_chunks()
             mine = rows[QUERIES].to_numpy() >> q.bit & 1 != 0
             members = [rows[a].combine_chunks().field("id") for a in "abcd"[: self.streams]]
             parts.append(code([m.to_numpy()[mine] for m in members]))

@@ -276,7 +276,7 @@ class Setup:
         if self.placement.keying != "join" or p.equality is None:
             return layout
         column = p.equality[i]
-        if (column, "int64") not in {(name, kind) for name, _, kind in layout.twins}:
+        if (column, "int64") not in {(name, kind) for name, _, kind in layout.echoes}:
             return layout
         return replace(layout, routing=Hashed(column, self.seed, self.placement.keys))
 

@@ -16,7 +16,7 @@ from braid.core.columns import WEIGHT
 from braid.core.waiting import wait
 from braid.engine import tables
 from braid.engine.executor import Executor, checked, executor
-from braid.engine.files import table
+from braid.engine.files import parquet
 from braid.engine.memory import cores
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
@@ -160,7 +160,7 @@ class TableRun(JoinRun):
     def _read(self, files: list[str]) -> Any:
         schema = self._result_schema
         checked = {"schema": schema, "page_checksum_verification": True}
-        found = [table(f, **checked) for f in files]
+        found = [parquet(f, **checked) for f in files]
         return pa.concat_tables(found) if found else schema.empty_table()
 
     def _lasting(self, files: list[str]) -> Any:

@@ -1,4 +1,4 @@
-"""Residuals are evaluated, by DuckDB, on columns of candidate pairs."""
+"""What DuckDB computes: residuals on columns of candidate pairs, and columns of tuples."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def _cursor(rows: int) -> Any:
 
 def selected(sql: str, rows: pa.Table) -> pa.Table:
     """What a SELECT makes of each row, one by one; FROM names them ``tuples``."""
-    # As in residual_mask: they are found by this name, and few are not worth a plan.
-    tuples = rows.to_reader()  # noqa: F841
-    return _cursor(rows.num_rows).sql(sql).to_arrow_table()
+    with cursor() as db:
+        db.register("tuples", rows)
+        return db.sql(sql).to_arrow_table()
 
 
 def residual_mask(

@@ -94,7 +94,7 @@ class Cutter:
             order = order_of(key)
         if ends[0] < ends[-1]:
             order = order[np.argsort(block[order], kind="stable")]
-        rows = views.whole(views.shorn(whole, self.batch.spec.twins(stream)).take(pa.array(order)))
+        rows = views.whole(views.shorn(whole, self.batch.spec.echoes(stream)).take(pa.array(order)))
         for route, first, last in zip(routes, [0, *ends], ends, strict=False):
             if first < last:
                 yield route, rows.slice(first, last - first)

@@ -18,9 +18,9 @@ from pyspark.sql import types as T
 
 from braid.core.columns import ROUTING
 from braid.engine.wire import Layout
-from braid.local.views import Twin
+from braid.local.views import Echo
 
-_COPIES = {
+_ECHOES = {
     r"cast\(\(`([^`]+)`\) as bigint\)": (
         (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
         "int64",
@@ -31,8 +31,7 @@ _COPIES = {
     ),
     r"unix_micros\(\(`([^`]+)`\)\)": ((T.TimestampType,), "int64"),
 }
-"""Spark SQL that copies a column, the types of which this is true, and the Arrow type that the copy
-has.
+"""Spark SQL that repeats a column, the types of which this is true, and the Arrow type of the echo.
 """
 
 
@@ -45,10 +44,12 @@ def layouts(
     slots: dict[str, list[str]] = {}
     found = []
     for frame, wanted in zip(frames, expressions, strict=True):
-        twins = [Twin(name, *same) for name, sql in wanted.items() if (same := _copied(frame, sql))]
-        copied = {twin.name for twin in twins}
+        echoes = [
+            Echo(name, *same) for name, sql in wanted.items() if (same := _source(frame, sql))
+        ]
+        known = {echo.name for echo in echoes}
         computed = frame.selectExpr(
-            *(f"{sql} AS `{name}`" for name, sql in wanted.items() if name not in copied)
+            *(f"{sql} AS `{name}`" for name, sql in wanted.items() if name not in known)
         )
         used: dict[str, int] = {}
         mine = []
@@ -58,15 +59,15 @@ def layouts(
             if n > len(slots.setdefault(kind, [])):
                 slots[kind].append(f"__c{sum(map(len, slots.values()))}")
             mine.append((field.name, slots[kind][n - 1]))
-        found.append(Layout(tuple(mine), tuple(twins)))
+        found.append(Layout(tuple(mine), tuple(echoes)))
     return tuple(found)
 
 
-def _copied(frame: DataFrame, sql: str) -> tuple[str, str] | None:
-    """The column that an expression copies, and the Arrow type of the copy; None where it does more
-    than that.
+def _source(frame: DataFrame, sql: str) -> tuple[str, str] | None:
+    """The column that an expression repeats, and the Arrow type of the echo; None where it does
+    more than that.
     """
-    for pattern, (types, arrow) in _COPIES.items():
+    for pattern, (types, arrow) in _ECHOES.items():
         if same := re.fullmatch(pattern, sql):
             field = next(f for f in frame.schema.fields if f.name.lower() == same[1].lower())
             return (field.name, arrow) if isinstance(field.dataType, types) else None

@@ -30,7 +30,7 @@ class Replicas:
         self.batch, self.partition = batch, partition
         self.counts: dict[int, HostDid] = {}
         self.told: list[Replica] = []
-        self.files = BlockFiles(folder, stem, batch.spec.force, batch.spec.twins)
+        self.files = BlockFiles(folder, stem, batch.spec.force, batch.spec.echoes)
         self._seals, self._copies = dict(batch.files), copies
         keep(folder, self._seals)
         self._made: dict[StoredAt, tuple[Address, Rows]] = {}

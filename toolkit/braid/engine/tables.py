@@ -197,7 +197,6 @@ class Feed:
                 nested = [f.name for f in schema if pa.types.is_nested(f.type)]
                 # A list's hash does not say where it ends, and a NULL's is that of an empty one.
                 texts = (f'CAST("{n}" AS VARCHAR)' for n in nested)
-                # The routing key has mostly the hash of all columns too: it is made once.
                 apart = [str(i), f"hash({', '.join([str(seed), *whole])})", *texts]
                 by = [str(seed), columns[equality[i]]] if by_value and equality else apart
                 columns[DRAW] = f"CAST(hash({', '.join(by)}) >> 1 AS BIGINT)"

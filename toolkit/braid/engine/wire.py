@@ -27,7 +27,7 @@ from braid.local.build import replaced
 from braid.local.harvest import came_in
 from braid.local.mixing import xxhash64
 from braid.local.rows import Partial, Rows
-from braid.local.views import Twin
+from braid.local.views import Echo
 
 
 class Hashed(NamedTuple):
@@ -52,17 +52,17 @@ class Hashed(NamedTuple):
 @dataclass(frozen=True)
 class Layout:
     """Where a stream's columns are in the streams' union: ``slots`` (name, column of the union);
-    and what the receiver makes of them: ``twins`` of the user's columns, and the ``routing``
+    and what the receiver makes of them: ``echoes`` of the user's columns, and the ``routing``
     key, unless that travels.
     """
 
     slots: tuple[tuple[str, str], ...]
-    twins: tuple[Twin, ...]
+    echoes: tuple[Echo, ...]
     routing: Hashed | None = None
 
     def slot(self, name: str) -> str:
         """The column of the union that a column comes from."""
-        return dict(self.slots)[{twin.name: twin.source for twin in self.twins}.get(name, name)]
+        return dict(self.slots)[{echo.name: echo.source for echo in self.echoes}.get(name, name)]
 
     def flatten(self, rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
         """The chosen rows of the union, all of this stream: the routing key, and the stream's
@@ -81,7 +81,7 @@ class Layout:
         """The same with what the receiver makes."""
         columns = dict(zip(came.schema.names, came.columns, strict=True))
         columns |= {
-            name: columns[source].cast(kind, safe=False) for name, source, kind in self.twins
+            name: columns[source].cast(kind, safe=False) for name, source, kind in self.echoes
         }
         if self.routing:
             columns = {ROUTING: self.routing.of(columns[self.routing.column])} | columns
@@ -106,9 +106,9 @@ class JoinSpec:
     force: bool = False
     bucket: str = ""
 
-    def twins(self, stream: int) -> Sequence[Twin]:
+    def echoes(self, stream: int) -> Sequence[Echo]:
         """The columns of a stream that have the values of others."""
-        return self.layouts[stream].twins if self.layouts else ()
+        return self.layouts[stream].echoes if self.layouts else ()
 
 
 @dataclass(frozen=True)

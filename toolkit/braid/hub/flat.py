@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from braid.core.columns import QUERIES
-from braid.engine.files import table
+from braid.engine.files import parquet
 from braid.papers.reuse.definition import UNBOUNDED, Column, Definition, compensation
 from braid.papers.reuse.selections import EVERYTHING, Selection
 
@@ -68,7 +68,7 @@ def flattened(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.
     """The results in these files as a plain table, with the demands that each serves in the column
     ``QUERIES``; those of one demand if a ``bit`` is given. None if there is none.
     """
-    tables = [table(f) for f in files]
+    tables = [parquet(f) for f in files]
     if not tables:
         return None
     whole = pa.concat_tables(tables)

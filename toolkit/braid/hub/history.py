@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from braid.core.columns import TIME
-from braid.engine.files import table
+from braid.engine.files import parquet
 from braid.hub.ledger import Ledger
 
 
@@ -46,7 +46,7 @@ class History:
         ]
         if not files:
             return None
-        whole = pa.concat_tables([table(f) for f in files])
+        whole = pa.concat_tables([parquet(f) for f in files])
         if after is not None:
             whole = whole.filter(pc.greater(whole[TIME], after))
         return whole.drop_columns([TIME]) if whole.num_rows else None
@@ -55,7 +55,7 @@ class History:
         """The last tuples that came of a stream."""
         for epoch, latest in reversed(ledger.history.get(stream, [])):
             if latest is not None:
-                found = table(self._file(stream, epoch)).drop_columns([TIME])
+                found = parquet(self._file(stream, epoch)).drop_columns([TIME])
                 return found.slice(max(0, found.num_rows - most))
         return None
 

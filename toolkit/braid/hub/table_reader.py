@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from braid.condition.sqltypes import type_of
 from braid.engine import microbatches
-from braid.engine.files import table
+from braid.engine.files import parquet
 from braid.hub.flat import columns_of, flattened
 from braid.hub.query import StreamQuery
 from braid.hub.reader import Part, Reader, Ticks, Turn
@@ -39,7 +39,7 @@ class TableReader(Reader):
         )
 
     def batch(self, source: Any, wanted: Mapping[str, Mapping[str, str]]) -> Mapping[str, pa.Table]:
-        read = {s: table(microbatches.file(self.folder / s, source)) for s in wanted}
+        read = {s: parquet(microbatches.file(self.folder / s, source)) for s in wanted}
         return {s: self.extended(s, rows, wanted[s]) for s, rows in read.items()}
 
     def elsewhere(

@@ -21,10 +21,11 @@ from braid.local.sums import SIGNS, Sums, sketched
 Floats = npt.NDArray[np.float64]
 _COMES_IN = (1 << 64) - 1
 """Stands for the block where it is drawn whether a tuple comes in at all."""
-
-
-_OF_RESULTS: tuple[Literal["estimated", "utility", "estimated_utility"], ...]
-_OF_RESULTS = ("estimated", "utility", "estimated_utility")
+_OF_RESULTS: tuple[Literal["estimated", "utility", "estimated_utility"], ...] = (
+    "estimated",
+    "utility",
+    "estimated_utility",
+)
 """What results that have no weight and are worth 1 are summed up for."""
 
 
@@ -146,16 +147,17 @@ class Reaper:
     host finds alone, it sketches them: results of more than two ``streams`` by the draw of the
     first hop; where tuples are left out as they come, by the draws of their members.
 
-    ``whole`` are items of blocks that all tuples met, each with its pairs and matches; ``alone``
-    are results that have no weight and are worth 1. Both are only added up when all is done.
+    ``unthinned`` are items of blocks that all tuples met, each with its pairs and matches;
+    ``unweighted`` are results that have no weight and are worth 1. Both are only added up when all
+    is done.
     """
 
     harvest: Harvest
     worth: Worth
     streams: int = 2
     tallies: dict[Item, Tally] = field(default_factory=dict)
-    whole: list[tuple[Item, float, float]] = field(default_factory=list)
-    alone: int = 0
+    unthinned: list[tuple[Item, float, float]] = field(default_factory=list)
+    unweighted: int = 0
     estimated: Sums = field(default_factory=Sums)
     variance: Sums = field(default_factory=Sums)
     utility: Sums = field(default_factory=Sums)
@@ -215,7 +217,7 @@ class Reaper:
         """Count pairs of a block that all tuples met, and their matches."""
         item = self._item(stream, window, block)
         if item in self.harvest.shares:
-            self.whole.append((item, float(pairs), found))
+            self.unthinned.append((item, float(pairs), found))
 
     def _item(self, stream: int, window: int, block: int) -> Item:
         return stream, window, self.harvest.basic.get(block, -1)
@@ -250,7 +252,7 @@ class Reaper:
     def result(self, found: Partial) -> Floats | None:
         """The weights of complete results, which are counted; None: all are 1."""
         if found.weights is None and not (self.harvest.keep or self.worth.typed):
-            self.alone += len(found) if found.queries is None else int(_served(found).sum())
+            self.unweighted += len(found) if found.queries is None else int(_served(found).sum())
             return None
         weights = np.ones(len(found)) if found.weights is None else found.weights
         weights = weights * self._entry(found)
@@ -303,13 +305,13 @@ class Reaper:
 
     def yields(self) -> list[Yield]:
         """What came of the items; their value is among the terms. An item is there twice where only
-        some of the blocks were met by all tuples.
+        some of the blocks were met by all tuples; ``together`` adds them up.
         """
         sums: dict[Item, tuple[float, float]] = {}
-        for item, pairs, found in self.whole:
+        for item, pairs, found in self.unthinned:
             before = sums.get(item, (0.0, 0.0))
             sums[item] = before[0] + pairs, before[1] + found
-        plain = (Yield(*item, (n,), (found,), (0.0,), 0.0) for item, (n, found) in sums.items())
+        plain = (self._plain(item, *each) for item, each in sums.items())
         drawn = (
             Yield(
                 *item,
@@ -322,9 +324,16 @@ class Reaper:
         )
         return [*plain, *drawn]
 
+    def _plain(self, item: Item, pairs: float, found: float) -> Yield:
+        """What came of blocks that all tuples met: there is one type, so the first."""
+        others = (0.0,) * (len(self.harvest.shares[item]) - 1)
+        return Yield(*item, (pairs, *others), (found, *others), (0.0, *others), 0.0)
+
     def terms(self) -> list[Term]:
         """What the sums of all that came are made of."""
-        found = [Term(of, None, 0, 1.0, float(self.alone)) for of in _OF_RESULTS if self.alone]
+        found = [
+            Term(of, None, 0, 1.0, float(self.unweighted)) for of in _OF_RESULTS if self.unweighted
+        ]
         found += [*self.estimated.terms("estimated"), *self.variance.terms("variance")]
         found += self.utility.terms("utility")
         found += self.estimated_utility.terms("estimated_utility")

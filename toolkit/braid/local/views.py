@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 
-class Twin(NamedTuple):
+class Echo(NamedTuple):
     """A column ``name`` that has the values of another, its ``source``, as Arrow type ``kind``."""
 
     name: str
@@ -23,12 +23,12 @@ _VIEWS = b"braid.views"
 """In a schema's metadata: of each column that was left out its place, name, source and type."""
 
 
-def shorn(batch: pa.RecordBatch, twins: Sequence[Twin]) -> pa.RecordBatch:
-    """The batch without those of the twins that can be views; its metadata tells of them."""
+def shorn(batch: pa.RecordBatch, echoes: Sequence[Echo]) -> pa.RecordBatch:
+    """The batch without those of the echoes that can be views; its metadata tells of them."""
     schema = batch.schema
     views = sorted(
         (schema.get_field_index(name), name, source, kind)
-        for name, source, kind in twins
+        for name, source, kind in echoes
         if _alike(schema.field(source).type, kind)
     )
     if not views:

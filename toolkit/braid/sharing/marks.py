@@ -62,7 +62,7 @@ def latest(layouts: Sequence[Layout]) -> list[Column]:
     found = []
     for s, layout in enumerate(layouts):
         slot = layout.slot(TIME)
-        time = f"unix_micros({slot})" if TIME in {name for name, _, _ in layout.twins} else slot
+        time = f"unix_micros({slot})" if TIME in {name for name, _, _ in layout.echoes} else slot
         found.append(F.expr(f"max(CASE WHEN __stream = {s} THEN {time} END)").alias(str(s)))
     return found
 
