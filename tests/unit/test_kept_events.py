@@ -442,8 +442,8 @@ def test_numbers_stay_whatever_is_dropped(
         assert gone.blocks == tuple(live.values())
         at = everything.index(past[-1]) + 1
         assert_summed(gone, everything[:at])
-        were = set(map(repr, everything[len(first) : at]))
-        lasting = [e for e in some.since(0)[len(first) + 1 :] if repr(e) in were]
+        were = {repr(e): e for e in everything[len(first) : at]}  # to find what may be equal
+        lasting = [e for e in some.since(0)[len(first) + 1 :] if were.get(repr(e)) == e]
         stood_for = Counter(type(e).__name__ for e in everything[len(first) : at])
         assert Counter(gone.kinds) == stood_for - Counter(type(e).__name__ for e in lasting)
     for since in (0, 1, at, *data.draw(st.lists(st.integers(0, some.count), max_size=5))):

@@ -15,12 +15,12 @@ import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, Ring, Shed, StaticGrid
 from braid.core.columns import DRAW, ROUTING, TIME
 from braid.core.events import BatchCommitted, BatchHarvested
-from braid.core.harvest import Harvest, added, squared
+from braid.core.harvest import Harvest, Harvested, Worth, Yield, added, squared, together
 from braid.engine import probing
 from braid.engine.engine import Engine
 from braid.engine.store import Store
 from braid.join import StreamJoin
-from braid.local.harvest import coins, told_apart
+from braid.local.harvest import Reaper, coins, told_apart
 from braid.local.sums import sketched
 from braid.model.simulate import simulate
 from braid.papers.shedding.events import HarvestPlanned
@@ -503,3 +503,18 @@ def test_a_run_of_another_shed_is_another_run(tmp_path):
     for other in (Shed(fraction=0.4), None):
         with pytest.raises(ValueError, match="holds a run of another query: shed is"):
             join(Centralized(), other).start(tmp_path / "run", batches="batch")
+
+
+def test_an_item_that_some_tuples_met_whole_and_some_thinned_is_counted_once():
+    """A task tells of it twice; what it says of two types holds for each."""
+    item, other = (0, 1, 0), (0, 1, 1)
+    reaper = Reaper(Harvest(basic={7: 0, 8: 1}, shares={item: (1.0,), other: (1.0, 1.0)}), Worth())
+    for block, pairs, found in ((7, 6, 1.0), (7, 4, 2.0), (8, 5, 3.0), (9, 9, 9.0)):
+        reaper.met(0, 1, block, pairs, found)
+    tally = reaper._tally(item, 1)
+    tally.considered[0], tally.found[0], tally.left_out = 10, 4, 30.0
+    whole = together([Harvested(tuple(reaper.yields()))])
+    assert whole.yields == (
+        Yield(*item, (20.0,), (7.0,), (0.0,), 30.0),
+        Yield(*other, (5.0, 0.0), (3.0, 0.0), (0.0, 0.0), 0.0),
+    )

@@ -523,7 +523,7 @@ def test_metrics_are_by_host_or_by_batch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [3, 10_001])
 def test_columns_that_nothing_asks_for_need_not_be_what_duckdb_takes(tmp_path, rows):
-    """A map with equal keys is refused by DuckDB; few rows have another plan than many."""
+    """A map with equal keys is refused by DuckDB. Few rows must not be asked otherwise than many."""
     odd = pa.array([[(1, 2), (1, 3)]] * rows, pa.map_(pa.int32(), pa.int32()))
     a = pa.table({"k": np.arange(rows), "m": odd})
     b = pa.table({"k": np.arange(rows) * 2, "n": np.arange(rows)})

@@ -1,4 +1,4 @@
-"""What DuckDB computes: residuals on columns of candidate pairs, and columns of tuples."""
+"""What is asked of DuckDB: residuals, on columns of candidate pairs, and whatever of a table."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from braid.condition.predicate import Residual
 
 _FEW = 10_000
-"""Up to so many rows it takes longer to plan a query well than to run it."""
+"""Up to so many candidates it takes longer to plan a query well than to run it."""
 _OWN = threading.local()
-"""By thread, its cursors of the process's DuckDB: for few rows, and for many."""
+"""By thread, its cursors of the process's DuckDB: for few candidates, and for many."""
 
 
 @cache
@@ -36,17 +36,17 @@ def cursor() -> Any:
     return found
 
 
-def _cursor(rows: int) -> Any:
+def _cursor(candidates: int) -> Any:
     if not hasattr(_OWN, "cursors"):
         _OWN.cursors = [cursor() for _ in range(2)]
         _OWN.cursors[0].execute("PRAGMA disable_optimizer")
-    return _OWN.cursors[rows > _FEW]
+    return _OWN.cursors[candidates > _FEW]
 
 
-def selected(sql: str, rows: pa.Table) -> pa.Table:
-    """What a SELECT makes of each row, one by one; FROM names them ``tuples``."""
+def answer(sql: str, rows: pa.Table, name: str = "tuples") -> pa.Table:
+    """What DuckDB says of a table, by its name in the SQL."""
     with cursor() as db:
-        db.register("tuples", rows)
+        db.register(name, rows)
         return db.sql(sql).to_arrow_table()
 
 

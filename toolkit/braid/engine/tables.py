@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from braid.condition.arrow import ArrowAnalyser
 from braid.condition.predicate import Predicate
-from braid.condition.residual import cursor, selected
+from braid.condition.residual import answer
 from braid.core.columns import DRAW, ROUTING, TIME, WORTH
 from braid.core.harvest import Harvest
 from braid.core.placement import Placement
 from braid.engine import microbatches, whole
+from braid.engine.files import parquet
 
 _PLACE = "__place"
 
@@ -77,11 +77,9 @@ def extent(rows: pa.Table, time: str | None) -> tuple[int, int]:
 def frequent(alias: str, rows: pa.Table, sql: str) -> float:
     """The part of the rows that has the most frequent value of Spark SQL over them, but NULL."""
     value = ArrowAnalyser({alias: rows}).compiled(alias, sql)[0]
-    with cursor() as db:
-        db.register("tuples", rows)
-        counts = f"SELECT count(*) AS n FROM tuples WHERE ({value}) IS NOT NULL GROUP BY {value}"
-        found = db.execute(f"SELECT max(n) / sum(n) FROM ({counts})").fetchone()
-    return float(found[0] or 0.0) if found else 0.0
+    counts = f"SELECT count(*) AS n FROM tuples WHERE ({value}) IS NOT NULL GROUP BY {value}"
+    found = answer(f"SELECT max(n) / sum(n) AS share FROM ({counts})", rows)
+    return float(found["share"][0].as_py() or 0.0)
 
 
 @dataclass(frozen=True)
@@ -197,6 +195,7 @@ class Feed:
                 nested = [f.name for f in schema if pa.types.is_nested(f.type)]
                 # A list's hash does not say where it ends, and a NULL's is that of an empty one.
                 texts = (f'CAST("{n}" AS VARCHAR)' for n in nested)
+                # The routing key has mostly the hash of all columns too: it is made once.
                 apart = [str(i), f"hash({', '.join([str(seed), *whole])})", *texts]
                 by = [str(seed), columns[equality[i]]] if by_value and equality else apart
                 columns[DRAW] = f"CAST(hash({', '.join(by)}) >> 1 AS BIGINT)"
@@ -215,15 +214,14 @@ class Feed:
         """
         found: dict[int, list[pa.RecordBatch]] = {}
         for i, (alias, columns) in enumerate(self.columns.items()):
-            with pq.ParquetFile(microbatches.file(folder / alias, number)) as file:
-                rows = file.read()  # one file: read_table looks for a dataset first
+            rows = parquet(microbatches.file(folder / alias, number))
             if not rows.num_rows:
                 continue
             all_take_part = harvest is not None and harvest.takes_all(rows.num_rows)
             asked = {n: sql for n, sql in columns.items() if n != DRAW or not all_take_part}
             places = pa.array(np.arange(rows.num_rows))
             query = _query(asked, self.where[alias])
-            made = selected(query, rows.append_column(_PLACE, places))
+            made = answer(query, rows.append_column(_PLACE, places))
             undrawn = pa.array(np.zeros(made.num_rows, np.int64))
             whole = rows.take(made[_PLACE])
             for name in columns:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from braid.condition.compiler import Compiler
-from braid.condition.residual import cursor, selected
+from braid.condition.residual import answer
 from braid.condition.sqltypes import BIGINT
 from braid.condition.typed import Unknown
 from braid.core.columns import QUERIES
@@ -73,12 +73,6 @@ class Reader(ABC):
         self.schemas, self.time = schemas, time
         self._compiled: dict[tuple[Any, ...], str | None] = {}
 
-    def asked(self, sql: str, name: str, rows: pa.Table) -> pa.Table:
-        """What DuckDB says of a table, by its name in the SQL."""
-        with cursor() as db:
-            db.register(name, rows)
-            return db.sql(sql).to_arrow_table()
-
     @abstractmethod
     def frame(self, columns: Mapping[str, Column]) -> Any:
         """What has the types of these columns: conditions are judged by it."""
@@ -119,7 +113,7 @@ class Reader(ABC):
         if chosen is None:
             return self.elsewhere(rows, columns, wanted)
         select = ", ".join(f'{sql} AS "{name}"' for name, sql in chosen.items())
-        return selected(f"SELECT {select} FROM tuples", rows)
+        return answer(f"SELECT {select} FROM tuples", rows)
 
     def extended(self, stream: str, rows: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
         """Tuples of a stream with what is computed of them."""

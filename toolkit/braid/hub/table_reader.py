@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import duckdb
 import pyarrow as pa
 
+from braid.condition.residual import answer
 from braid.condition.sqltypes import type_of
 from braid.engine import microbatches
 from braid.engine.files import parquet
@@ -59,7 +60,7 @@ class TableReader(Reader):
     def answer(self, query: StreamQuery, parts: Sequence[Part], ticks: Ticks) -> pa.Table:
         matches = named(query, [self._plain(p) for p in parts], self.schemas, self.time)
         made = self._answer(query)
-        return self.asked(made.sql(ticks), "matches", matches).rename_columns(made.names)
+        return answer(made.sql(ticks), matches, "matches").rename_columns(made.names)
 
     def _plain(self, part: Part) -> pa.Table:
         columns = columns_of(part.shape)
