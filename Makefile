@@ -80,7 +80,7 @@ $(ARCHIVE): $(READY)
 	@cd tests && rm -f ../$@ && PYTHONPATH=. ../$(BIN)/python archive.py "$$PWD/../$@" 2>/dev/null || echo "no archive of Spark's classes: the tests take longer"
 
 $(READY): pyproject.toml requirements.lock
-	@python=$$(.ci/need python) && echo "setting up .venv with $$python: about 1.3 GB, some minutes" && $$python -m venv .venv
+	@$(BIN)/python -c "" 2>/dev/null || { python=$$(.ci/need python) && echo "setting up .venv with $$python: about 1.3 GB, some minutes" && $$python -m venv --clear .venv; }
 	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@

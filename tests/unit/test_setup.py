@@ -169,6 +169,34 @@ def test_without_browser_tests_chromium_is_not_needed(need: Need, tmp_path: Path
     assert (done.returncode, done.stderr) == (0, "") and not (tmp_path / "log").exists()
 
 
+@pytest.mark.parametrize(
+    ("builds", "taken"),
+    [
+        ({"first/python3.11": 0.012, "second/python3.11": 0.008}, "second/python3.11"),
+        ({"first/python3.11": 0.009, "second/python3.11": 0.008}, "first/python3.11"),
+        ({"first/python3.11": None, "second/python3.11": 0.01}, "second/python3.11"),
+        ({"first/python3.12": 0.008, "second/python3": 0.02}, "second/python3"),
+        ({"first/python3.11": None}, None),
+    ],
+)
+def test_the_first_python_is_taken_unless_another_build_is_much_quicker(
+    tmp_path: Path, builds: dict[str, float | None], taken: str | None
+) -> None:
+    """One that is too old, or cannot make environments, says no seconds."""
+    for name, seconds in builds.items():
+        (build := tmp_path / name).parent.mkdir(exist_ok=True)
+        build.write_text("#!/bin/sh\nexit 1\n" if seconds is None else f"#!/bin/sh\necho {seconds}")
+        build.chmod(0o755)
+    for tool in ("sh", "awk"):
+        (tmp_path / tool).symlink_to(shutil.which(tool) or tool)
+    path = os.pathsep.join(map(str, (tmp_path, tmp_path / "first", tmp_path / "second")))
+    told = subprocess.run(
+        [ROOT / ".ci/need", "python"], capture_output=True, text=True, env={"PATH": path}
+    )
+    assert told.stdout.split() == ([str(tmp_path / taken)] if taken else [])
+    assert (told.returncode, "install it" in told.stderr) == ((0, False) if taken else (1, True))
+
+
 def test_ci_runs_make_test() -> None:
     assert os.access(ROOT / ".ci/run", os.X_OK)
     assert "make test" in (ROOT / ".ci/run").read_text()
