@@ -11,10 +11,12 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ["demo", "lab", "report", "test", "test-unit", "bench", "lint"]
@@ -37,6 +39,13 @@ def test_the_lock_satisfies_every_dependency_and_names_no_source() -> None:
     for wanted in map(Requirement, project["dependencies"] + extras):
         if wanted.name != project["name"]:
             assert locked[wanted.name] in wanted.specifier, str(wanted)
+
+
+def test_what_the_lock_names_takes_every_python_that_the_project_takes() -> None:
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    names = [line.partition("==")[0] for line in lines if not line.startswith("#")]
+    asked = {name: distribution(name).metadata.get("Requires-Python") or "" for name in names}
+    assert {n: wants for n, wants in asked.items() if "3.11.0" not in SpecifierSet(wants)} == {}
 
 
 def test_bare_make_prints_a_line_for_each_target() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import tarfile
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,8 +33,7 @@ def test_a_run_of_this_version_is_kept() -> None:
 
 @pytest.mark.parametrize("file", KEPT, ids=lambda file: file.name)
 def test_a_kept_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    with tarfile.open(file) as kept:
-        kept.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(file, tmp_path)
     folder = tmp_path / "run"
     query = json.loads((folder / "run.json").read_text())
     routed = query["schemas"][""].removeprefix("tables, routed by DuckDB ")
