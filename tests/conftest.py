@@ -42,17 +42,22 @@ if roomy(MEMORY := Path("/dev/shm")):
 # beats running fast.
 ARCHIVE = Path(sys.prefix) / "spark.jsa"
 """Spark's classes, which `make test` has written."""
-os.environ.setdefault(
-    "SPARK_SUBMIT_OPTS",
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings of Spark's for tests: it compiles no code for queries of some hundred rows, each of
+which is asked a few times."""
+JAVA = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1 "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
     " -XX:ReservedCodeCacheSize=240m -XX:-MethodFlushing"  # else one thread sweeps 48 MB all the time
     " -Xms1g -XX:NewSize=512m -XX:MetaspaceSize=256m"  # small heaps fill up ten times as often
-    + (f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else ""),
+    + (f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else "")
 )
-os.environ.setdefault(
-    "SPARK_DAEMON_JAVA_OPTS", f"{os.environ['SPARK_SUBMIT_OPTS']} -XX:+UseSerialGC"
-)
+SPARK = " ".join(f"-D{name}={value}" for name, value in INTERPRETED.items())
+os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{JAVA} {SPARK}")
+os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", f"{JAVA} -XX:+UseSerialGC")
 # And of the JVM before each, which finds out how to start it.
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
@@ -136,10 +141,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from braid.spark_session import session
-    from driver import INTERPRETED
 
     java = "-Xss8m -XX:+UseSerialGC"
-    spark = session("braid-tests", cores=2, spark_driver_extraJavaOptions=java, **INTERPRETED)
+    spark = session("braid-tests", cores=2, spark_driver_extraJavaOptions=java)
     yield spark
     spark.stop()
 
@@ -149,13 +153,10 @@ def compiled(spark: SparkSession) -> Iterator[None]:
     """Spark compiles its queries, as it does for users: where its own answers are the truth, and
     where they are large.
     """
-    from driver import INTERPRETED
-
-    before = {name.replace("_", "."): value for name, value in INTERPRETED.items()}
     spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
     spark.conf.set("spark.sql.codegen.wholeStage", "true")
     yield
-    for name, value in before.items():
+    for name, value in INTERPRETED.items():
         spark.conf.set(name, value)
 
 

@@ -29,12 +29,6 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
-INTERPRETED = {
-    "spark_sql_codegen_wholeStage": "false",
-    "spark_sql_codegen_factoryMode": "NO_CODEGEN",
-}
-"""Settings of Spark's for tests: it compiles no code for queries of some hundred rows, each of
-which is asked a few times."""
 SPECULATING = {
     "spark_speculation": "true",
     "spark_speculation_interval": "100ms",
@@ -147,7 +141,7 @@ def main(told: str, master: str = "") -> None:
     for run in runs:
         if run.stalls is not None:
             stall(run)
-    spark = session(cores=2, master=master or None, **alike, **INTERPRETED)
+    spark = session(cores=2, master=master or None, **alike)
     waiting = [run for run in runs if {run.held, run.cuts} != {None} or run.verb == "hub"]
     with hold_input(runs):
         begun = [run.begin(spark) for run in waiting]

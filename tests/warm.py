@@ -11,7 +11,6 @@ from subprocess import Popen, TimeoutExpired
 from typing import Any
 
 from braid.spark_session import SETTINGS, launched
-from driver import INTERPRETED
 from pyspark import SparkConf
 
 LAUNCHED = ("spark.driver.memory", "spark.driver.extraJavaOptions")
@@ -58,9 +57,8 @@ class Jvm:
 
 @contextmanager
 def warm() -> Iterator[Jvm]:
-    """A JVM, with what Braid's own sessions ask of one; in it, Spark compiles no queries."""
+    """A JVM, with what Braid's own sessions ask of one."""
     settings = SparkConf(loadDefaults=False).setAll([(k, SETTINGS[k]) for k in LAUNCHED])
-    settings.setAll([(k.replace("_", "."), v) for k, v in INTERPRETED.items()])
     gateway = launched(settings)
     try:
         yield Jvm(gateway)

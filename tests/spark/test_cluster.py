@@ -14,27 +14,34 @@ from pyspark.sql import SparkSession
 
 
 def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_path: Path) -> None:
-    """Of batch 5 a task stalls when its files are written, and Spark begins it on another worker
-    too: what the first wrote counts for nothing, and goes.
+    """A worker comes. Of batch 3 a task stalls when its files are written, and Spark begins it on
+    the new worker too: what the first wrote counts for nothing, and goes. Then the first worker is
+    killed.
     """
     folder, store = tmp_path / "run", Store(tmp_path / "run")
-    log, run = tmp_path / "log", driver.Run(str(folder), "start", stalls=5)
-    with Cluster(2, apart=True) as cluster, launch(log, run, master=cluster.url) as process:
+    log, run = tmp_path / "log", driver.Run(str(folder), "start", stalls=3)
+
+    def writes(batch: int) -> None:
+        """Wait for a block of a batch."""
+        until(
+            lambda: list(store.blocks.glob(f"{batch:06d}-*")) or process.poll() is not None,
+            f"block of batch {batch}",
+            300,
+        )
+        assert process.poll() is None, log.read_text()
+
+    with Cluster(1, apart=True) as cluster, launch(log, run, master=cluster.url) as process:
         try:
-            until(
-                lambda: list(store.blocks.glob("000002-*")) or process.poll() is not None,
-                "block of batch 2",
-                300,
-            )
-            assert process.poll() is None, log.read_text()
-            cluster.kill(0)
+            writes(1)
             cluster.add()
+            writes(5)
+            cluster.kill(0)
             assert process.wait(300) == 0, log.read_text()
         finally:
             process.kill()
     assert store.committed() == list(range(8))
     assert run.stalled.exists()
-    assert not list(store.output.new.glob("000005-*")), "of the task that stalled"
+    assert not list(store.output.new.glob("000003-*")), "of the task that stalled"
     assert {f.name for f in store.results.glob("*.parquet")} == {
         Path(f).name for f in store.result_files()
     }

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
-ROWS, TEXT = 60_000, 1100
+ROWS, TEXT = 40_000, 1100
 TUPLE = 8 + 8 + TEXT
 """About the bytes of a tuple: it has a number, an event time and a text."""
 
