@@ -26,14 +26,14 @@ def _database() -> Any:
     import duckdb
 
     atexit.register(_database.cache_clear)  # else it is reported as leaked
-    return duckdb.connect(config={"threads": 1})
+    found = duckdb.connect(config={"threads": 1})
+    found.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor to come
+    return found
 
 
 def cursor() -> Any:
     """A new cursor of this process's DuckDB, in UTC. What is registered with it is its own."""
-    found = _database().cursor()
-    found.execute("SET TimeZone = 'UTC'")
-    return found
+    return _database().cursor()
 
 
 def _cursor(candidates: int) -> Any:
