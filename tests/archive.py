@@ -10,8 +10,8 @@ import tempfile
 
 
 def main(file: str) -> None:
-    quiet = "-Xlog:disable -Xlog:all=error:stderr"
-    os.environ["SPARK_SUBMIT_OPTS"] = f"-XX:ArchiveClassesAtExit={file} {quiet}"
+    short = "-XX:TieredStopAtLevel=1 -Xlog:disable -Xlog:all=error:stderr"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"-XX:ArchiveClassesAtExit={file} {short}"
     import driver
     from braid.join import StreamJoin
     from braid.spark_session import session
