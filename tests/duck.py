@@ -11,11 +11,11 @@ import duckdb
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     atexit.register(_database.cache_clear)  # else it is reported as leaked
-    return duckdb.connect()
+    found = duckdb.connect()
+    found.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor to come
+    return found
 
 
 def duck() -> duckdb.DuckDBPyConnection:
     """A connection of its own, in UTC: what is registered with it nobody else sees."""
-    found = _database().cursor()
-    found.execute("SET TimeZone = 'UTC'")
-    return found
+    return _database().cursor()
