@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from braid.condition.predicate import Residual
 
 _FEW = 10_000
-"""Up to so many candidates it takes longer to plan a query well than to run it."""
+"""Up to so many rows it takes longer to plan a query well than to run it."""
 _OWN = threading.local()
 """By thread, its cursors of the process's DuckDB: for few candidates, and for many."""
 
@@ -28,6 +29,7 @@ def _database() -> Any:
     atexit.register(_database.cache_clear)  # else it is reported as leaked
     found = duckdb.connect(config={"threads": 1})
     found.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor to come
+    warnings.filterwarnings("ignore", "Arrow output on a DB-API result")  # of few rows, see answer
     return found
 
 
@@ -43,11 +45,14 @@ def _cursor(candidates: int) -> Any:
     return _OWN.cursors[candidates > _FEW]
 
 
-def answer(sql: str, rows: pa.Table, name: str = "tuples") -> pa.Table:
-    """What DuckDB says of a table, by its name in the SQL."""
+def answer(sql: str, rows: pa.Table) -> pa.Table:
+    """What DuckDB says of a table, whose name in the SQL is ``tuples``."""
+    tuples = rows  # noqa: F841  DuckDB finds it by this name
     with cursor() as db:
-        db.register(name, rows)
-        return db.sql(sql).to_arrow_table()
+        if rows.num_rows > _FEW:
+            return db.sql(sql).to_arrow_table()
+        # Of few rows a copy takes less than a relation, which asks for the types first.
+        return db.execute(sql).to_arrow_table()
 
 
 def residual_mask(
@@ -65,7 +70,7 @@ def residual_mask(
         return np.asarray(pc.fill_null(pc.equal(a, b), False))
     names = [*(f"{aliases[s]}.{name}" for s, name in columns), *map(str, range(len(measured)))]
     rows = pa.table([*columns.values(), *measured], names=names)
-    # DuckDB finds them by this name; to register them and to make a relation take twice as long.
+    # DuckDB finds them by this name; to register them or to make a relation takes twice as long.
     candidates = rows.to_reader()  # noqa: F841
     found = _cursor(rows.num_rows).execute(
         f"SELECT coalesce({residual.sql}, false) AS holds FROM candidates"

@@ -21,7 +21,7 @@ TICK = "tick"
 
 
 class TableAnswer:
-    """The answer to a query over matches in a table ``matches``, which has a struct column for each
+    """The answer to a query over matches in a table ``tuples``, which has a struct column for each
     alias.
 
     Raises QueryError for what is not known to mean the same without Spark.
@@ -80,7 +80,7 @@ class TableAnswer:
         """DuckDB SQL of what is told, its columns in the order of ``names``."""
         chosen = ", ".join(f'{sql} AS "__v{i}"' for i, (_, sql) in enumerate(self.select))
         if self.query.every is None:
-            return f"SELECT {chosen} FROM matches"
+            return f"SELECT {chosen} FROM tuples"
         held = f"WITH held AS ({self._held(ticks)}) "
         at = f"make_timestamptz(__tick * {self.query.every}) AS {TICK}"
         if not self.query.groups and not self.query.aggregates:
@@ -113,7 +113,7 @@ class TableAnswer:
         last = _ceiling(f"least({', '.join(ends)})", every) + " - 1"
         last = f"least({last}, {-1 if ticks.until is None else -(-ticks.until // every) - 1})"
         return (
-            f"SELECT *, unnest(generate_series({first}, {last})) AS __tick FROM matches "
+            f"SELECT *, unnest(generate_series({first}, {last})) AS __tick FROM tuples "
             f"WHERE {first} <= {last}"
         )
 

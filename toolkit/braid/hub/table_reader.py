@@ -60,7 +60,7 @@ class TableReader(Reader):
     def answer(self, query: StreamQuery, parts: Sequence[Part], ticks: Ticks) -> pa.Table:
         matches = named(query, [self._plain(p) for p in parts], self.schemas, self.time)
         made = self._answer(query)
-        return answer(made.sql(ticks), matches, "matches").rename_columns(made.names)
+        return answer(made.sql(ticks), matches).rename_columns(made.names)
 
     def _plain(self, part: Part) -> pa.Table:
         columns = columns_of(part.shape)
