@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+from braid import spark_session
 from braid.spark_session import _set_permissions_here
 from pyspark.sql import SparkSession
 
@@ -16,7 +18,7 @@ def mode(path: Path) -> int:
 def test_local_files_get_their_permissions_without_a_process(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """As `chmod` sets them; the bit that Java does not know, too."""
+    """As `chmod` sets them: a folder that hands on its group keeps that."""
     hadoop: Any = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
     permission = hadoop.permission.FsPermission
     settings = spark._jsparkSession.sessionState().newHadoopConf()
@@ -25,11 +27,16 @@ def test_local_files_get_their_permissions_without_a_process(
 
     files.create(hadoop.Path(str(tmp_path / "made"))).close()
     assert mode(tmp_path / "made") == 0o644
+    (handing := tmp_path / "handing").mkdir()
+    handing.chmod(0o2775)
     for bits in (0o400, 0o751, 0o1777):
-        path = tmp_path / f"{bits:o}"
-        files.mkdirs(hadoop.Path(str(path)))
-        files.setPermission(hadoop.Path(str(path)), permission(f"{bits:o}"))
-        assert mode(path) == bits
+        for parent in (tmp_path, handing):
+            path = parent / f"{bits:o}"
+            files.mkdirs(hadoop.Path(str(path)))
+            handed = mode(path) & 0o6000
+            assert bool(handed) == (parent == handing)
+            files.setPermission(hadoop.Path(str(path)), permission(f"{bits:o}"))
+            assert mode(path) == bits | handed
 
 
 def test_files_of_a_session_that_another_made_stay(spark: SparkSession) -> None:
@@ -53,10 +60,21 @@ def test_files_of_a_session_that_another_made_stay(spark: SparkSession) -> None:
     assert named() == "BraidLocalFiles"
 
 
-def test_settings_of_hadoop_do_not_say_whence_they_are(spark: SparkSession) -> None:
+def test_settings_of_hadoop_do_not_say_whence_they_are(spark: SparkSession, tmp_path: Path) -> None:
     """Nor after a scan, for which Spark copies them."""
-    spark.range(1).count()
+    spark.range(1).write.parquet(str(tmp_path / "one"))
+    assert spark.read.parquet(str(tmp_path / "one")).count() == 1
     settings: Any = spark._jsparkSession.sessionState().newHadoopConf()
     assert settings.size() > 1000
     assert settings.getPropertySources("io.file.buffer.size") is None
     assert settings.get("io.file.buffer.size") == "65536"
+
+
+def test_a_spark_without_what_is_changed_stays_as_it_is(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(spark_session, "_SOURCES", "nothing")
+    with caplog.at_level("INFO", "braid"):
+        spark_session._quicken(spark)
+    (told,) = caplog.messages
+    assert "without _forget_sources" in told and "NoSuchFieldException" in told

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from braid.cluster import ship
+from braid.core.log import LOGGER
 from braid.core.scratch import folder
 from braid.engine import memory
 
@@ -69,16 +71,16 @@ _ALWAYS = (
 """What each start of Spark says; in a notebook it would stand in red under some cell."""
 _FILES = """
 public class BraidLocalFiles extends org.apache.hadoop.fs.RawLocalFileSystem {
+  @Override
   public void setPermission(
       org.apache.hadoop.fs.Path path, org.apache.hadoop.fs.permission.FsPermission permission)
       throws java.io.IOException {
-    if (permission.getStickyBit()) {  // Java knows none
-      super.setPermission(path, permission);
-    } else {
-      java.nio.file.Files.setPosixFilePermissions(
-          pathToFile(path).toPath(),
-          java.nio.file.attribute.PosixFilePermissions.fromString(permission.toString()));
+    java.nio.file.Path file = pathToFile(path).toPath();
+    int mode = permission.toShort();
+    if (java.nio.file.Files.isDirectory(file)) {  // keeps setuid and setgid, as by chmod
+      mode |= ((Integer) java.nio.file.Files.getAttribute(file, "unix:mode")).intValue() & 06000;
     }
+    java.nio.file.Files.setAttribute(file, "unix:mode", Integer.valueOf(mode));
   }
 }
 """
@@ -120,10 +122,11 @@ def session(
     for key, value in conf.items():
         builder = builder.config(key, value)
     with _starting:
+        begins = SparkContext._active_spark_context is None
         _launch({"spark.app.name": name, "spark.master": master or here, **conf})
         spark = builder.getOrCreate()
-        _set_permissions_here(spark)
-        _forget_sources(spark)
+        if begins:
+            _quicken(spark)
         return spark
 
 
@@ -145,10 +148,21 @@ def launched(settings: SparkConf) -> Any:
         os.close(write)
 
 
+def _quicken(spark: SparkSession) -> None:
+    """Take out of Spark what a micro-batch has no use for. A Spark that lacks what this changes is
+    left as it is.
+    """
+    for shortcut in (_set_permissions_here, _forget_sources):
+        try:
+            shortcut(spark)
+        except (Py4JError, TypeError) as error:
+            LOGGER.info("Spark stays as it is, slower, without %s: %s", shortcut.__name__, error)
+
+
 def _set_permissions_here(spark: SparkSession) -> None:
     """Let the driver's JVM make local files by `_FILES`. Spark's own compiler compiles that in 0.15
-    s. No setting names the class, as workers would look for it: Hadoop keeps one object for local
-    files, and it is replaced. That of a session which another made stays.
+    s. Hadoop keeps one object for all local files, and it is replaced, unless it is of another
+    class than Braid's sessions ask for. No setting names `_FILES`, as workers would look for it.
     """
     jvm, java = spark.sparkContext._jvm, spark.sparkContext._jsc
     assert jvm is not None and java is not None
@@ -167,9 +181,9 @@ def _set_permissions_here(spark: SparkSession) -> None:
 
 
 def _forget_sources(spark: SparkSession) -> None:
-    """Let Hadoop forget which of its files each of 1,100 settings is from. Spark sends its settings
-    to the tasks of each scan, and Hadoop compresses that of each with a gzip of its own: 6 ms a
-    scan. Nobody asks for it.
+    """Let Hadoop forget which of its files each of 1,100 settings is from; only messages tell it.
+    Spark sends its settings to the tasks of each scan, and Hadoop compresses each of these texts
+    with a gzip of its own: 6 ms a scan.
     """
     jvm, java = spark.sparkContext._jvm, spark.sparkContext._jsc
     assert jvm is not None and java is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import re
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,12 @@ import pyarrow.compute as pc
 from braid.condition.predicate import Residual
 
 _FEW = 10_000
-"""Up to so many rows it takes longer to plan a query well than to run it."""
+"""Up to so many rows it takes longer to plan a query well than to run it, and longer to find out
+its types than to copy what it finds.
+"""
+_TEXT, _HERE = "Arrow output on a DB-API result", re.escape(__name__)
+_COPIES = ("ignore", re.compile(_TEXT, re.IGNORECASE), UserWarning, re.compile(_HERE), 0)
+"""As Python keeps it, that a warning of DuckDB's is not told of here."""
 _OWN = threading.local()
 """By thread, its cursors of the process's DuckDB: for few candidates, and for many."""
 
@@ -29,7 +35,6 @@ def _database() -> Any:
     atexit.register(_database.cache_clear)  # else it is reported as leaked
     found = duckdb.connect(config={"threads": 1})
     found.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor to come
-    warnings.filterwarnings("ignore", "Arrow output on a DB-API result")  # of few rows, see answer
     return found
 
 
@@ -51,7 +56,8 @@ def answer(sql: str, rows: pa.Table) -> pa.Table:
     with cursor() as db:
         if rows.num_rows > _FEW:
             return db.sql(sql).to_arrow_table()
-        # Of few rows a copy takes less than a relation, which asks for the types first.
+        if _COPIES not in warnings.filters:  # nobody has yet, or who did caught warnings
+            warnings.filterwarnings("ignore", _TEXT, UserWarning, _HERE)
         return db.execute(sql).to_arrow_table()
 
 
