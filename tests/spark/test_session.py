@@ -39,7 +39,17 @@ def test_local_files_get_their_permissions_without_a_process(
             assert mode(path) == bits | handed
 
 
-def test_files_of_a_session_that_another_made_stay(spark: SparkSession) -> None:
+def test_a_session_that_is_there_is_not_changed(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever made it."""
+    changed: list[SparkSession] = []
+    monkeypatch.setattr(spark_session, "_quicken", changed.append)
+    assert spark_session.session(cores=2).sparkContext is spark.sparkContext
+    assert changed == []
+
+
+def test_local_files_of_another_class_stay(spark: SparkSession) -> None:
     hadoop: Any = spark._jvm.org.apache.hadoop  # type: ignore[union-attr]
     place = spark._jvm.java.net.URI("file:///")  # type: ignore[union-attr]
     settings = spark._jsc.hadoopConfiguration()  # type: ignore[union-attr]
@@ -52,11 +62,11 @@ def test_files_of_a_session_that_another_made_stay(spark: SparkSession) -> None:
     hadoop.fs.FileSystem.get(place, settings).close()
     hadoop.fs.FileSystem.get(place, theirs)
     try:
-        _set_permissions_here(spark)
+        _set_permissions_here(spark._jvm, settings)
         assert named() == "LocalFileSystem"
     finally:
         hadoop.fs.FileSystem.get(place, settings).close()
-        _set_permissions_here(spark)
+        _set_permissions_here(spark._jvm, settings)
     assert named() == "BraidLocalFiles"
 
 

@@ -152,43 +152,40 @@ def _quicken(spark: SparkSession) -> None:
     """Take out of Spark what a micro-batch has no use for. A Spark that lacks what this changes is
     left as it is.
     """
+    jvm, java = spark.sparkContext._jvm, spark.sparkContext._jsc
+    assert jvm is not None and java is not None
     for shortcut in (_set_permissions_here, _forget_sources):
         try:
-            shortcut(spark)
+            shortcut(jvm, java.hadoopConfiguration())
         except (Py4JError, TypeError) as error:
             LOGGER.info("Spark stays as it is, slower, without %s: %s", shortcut.__name__, error)
 
 
-def _set_permissions_here(spark: SparkSession) -> None:
+def _set_permissions_here(jvm: Any, settings: Any) -> None:
     """Let the driver's JVM make local files by `_FILES`. Spark's own compiler compiles that in 0.15
     s. Hadoop keeps one object for all local files, and it is replaced, unless it is of another
     class than Braid's sessions ask for. No setting names `_FILES`, as workers would look for it.
     """
-    jvm, java = spark.sparkContext._jvm, spark.sparkContext._jsc
-    assert jvm is not None and java is not None
     hadoop, place = jvm.org.apache.hadoop, jvm.java.net.URI("file:///")
-    settings = hadoop.conf.Configuration(java.hadoopConfiguration())
     kept = hadoop.fs.FileSystem.get(place, settings)
     if kept.getClass().getName() != SETTINGS["spark.hadoop.fs.file.impl"] or os.name != "posix":
         return
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
     compiler.cook(_FILES)
-    settings.setClassLoader(compiler.getClassLoader())
-    settings.set("fs.file.impl", "BraidLocalFiles")
+    ours = hadoop.conf.Configuration(settings)
+    ours.setClassLoader(compiler.getClassLoader())
+    ours.set("fs.file.impl", "BraidLocalFiles")
     kept.close()
-    hadoop.fs.FileSystem.get(place, settings)
+    hadoop.fs.FileSystem.get(place, ours)
 
 
-def _forget_sources(spark: SparkSession) -> None:
+def _forget_sources(jvm: Any, settings: Any) -> None:
     """Let Hadoop forget which of its files each of 1,100 settings is from; only messages tell it.
     Spark sends its settings to the tasks of each scan, and Hadoop compresses each of these texts
     with a gzip of its own: 6 ms a scan.
     """
-    jvm, java = spark.sparkContext._jvm, spark.sparkContext._jsc
-    assert jvm is not None and java is not None
     jvm.org.apache.hadoop.mapred.JobConf()  # brings in settings, with which all are read anew
-    settings = java.hadoopConfiguration()
     settings.size()  # here
     field = jvm.org.apache.hadoop.conf.Configuration().getClass().getDeclaredField(_SOURCES)
     field.setAccessible(True)
