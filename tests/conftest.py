@@ -21,7 +21,10 @@ gc.disable()  # until all is imported, see pytest_collection_finish
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-settings.register_profile("braid", deadline=None)  # a busy machine is no reason to fail
+# No deadlines: a busy machine is no reason to fail. Examples are others in every run, so that few of
+# them try as much in time; "thorough" tries as much at once.
+settings.register_profile("braid", deadline=None, max_examples=50)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.register_profile("quick", deadline=None, max_examples=5, stateful_step_count=10)
 settings.load_profile("quick" if os.environ.get("BRAID_QUICK") else "braid")
 

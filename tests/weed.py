@@ -37,6 +37,7 @@ def weed(bucket: str = "runs") -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "wb") as log:
         program = Path(sysconfig.get_path("scripts")) / "weed"
         fixed = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", "-master.telemetry=false"]
+        fixed += ["-master.peers=none"]  # else it waits a second for others
         small = ["-volume.max=20", "-master.volumeSizeLimitMB=64"]
         small += ["-s3.port.iceberg=0", "-s3.port.lance=0"]  # two stores have these ports in common
         process = subprocess.Popen(

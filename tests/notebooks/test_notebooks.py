@@ -14,7 +14,6 @@ import pytest
 from braid.reports.cli import main
 from braid.reports.notebook import NOTEBOOKS
 from braid.reports.page import external_loads
-from warm import Jvm, warm
 
 pytestmark = pytest.mark.usefixtures("kernels")
 ROOT = Path(__file__).parents[2]
@@ -28,22 +27,6 @@ JOIN = [
     "compare_batches=2",
     "counted_scale=0.002",
 ]
-
-
-@pytest.fixture(scope="module")
-def jvm() -> Iterator[Jvm]:
-    """Where all notebooks have their Spark; test_wheel has one that starts its own."""
-    with warm() as jvm:
-        yield jvm
-
-
-@pytest.fixture
-def on_spark(jvm: Jvm, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The kernel of a notebook attaches to the JVM that is there."""
-    for name, value in jvm.environment.items():
-        monkeypatch.setenv(name, value)
-    yield
-    jvm.leave()
 
 
 @pytest.fixture(autouse=True)

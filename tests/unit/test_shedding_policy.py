@@ -20,7 +20,6 @@ from braid.papers.shedding.rate import Budget
 from braid.papers.shedding.shed import METHODS, Shedding
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 numbers = st.floats(0, 10)
 items = st.lists(st.tuples(numbers, st.floats(0.1, 10)), min_size=1, max_size=12)
@@ -29,6 +28,8 @@ items = st.lists(st.tuples(numbers, st.floats(0.1, 10)), min_size=1, max_size=12
 @given(items, st.floats(0, 1), st.floats(0, 1))
 def test_the_knapsack_is_as_good_as_a_linear_program(items, part, sample):
     """Gedik 2007, section 5.3: the greedy choice of Algorithm 5 is optimal."""
+    from scipy.optimize import linprog
+
     values, volumes = np.array(items).T
     budget, floor = part * volumes.sum(), part * sample
     shares = fill(values, volumes, budget, floor)
