@@ -10,7 +10,9 @@ that is the fastest in some rounds was lucky in them. Times are medians of the h
 
 Required: over the mix, the choice takes at most 1.1 times the best (the median of the joins'
 ratios), and in no join it is the worst. Joins whose placements all lie within a tenth of each other
-have no worst. What is chosen runs as such: it is one that may change, where it can.
+have no worst. What is chosen runs as such: it is one that may change, where it can. Without an
+index every pair of two streams of 6,000 rows is compared: of 2,000, a batch took 0.03 s, most of it
+the same for all, and which placement was the worst was a matter of chance.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ JOINS = {
     "bands, three streams": Mixed(
         "abs(a.k - b.k) <= 1 AND abs(b.k - c.k) <= 1", (0.3, 0.3, 0.3), 4.0, window=60
     ),
-    "no index": Mixed("(a.k + b.k) % 9973 = 0", (0.1, 0.1)),
+    "no index": Mixed("(a.k + b.k) % 9973 = 0", (0.3, 0.3)),
 }
 """Ten minutes of event time each."""
 

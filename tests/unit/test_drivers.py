@@ -52,7 +52,7 @@ def test_an_interrupt_while_waiting_leaves_the_run_as_it_is(tmp_path: Path) -> N
     run = start(tmp_path, pace=30)
     for wait in (None, 30):
         with pytest.raises(KeyboardInterrupt):
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
             run.awaitTermination(wait)
         assert run.isActive and not run.awaitTermination(0.01)
         assert run.status["state"] == "running"
@@ -77,7 +77,7 @@ def test_an_interrupt_while_stopping_leaves_the_run_to_be_stopped(
 
     monkeypatch.setattr(Store, "release", release)
     with pytest.raises(KeyboardInterrupt):
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
         run.stop()
     assert run.isActive
     go_on.set()

@@ -171,9 +171,12 @@ def test_texts_of_a_plan_lie_over_no_other_text() -> None:
     assert spots[3].yanchor == "top" or spots[3].x != pytest.approx(1 + 0.32), "it gave way"
 
 
-def test_the_console_does_what_its_buttons_say_and_tells_faults(tmp_path: Path) -> None:
+def test_the_console_does_what_its_buttons_say_and_tells_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("braid_widgets.reuse.console.EVERY", 0.05)
     hub = QueryHub(tables(2), "ts", network=NETWORK, at=AT)
-    run = hub.start(tmp_path / "hub", "batch", pace=0.5)
+    run = hub.start(tmp_path / "hub", "batch", pace=0.2)
     run.pause()
     console = Console(run, {"wide": WIDE, "narrow": NARROW})
     press = {name: button.click for name, button in console.buttons.items()}
