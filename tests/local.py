@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from braid.core.placement import Placement
 from braid.engine.engine import Engine
+from braid.engine.files import parquet
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
 from braid.join import StreamJoin
@@ -95,7 +95,7 @@ class LocalRun:
     def _found(self, store: Store) -> Ids:
         found = Ids()
         for file in store.result_files():
-            table = pq.read_table(file)
+            table = parquet(file)
             ids = [table[a].combine_chunks().field("id").to_pylist() for a in self.join.streams]
             found.update(zip(*ids, strict=True))
         return found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from braid import spark_session
-from braid.spark_session import _set_permissions_here
+from braid.spark_session import _forked, _set_permissions_here
 from pyspark.sql import SparkSession
 
 
@@ -47,6 +49,19 @@ def test_a_session_that_is_there_is_not_changed(
     monkeypatch.setattr(spark_session, "_quicken", changed.append)
     assert spark_session.session(cores=2).sparkContext is spark.sparkContext
     assert changed == []
+
+
+def test_workers_are_forked_from_what_has_imported_braid(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parent(_: int) -> str:
+        return Path(f"/proc/{os.getppid()}/cmdline").read_text()
+
+    told = spark.sparkContext.parallelize([0], 1).map(parent).collect()
+    assert ["braid.engine.daemon" in command for command in told] == [sys.platform == "linux"]
+    assert _forked("spark://somewhere:7077") == _forked("yarn") == {}, "Braid is sent there later"
+    monkeypatch.setenv("PYSPARK_PYTHON", "/elsewhere/python3")
+    assert _forked("local[2,4]") == {}
 
 
 def test_local_files_of_another_class_stay(spark: SparkSession) -> None:

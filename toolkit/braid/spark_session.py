@@ -117,6 +117,7 @@ def session(
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **SETTINGS,
+        **_forked(master or here),
     }
     conf |= {key.replace("_", "."): value for key, value in settings.items()}
     for key, value in conf.items():
@@ -127,7 +128,17 @@ def session(
         spark = builder.getOrCreate()
         if begins:
             _quicken(spark)
+            _lead(spark.sparkContext)
         return spark
+
+
+def _forked(master: str) -> dict[str, str]:
+    """Have workers of this machine forked from `braid.engine.daemon`, where they run this Python.
+    Not on macOS, whose libraries may not be used after a fork.
+    """
+    here = master.startswith("local") and sys.platform == "linux"
+    mine = here and _this_python(os.environ["PYSPARK_PYTHON"])
+    return {"spark.python.daemon.module": "braid.engine.daemon"} if mine else {}
 
 
 def _launch(conf: Mapping[str, str]) -> None:
@@ -225,6 +236,11 @@ def equip(spark: SparkSession) -> None:
                 f"Braid ({lacks}); set it to {sys.executable!r} before the session is made"
             )
         return
+    _lead(context)
+
+
+def _lead(context: SparkContext) -> None:
+    """Put this package on the path of workers on this machine."""
     known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
     home = str(Path(__file__).parents[1])
     if home not in known:

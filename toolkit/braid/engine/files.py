@@ -193,7 +193,8 @@ class _Readers:
                 whole = self._trusted(path)
                 durable.check(Path(path), seal, deep=path not in whole)
                 whole.add(path)
-                self._open[path] = pa.ipc.open_file(pa.memory_map(path)), Lock()
+                # Given a file, Arrow has another thread read: three times as long for a small one.
+                self._open[path] = pa.ipc.open_file(pa.memory_map(path).read_buffer()), Lock()
             self._open.move_to_end(path)
             if len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
@@ -244,7 +245,10 @@ def parquet(path: str | Path, schema: pa.Schema | None = None, **how: Any) -> pa
     """
     with suppress(OSError, pa.ArrowInvalid):  # which are raised below, with the file's name
         if os.path.getsize(path) <= _SMALL:
-            with pq.ParquetFile(path, pre_buffer=False, **how) as file:
+            with (
+                pa.OSFile(str(path)) as source,
+                pq.ParquetFile(source, pre_buffer=False, **how) as file,
+            ):
                 if schema is None:
                     return file.read(use_threads=False)
                 found = file.schema_arrow
