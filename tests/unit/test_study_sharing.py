@@ -173,7 +173,7 @@ def test_counted_and_modelled_agree():
     )
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_chain_is_best_in_all_27_settings(seed):
     found = sharing.strategies(rates=(20.0,), seeds=(seed,), seconds=60.0)
     keys = ["windows", "sigma", "join", "rate", "seed"]

@@ -112,12 +112,12 @@ def session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark's workers must reach us
     here = f"local[{cores or memory.cores()},4]"
     builder = SparkSession.builder.appName(name).master(master or here)
-    scratch = _scratch()
+    scratch, forked = _scratch(), _forked(master or here)
     conf = {
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         **SETTINGS,
-        **_forked(master or here),
+        **forked,
     }
     conf |= {key.replace("_", "."): value for key, value in settings.items()}
     for key, value in conf.items():
@@ -128,7 +128,8 @@ def session(
         spark = builder.getOrCreate()
         if begins:
             _quicken(spark)
-            _lead(spark.sparkContext)
+            if forked:  # a worker's process must find the module, whatever it then runs
+                _lead(spark.sparkContext)
         return spark
 
 
