@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from braid import spark_session
-from braid.spark_session import _forked, _set_permissions_here
+from braid.spark_session import _ASKED, _forked, _know_names, _set_permissions_here
+from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 
 def mode(path: Path) -> int:
@@ -39,6 +41,26 @@ def test_local_files_get_their_permissions_without_a_process(
             assert bool(handed) == (parent == handing)
             files.setPermission(hadoop.Path(str(path)), permission(f"{bits:o}"))
             assert mode(path) == bits | handed
+
+
+def test_the_jvm_is_not_asked_again_for_what_pyspark_names(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    for kind in (JVMView, JavaPackage, JavaClass):
+        monkeypatch.setattr(kind, "__getattr__", lambda _, name: asked.append(name) or Any)
+    assert spark.range(3).select((F.expr("id") + F.col("id")).alias("twice")).columns == ["twice"]
+    assert asked == []
+
+
+def test_a_name_that_is_no_class_yet_is_not_kept(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark imports some packages of the JVM when it first needs them."""
+    monkeypatch.setattr(spark_session, "_ASKED", ("NotImportedYet make", *_ASKED))
+    jvm = spark._jvm
+    _know_names(jvm, None)
+    assert "NotImportedYet" not in vars(jvm) and "PythonUtils" in vars(jvm)
 
 
 def test_a_session_that_is_there_is_not_changed(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -89,6 +90,23 @@ it has no native library, as in PySpark: 6 ms, four times in a micro-batch of tw
 """
 _SOURCES = "updatingResource"
 """What Hadoop calls the files that its settings are from."""
+_ASKED = (
+    "PythonErrorUtils",
+    "PythonRDD",
+    "PythonSQLUtils",
+    "PythonUtils toSeq",
+    "SerDeUtil",
+    "SimplePythonFunction",
+    "functions col",
+    "java util ArrayList",
+    "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin clear",
+    "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin set",
+    "org.apache.spark.sql.classic.SparkSession getActiveSession",
+    "org.apache.spark.sql.functions col",
+    "org.apache.spark.sql.functions expr",
+    "py4j reflection TypeUtil isInstanceOf",
+)
+"""What PySpark asks the JVM for again and again: a name, and what it asks of that."""
 _starting = threading.Lock()
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 """Hosts that are this machine and nobody else's."""
@@ -166,11 +184,25 @@ def _quicken(spark: SparkSession) -> None:
     """
     jvm, java = spark.sparkContext._jvm, spark.sparkContext._jsc
     assert jvm is not None and java is not None
-    for shortcut in (_set_permissions_here, _forget_sources):
+    for shortcut in (_know_names, _set_permissions_here, _forget_sources):
         try:
             shortcut(jvm, java.hadoopConfiguration())
         except (Py4JError, TypeError) as error:
             LOGGER.info("Spark stays as it is, slower, without %s: %s", shortcut.__name__, error)
+
+
+def _know_names(jvm: Any, _: Any) -> None:
+    """Keep what `_ASKED` names. Py4J would have the JVM look for a name in each package that
+    PySpark imports, all through 280 jars: a millisecond or two, a dozen times when a join starts
+    and some six times in a batch of Spark's tasks.
+    """
+    for asked in _ASKED:
+        names, found = asked.split(), [jvm]
+        for name in names:
+            found.append(getattr(found[-1], name))
+        if not isinstance(found[-1], JavaPackage):  # what is imported later is no class yet
+            for at, name, known in zip(found, names, found[1:], strict=False):
+                setattr(at, name, known)
 
 
 def _set_permissions_here(jvm: Any, settings: Any) -> None:

@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructField, StructType
 from sqlglot import exp
 
 from braid.condition.names import quoted, read, resolved
@@ -23,7 +24,8 @@ class SparkAnalyser:
 
     def __init__(self, frames: Mapping[str, DataFrame]) -> None:
         self.empty = {alias: _empty(frame) for alias, frame in frames.items()}
-        self.names: Mapping[str, Sequence[str]] = {a: f.columns for a, f in frames.items()}
+        self.columns = {alias: _columns(frame.schema) for alias, frame in frames.items()}
+        self.names: Mapping[str, Sequence[str]] = {a: f.schema.names for a, f in frames.items()}
         conf = next(iter(frames.values())).sparkSession.conf
         self.ansi = conf.get("spark.sql.ansi.enabled") == "true"
         self.sized_null = not self.ansi and conf.get("spark.sql.legacy.sizeOfNull") == "true"
@@ -87,15 +89,26 @@ class SparkAnalyser:
     def type_of(self, alias: str, sql: str) -> SqlType | None:
         """Spark's type; None where the expression means nothing to Spark (a negated date, say)."""
         try:
-            kind = self.empty[alias].selectExpr(sql).schema[0].dataType
+            kind = self._field(alias, sql).dataType
         except AnalysisException:
             return None
         return SqlType.of(kind.simpleString())
 
     def arrow_type(self, alias: str, sql: str) -> pa.DataType:
         """The type of the column in Arrow."""
-        schema = self.empty[alias].select(F.expr(sql).alias("it")).schema
+        schema = StructType([self._field(alias, sql)])
         return to_arrow_schema(schema, timezone="UTC").field(0).type
+
+    def _field(self, alias: str, sql: str) -> StructField:
+        """What an expression comes to; of a column by itself Spark need not be asked."""
+        if (field := self.columns[alias].get(sql.removeprefix("(").removesuffix(")"))) is not None:
+            return field
+        return self.empty[alias].select(F.expr(sql).alias("it")).schema[0]
+
+
+def _columns(schema: StructType) -> dict[str, StructField]:
+    """The columns by how an expression names them."""
+    return {exp.to_identifier(f.name, quoted=True).sql(dialect="spark"): f for f in schema}
 
 
 def _sql(tree: exp.Expr) -> str:
