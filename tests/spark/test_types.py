@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from braid.condition.spark import SparkAnalyser
+from braid.condition.sqltypes import SqlType
 from braid.core.events import BatchCommitted
 from braid.engine import static
 from braid.join import JoinRun, StreamJoin
@@ -24,6 +26,7 @@ from cuts import cut
 from oracle import EPOCH, differ, expected, found, frames, local, tables
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from scatter import Scatter
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -104,6 +107,21 @@ def by_file(frame: DataFrame) -> list[list[str]]:
     for row in frame.select("_metadata.file_name", F.struct("*")).collect():
         found[row[0]].append(repr(row[1]))
     return [sorted(rows) for _, rows in sorted(found.items())]
+
+
+def test_types_of_columns_are_those_that_spark_tells(spark: SparkSession) -> None:
+    """Spark is not asked for a column by itself; any expression else, it is."""
+    frame = spark.createDataFrame([], SCHEMA + ", `a``b` date")
+    analyser = SparkAnalyser({"a": frame})
+    for field in frame.schema:
+        name = f"`{field.name.replace('`', '``')}`"
+        told = frame.select(F.expr(name).alias("it")).schema
+        assert name in analyser.columns["a"]
+        assert str(analyser.type_of("a", f"({name})")) == str(
+            SqlType.of(told[0].dataType.simpleString())
+        )
+        assert analyser.arrow_type("a", name) == to_arrow_schema(told, timezone="UTC")[0].type
+    assert str(analyser.type_of("a", "`id` + `float`")) == "double"
 
 
 def test_tuples_come_through_unchanged(spark: SparkSession, tmp_path: Path) -> None:
