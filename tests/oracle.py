@@ -161,7 +161,7 @@ def found(run: JoinRun) -> Ids:
     """The committed results of a run, by id; by Arrow, without a job of Spark's."""
     told = Ids()
     for file in run.store.result_files():
-        told.update(ids(pq.read_table(file)))
+        told.update(ids(pq.read_table(file, page_checksum_verification=True)))
     return told
 
 

@@ -38,6 +38,7 @@ def test_static_streams_go_on_from_a_bucket(spark: SparkSession, seaweed: str) -
     again = StreamJoin.resume(url, streams, executor="process")
     again.awaitTermination()
     assert again.status["batch"] == 4 and differ(found(again), clouded.WANTED) == ""
+    assert again.results().count() == clouded.WANTED.total(), "as Spark reads them"
     assert [e.executor for e in again.store.history() if hasattr(e, "executor")] == (
         ["spark"] * done + ["process"] * (4 - done)
     )

@@ -49,6 +49,7 @@ def test_the_jvm_is_not_asked_again_for_what_pyspark_names(
     asked: list[str] = []
     for kind in (JVMView, JavaPackage, JavaClass):
         monkeypatch.setattr(kind, "__getattr__", lambda _, name: asked.append(name) or Any)
+    assert {asked.split()[0] for asked in _ASKED} <= vars(spark._jvm).keys()
     assert spark.range(3).select((F.expr("id") + F.col("id")).alias("twice")).columns == ["twice"]
     assert asked == []
 
@@ -57,10 +58,11 @@ def test_a_name_that_is_no_class_yet_is_not_kept(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PySpark imports some packages of the JVM when it first needs them."""
-    monkeypatch.setattr(spark_session, "_ASKED", ("NotImportedYet make", *_ASKED))
+    monkeypatch.setattr(spark_session, "_ASKED", ("NotImportedYet make", "PythonPartitioner"))
     jvm = spark._jvm
+    assert "PythonPartitioner" not in vars(jvm)
     _know_names(jvm, None)
-    assert "NotImportedYet" not in vars(jvm) and "PythonUtils" in vars(jvm)
+    assert "NotImportedYet" not in vars(jvm) and vars(jvm).pop("PythonPartitioner")
 
 
 def test_a_session_that_is_there_is_not_changed(

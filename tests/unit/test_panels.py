@@ -240,18 +240,26 @@ def test_a_panel_paints_a_run_while_it_goes_on(kind: str, monkeypatch: pytest.Mo
 
 
 def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.MonkeyPatch):
-    events, runs = LIVE[kind], []
+    """Also where it is asked for before the first is through, which is seen already."""
+    events, runs, asked = LIVE[kind], [], threading.Event()
 
     def launch(settings: dict[str, Any]) -> FakeRun:
         runs.append(FakeRun(events, shown=first_batches(events, 2)))
         return runs[-1]
 
+    def late(run: Any) -> Any:
+        follower = follow(run)
+        assert asked.wait(60)
+        return follower
+
     panel = PANELS[kind](launch)
-    painted = watched(panel, monkeypatch)
+    painted, follow = watched(panel, monkeypatch), panel.follow
+    monkeypatch.setattr(panel, "follow", late)
     panel.start.click()
     assert painted.acquire(timeout=60) and not panel.start.disabled
     assert panel.start.tooltip == "stops the run that goes on, and starts another"
     panel.start.click()
+    asked.set()
     panel.wait(60)
     assert "The run before was stopped for this one." in panel.message.value
     assert (

@@ -179,8 +179,8 @@ def launched(settings: SparkConf) -> Any:
 
 
 def _quicken(spark: SparkSession) -> None:
-    """Take out of Spark what a micro-batch has no use for. A Spark that lacks what this changes is
-    left as it is.
+    """Spare Spark what joins have no use for. A Spark that lacks what this changes is left as it
+    is.
     """
     jvm, java = spark.sparkContext._jvm, spark.sparkContext._jsc
     assert jvm is not None and java is not None
@@ -192,7 +192,7 @@ def _quicken(spark: SparkSession) -> None:
 
 
 def _know_names(jvm: Any, _: Any) -> None:
-    """Keep what `_ASKED` names. Py4J would have the JVM look for a name in each package that
+    """Keep what `_ASKED` names. Py4J would have the JVM look for a simple name in each package that
     PySpark imports, all through 280 jars: a millisecond or two, a dozen times when a join starts
     and some six times in a batch of Spark's tasks.
     """

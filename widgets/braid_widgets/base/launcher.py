@@ -182,12 +182,12 @@ class Launcher(W.VBox):
         self.add_class(EARLIER)
 
     def begin(self, state: State, work: Callable[[], Any]) -> None:
-        """Do what a button asks for, in a thread of its own."""
+        """Do what a button asks for, in a thread of its own, once what one asked before is done."""
         with self.lock:
             self.message.value, self.error = "", None
             self.become(state)
         self._worker = threading.Thread(
-            target=self._guarded, args=(work,), name="braid-panel", daemon=True
+            target=self._guarded, args=(work, self._worker), name="braid-panel", daemon=True
         )
         self._worker.start()
 
@@ -243,8 +243,10 @@ class Launcher(W.VBox):
                 kept = f"one of {', '.join(map(str, choices))}" if choices else "another value"
                 raise ValueError(f"{name} is {value!r}; its control takes {kept}") from None
 
-    def _guarded(self, work: Callable[[], Any]) -> None:
+    def _guarded(self, work: Callable[[], Any], before: threading.Thread | None = None) -> None:
         try:
+            if before is not None:  # a launch is not done when its run can be stopped
+                before.join()
             work()
         except Exception as error:
             self.fail(error)
