@@ -193,8 +193,8 @@ def _quicken(spark: SparkSession) -> None:
 
 def _know_names(jvm: Any, _: Any) -> None:
     """Keep what `_ASKED` names. Py4J would have the JVM look for a simple name in each package that
-    PySpark imports, all through 280 jars: a millisecond or two, a dozen times when a join starts
-    and some six times in a batch of Spark's tasks.
+    PySpark imports, all through 280 jars: a millisecond or two, when a join starts and in each
+    batch of Spark's tasks.
     """
     for asked in _ASKED:
         names, found = asked.split(), [jvm]
