@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from braid.engine.choice import COPIES, Machine, Past, choose, expected, past
 from braid.engine.executor import checked
-from braid.engine.memory import allowed, cores, machine
+from braid.engine.memory import _KEPT, allowed, cores, keep_freed, machine
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.scripted import committed
@@ -175,3 +178,23 @@ def test_cores_are_those_that_this_process_may_use(
 def test_an_unknown_way_is_refused() -> None:
     with pytest.raises(ValueError, match="executor is 'dask'; it must be one of auto, process"):
         checked("dask")
+
+
+@pytest.mark.parametrize(("setting", "told"), [(None, 3), ("MALLOC_ARENA_MAX", 0)])
+def test_glibc_is_told_to_keep_what_batches_free_but_for_what_the_user_has_set(
+    monkeypatch: pytest.MonkeyPatch, setting: str | None, told: int
+) -> None:
+    options: list[int] = []
+    libc = SimpleNamespace(mallopt=lambda option, value: options.append(option))
+    monkeypatch.setattr("ctypes.CDLL", lambda name: libc)
+    for name in [n for n in os.environ if n.startswith(("MALLOC_", "GLIBC_TUNABLES"))]:
+        monkeypatch.delenv(name)
+    if setting is not None:
+        monkeypatch.setenv(setting, "4")
+    keep_freed()
+    assert len(options) == told
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="another C library")
+def test_glibc_takes_each_of_the_settings() -> None:
+    assert [ctypes.CDLL(None).mallopt(*each) for each in _KEPT.values()] == [1, 1, 1]

@@ -13,8 +13,10 @@ import gc
 from pyspark.daemon import manager
 
 import braid.engine.spark  # noqa: F401
+from braid.engine.memory import keep_freed
 
 if __name__ == "__main__":
+    keep_freed()
     gc.collect()
     gc.freeze()  # so that collections in workers do not copy all of it
     manager()

@@ -20,7 +20,7 @@ import pyarrow as pa
 from braid.core.report import Report
 from braid.engine.choice import Choice, Executed
 from braid.engine.fresh import Fresh
-from braid.engine.memory import cores
+from braid.engine.memory import cores, keep_freed
 from braid.engine.task import Task
 from braid.engine.wire import Batch, complete, entering, parted
 
@@ -44,6 +44,7 @@ class ProcessExecutor:
         self.threads, self.alone = threads or cores(), alone
         self.worked = self.work = 0.0
         self._pool = ThreadPoolExecutor(self.threads, "braid-task")
+        keep_freed()
 
     def execute(self, frame: Any, batch: Batch) -> Executed:
         """Run a batch in this process, a thread for each task, stage by stage."""
