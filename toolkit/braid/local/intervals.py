@@ -4,7 +4,7 @@ compares them. NaN equals NaN and is the largest.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -22,24 +22,39 @@ def holds(a: np.ndarray, b: np.ndarray, link: Link) -> np.ndarray:
     """An exact link on aligned keys. Order is compared directly where there is no offset; NaN
     equals NaN and is the largest.
     """
-    keep = np.ones(len(a), bool)
     if link.lo == link.hi == 0 and not any(link.strict):
-        return (a == b) | (_nan(a) & _nan(b))
+        return _or(a == b, None if (b_nan := _nan(b)) is None else (a != a) & b_nan)
+    keep: np.ndarray | None = None
     if link.lo > -np.inf:
-        keep &= _at_least(a, _shift(b, link.lo), link.strict[0]) & ~_beyond(b, max(link.lo, 0))
+        above = _at_least(a, _shift(b, link.lo), link.strict[0])
+        keep = _unless(above, _beyond(b, max(link.lo, 0)))
     if link.hi < np.inf:
-        keep &= _at_least(_shift(b, link.hi), a, link.strict[1]) & ~_beyond(b, min(link.hi, 0))
-    return keep
+        below = _at_least(_shift(b, link.hi), a, link.strict[1])
+        below = _unless(below, _beyond(b, min(link.hi, 0)))
+        keep = below if keep is None else keep & below
+    return np.ones(len(a), bool) if keep is None else keep
 
 
-def _nan(values: np.ndarray) -> np.ndarray:
-    """Where a value is NaN: nothing else differs from itself, whatever the type."""
-    return np.asarray(values != values)
+def _or(mask: np.ndarray, other: np.ndarray | None) -> np.ndarray:
+    return mask if other is None else mask | other
+
+
+def _unless(mask: np.ndarray, other: np.ndarray | None) -> np.ndarray:
+    return mask if other is None else mask & ~other
+
+
+def _nan(values: np.ndarray) -> np.ndarray | None:
+    """Where a value is NaN; None: nowhere, as it is with whole numbers. Nothing else differs from
+    itself, whatever the type.
+    """
+    return None if values.dtype.kind == "i" else np.asarray(values != values)
 
 
 def _at_least(a: np.ndarray, b: np.ndarray, strict: bool) -> np.ndarray:
-    a_nan, b_nan = _nan(a), _nan(b)
-    return (a > b) | (a_nan & ~b_nan) if strict else (a >= b) | a_nan
+    a_nan = _nan(a)
+    if not strict:
+        return _or(a >= b, a_nan)
+    return a > b if a_nan is None else (a > b) | _unless(a_nan, _nan(b))
 
 
 def _shift(values: np.ndarray, by: float) -> np.ndarray:
@@ -50,16 +65,28 @@ def _shift(values: np.ndarray, by: float) -> np.ndarray:
     by = int(max(min(by, 1 << 64), -1 << 64))
     if abs(by) > limits.max:
         return _shift(_shift(values, by // 2), by - by // 2)
+    if not _passes(values, by):
+        return values + by
     clipped = np.minimum(values, limits.max - by) if by > 0 else np.maximum(values, limits.min - by)
     return clipped + by
 
 
-def _beyond(values: np.ndarray, by: float) -> Any:
-    """Where values + by is past the end of the integer range, so that no integer is as far out."""
-    if by == 0 or values.dtype.kind == "f":
-        return np.False_
+def _beyond(values: np.ndarray, by: float) -> np.ndarray | None:
+    """Where values + by is past the end of the integer range, so that no integer is as far out;
+    None: nowhere.
+    """
+    if by == 0 or values.dtype.kind == "f" or not _passes(values, by):
+        return None
     limits = np.iinfo(values.dtype)
     return values > limits.max - by if by > 0 else values < limits.min - by
+
+
+def _passes(values: np.ndarray, by: float) -> bool:
+    """Whether some value + by is past the end of the integer range."""
+    limits = np.iinfo(values.dtype)
+    if by > 0:
+        return bool(int(values.max(initial=limits.min)) > limits.max - by)
+    return bool(int(values.min(initial=limits.max)) < limits.min - by)
 
 
 def ranges(
@@ -80,11 +107,13 @@ def ranges(
     if low > -np.inf:
         side: Literal["left", "right"] = "right" if strict[0] and link.exact else "left"
         first = np.searchsorted(stored, _widen(probe, low, link, -1), side)
-        first = np.where(_beyond(probe, max(low, 0)), len(stored), first)
+        if (beyond := _beyond(probe, max(low, 0))) is not None:
+            first = np.where(beyond, len(stored), first)
     if high < np.inf:
         side = "left" if strict[1] and link.exact else "right"
         last = np.searchsorted(stored, _widen(probe, high, link, 1), side)
-        last = np.where(_beyond(probe, min(high, 0)), 0, last)
+        if (beyond := _beyond(probe, min(high, 0))) is not None:
+            last = np.where(beyond, 0, last)
     return first, last
 
 
