@@ -25,7 +25,7 @@ from braid.core.state import Address, Seal
 from braid.engine import durable
 from braid.engine.encoding import encodings
 from braid.engine.wire import JoinSpec
-from braid.local.rows import Partial, Rows
+from braid.local.rows import Partial, Rows, rows_at
 from braid.local.views import Echo, shorn, whole
 
 _EMIT_ROWS = 1 << 16
@@ -114,8 +114,8 @@ class ResultFile:
     def _struct(self, found: Partial, stream: int) -> pa.StructArray:
         rows, at = found.parts[stream]
         names = list(self.spec.columns[stream])
-        taken = rows.batch.select(names).take(pa.array(at))
-        return pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema))
+        mine = rows_at(rows.batch.select(names), at)
+        return pa.StructArray.from_arrays(mine.columns, fields=list(mine.schema))
 
     def _flush(self) -> None:
         if not self.pending:

@@ -111,9 +111,7 @@ class Probing:
                         together.setdefault(id(rows), (rows, []))[1].append(host)
                 for rows, hosts in together.values():
                     chosen = rows.chosen()
-                    at = (
-                        np.arange(rows.batch.num_rows) if chosen is None else np.flatnonzero(chosen)
-                    )
+                    at = rows.places() if chosen is None else np.flatnonzero(chosen)
                     start = Partial({route.block.stream: (rows, at)})
                     self.follow(start, (number, path_number, 0), hosts)
         self.go_on()

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.local.order import order_of
-from braid.local.rows import Rows
+from braid.local.rows import Rows, rows_at
 
 _SOURCE = "__source"
 
@@ -23,7 +23,7 @@ def build(
     """
     if not ordered:
         key = columns.column(indexes[0]).to_numpy(zero_copy_only=False)
-        columns = columns.take(pa.array(np.argsort(key, kind="stable") if runs else order_of(key)))
+        columns = rows_at(columns, np.argsort(key, kind="stable") if runs else order_of(key))
     for name in indexes[1:]:
         order = np.argsort(columns.column(name).to_numpy(zero_copy_only=False), kind="stable")
         columns = replaced(columns, f"__p:{name}", pa.array(order.astype(np.int32)))
@@ -55,4 +55,4 @@ def gather(sources: Sequence[Rows], indexes: Sequence[str]) -> Rows:
 
 def _chosen(rows: Rows) -> pa.RecordBatch:
     chosen = rows.chosen()
-    return rows.batch if chosen is None else rows.batch.take(pa.array(np.flatnonzero(chosen)))
+    return rows.batch if chosen is None else rows_at(rows.batch, np.flatnonzero(chosen))

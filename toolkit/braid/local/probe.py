@@ -211,7 +211,7 @@ def _end(
     stream: int,
     end: tuple[int, str],
 ) -> np.ndarray:
-    return rows.numpy(end[1])[right] if end[0] == stream else partial.values(*end)[left]
+    return rows.numpy(end[1])[right] if end[0] == stream else partial.values_of(*end, left)
 
 
 def _candidates(

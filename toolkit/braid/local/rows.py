@@ -21,6 +21,9 @@ from braid.local.sets import Sets
 from braid.local.vectors import Vectors
 from braid.local.weighted import Weighted, keys_of
 
+_PLACES = "__places"
+"""A name that no column has."""
+
 
 class Rows:
     """The rows of one block as a host sees it: a record batch, and the range of routing keys that
@@ -63,6 +66,14 @@ class Rows:
         if self.sources is None:
             return np.array([len(at)])
         return np.bincount(self.sources[at], minlength=self.several)
+
+    def places(self) -> np.ndarray:
+        """The positions of all rows, made once: what is there is the column itself."""
+        return self.made(_PLACES, lambda: np.arange(self.batch.num_rows))
+
+    def are_all(self, at: np.ndarray) -> bool:
+        """Whether positions are those that ``places`` gave."""
+        return at is self._numpy.get(_PLACES)
 
     @property
     def nbytes(self) -> int:
@@ -152,7 +163,12 @@ class Partial:
     def values(self, stream: int, name: str) -> np.ndarray:
         """A column of one stream, a value for each partial result."""
         rows, at = self.parts[stream]
-        return rows.numpy(name)[at]
+        return rows.numpy(name) if rows.are_all(at) else rows.numpy(name)[at]
+
+    def values_of(self, stream: int, name: str, chosen: np.ndarray) -> np.ndarray:
+        """The same for the partial results at these positions."""
+        rows, at = self.parts[stream]
+        return rows.numpy(name)[_positions(rows, at, chosen)]
 
     def vectors(self, stream: int, name: str) -> tuple[Vectors, np.ndarray]:
         """A column of vectors and, by result, the position in it."""
@@ -188,8 +204,17 @@ class Partial:
         queries = None if self.queries is None else self.queries[chosen]
         weights = None if self.weights is None else self.weights[chosen]
         coins = None if self.coins is None else self.coins[chosen]
-        parts = {s: (rows, at[chosen]) for s, (rows, at) in self.parts.items()}
+        parts = {s: (rows, _positions(rows, at, chosen)) for s, (rows, at) in self.parts.items()}
         return Partial(parts, queries, weights, coins)
+
+
+def _positions(rows: Rows, at: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    return chosen if rows.are_all(at) else at[chosen]
+
+
+def rows_at(batch: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
+    """The rows at these positions, all of which are in the batch: Arrow does not look."""
+    return pc.take(batch, pa.array(at), boundscheck=False)
 
 
 def nbytes(batch: pa.RecordBatch) -> int:
@@ -217,5 +242,5 @@ def _taken(column: pa.Array) -> int:
 def _together(parts: list[tuple[Rows, np.ndarray]]) -> tuple[Rows, np.ndarray]:
     if all(rows is parts[0][0] for rows, _ in parts):
         return parts[0][0], np.concatenate([at for _, at in parts])
-    rows = Rows(pa.concat_batches([rows.batch.take(pa.array(at)) for rows, at in parts]))
+    rows = Rows(pa.concat_batches([rows_at(rows.batch, at) for rows, at in parts]))
     return rows, np.arange(rows.batch.num_rows)
