@@ -26,7 +26,7 @@ from braid.local.bitmaps import QueryBitmaps
 from braid.local.build import replaced
 from braid.local.harvest import came_in
 from braid.local.mixing import xxhash64
-from braid.local.rows import Partial, Rows
+from braid.local.rows import Partial, Rows, rows_at
 from braid.local.views import Echo
 
 
@@ -68,14 +68,13 @@ class Layout:
         """The chosen rows of the union, all of this stream: the routing key, and the stream's
         columns by their names.
         """
-        return self.complete(self.mine(rows, at))
+        return self.complete(chosen_rows(self.mine(rows), at))
 
-    def mine(self, rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
-        """What travelled of the chosen rows of the union, all of this stream."""
+    def mine(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """What of the union's rows travelled for this stream."""
         slots = {} if self.routing else {ROUTING: ROUTING}
         slots |= dict(self.slots)
-        columns = [rows.column(slot) for slot in slots.values()]
-        return chosen_rows(pa.record_batch(columns, names=[*slots]), at)
+        return pa.record_batch([rows.column(slot) for slot in slots.values()], names=[*slots])
 
     def complete(self, came: pa.RecordBatch) -> pa.RecordBatch:
         """The same with what the receiver makes."""
@@ -171,8 +170,10 @@ def by_stream(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.Reco
 def parted(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """What travelled of the streams' union, stream for stream."""
     stream = rows.column("__stream").to_numpy()
-    for s in np.flatnonzero(np.bincount(stream)).tolist():
-        yield s, batch.spec.layouts[s].mine(rows, np.flatnonzero(stream == s))
+    one = len(stream) and (stream == stream[0]).all()  # as Spark's partitions mostly have
+    for s in [int(stream[0])] if one else np.flatnonzero(np.bincount(stream)).tolist():
+        mine = batch.spec.layouts[s].mine(rows)
+        yield s, mine if one else chosen_rows(mine, np.flatnonzero(stream == s))
 
 
 def complete(came: pa.RecordBatch, stream: int, batch: Batch) -> pa.RecordBatch:
@@ -216,7 +217,7 @@ def partitions_by_key(batch: Batch) -> list[list[np.ndarray]]:
 
 def chosen_rows(rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
     """The rows at these positions; the batch itself when that is all of them."""
-    return rows if len(at) == rows.num_rows else rows.take(pa.array(at))
+    return rows if len(at) == rows.num_rows else rows_at(rows, at)
 
 
 def arrow_stream(rows: pa.RecordBatch) -> bytes:
@@ -233,9 +234,9 @@ def pack(partial: Partial, place: tuple[int, int, int]) -> bytes:
     """
     names, columns = [], []
     for stream, (rows, at) in partial.parts.items():
-        taken = rows.batch.take(pa.array(at))
+        found = rows_at(rows.batch, at)
         names.append(str(stream))
-        columns.append(pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema)))
+        columns.append(pa.StructArray.from_arrays(found.columns, fields=list(found.schema)))
     if partial.weights is not None:
         names, columns = [*names, WEIGHT], [*columns, pa.array(partial.weights)]
     if partial.coins is not None:
