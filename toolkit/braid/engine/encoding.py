@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _DELTA = "DELTA_BINARY_PACKED"
+_LOOKED_AT = 1 << 13
+"""Rows that tell how a file's columns are encoded."""
 
 
 def encodings(table: pa.Table) -> dict[str, str]:
@@ -15,7 +17,8 @@ def encodings(table: pa.Table) -> dict[str, str]:
     close together are written as differences. These take half of the bytes, and to compress those
     takes longer than to make them. A file's first rows decide for all of it.
     """
-    return {path: _DELTA for path, column in _leaves(table) if _close(column)}
+    first = table.slice(0, _LOOKED_AT)
+    return {path: _DELTA for path, column in _leaves(first) if _close(column)}
 
 
 def _leaves(table: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
