@@ -62,7 +62,7 @@ def join(p: Predicate, *blocks: Rows, **more: Any) -> Counter[tuple[int, ...]]:
     none = (None,) * len(blocks)
     joiner = Joiner(p, more.get("windows", none), more.get("watermarks", none))
     count = more.get("count", SimpleNamespace(compared=0))
-    partials = [Partial({0: (blocks[0], np.arange(blocks[0].batch.num_rows))})]
+    partials = [Partial({0: (blocks[0], blocks[0].places())})]
     for stream in range(1, len(blocks)):
         partials = [
             f
@@ -145,6 +145,36 @@ def test_keys_of_any_range_come_in_order(keys: list[int], kind: str) -> None:
     order = order_of(array)
     assert array[order].tolist() == sorted(array.tolist())
     assert sorted(order.tolist()) == [*range(len(keys))]
+
+
+@given(
+    st.lists(
+        st.tuples(st.one_of(st.integers(-9, 9), st.integers(0, 1 << 32)), st.integers(0, 4)),
+        max_size=40,
+    ),
+    st.sampled_from([5, 1 << 14]),
+    st.sampled_from(["i8", "f8"]),
+)
+def test_keys_come_in_order_group_after_group(
+    rows: list[tuple[int, int]], count: int, kind: str
+) -> None:
+    keys = np.array([key for key, _ in rows], np.int64).astype(kind)
+    groups = np.array([group for _, group in rows], np.int16)
+    order = order_of(keys, groups, count)
+    found = [*zip(groups[order].tolist(), keys[order].tolist(), strict=True)]
+    assert found == sorted(zip(groups.tolist(), keys.tolist(), strict=True))
+    assert sorted(order.tolist()) == [*range(len(rows))]
+
+
+def test_all_rows_of_a_block_are_what_their_positions_say() -> None:
+    rows = Rows(pa.record_batch({"x": [7, 5, 9]}))
+    all_of, copied = (Partial({0: (rows, at)}) for at in (rows.places(), np.arange(3)))
+    chosen = np.array([2, 0, 2])
+    for one in (all_of, copied):
+        assert one.values(0, "x").tolist() == [7, 5, 9]
+        assert one.values_of(0, "x", chosen).tolist() == [9, 7, 9]
+        assert one.take(chosen).values(0, "x").tolist() == [9, 7, 9]
+        assert one.take(chosen).take(np.array([1])).values(0, "x").tolist() == [7]
 
 
 @pytest.mark.parametrize("keys", [1, 6, 8])

@@ -18,7 +18,7 @@ from braid.local import views
 from braid.local.build import build
 from braid.local.harvest import kinds
 from braid.local.order import order_of
-from braid.local.rows import Rows, nbytes
+from braid.local.rows import Rows, nbytes, rows_at
 
 Counts = dict[int, dict[int, int]]
 """By stream: how often each value came."""
@@ -89,12 +89,10 @@ class Cutter:
         key = key.to_numpy(zero_copy_only=False)
         if ends[-1] < len(block):
             at = np.flatnonzero(block < len(routes))
-            order = at[order_of(key[at])]
+            order = at[order_of(key[at], block[at], len(routes))]
         else:
-            order = order_of(key)
-        if ends[0] < ends[-1]:
-            order = order[np.argsort(block[order], kind="stable")]
-        rows = views.whole(views.shorn(whole, self.batch.spec.echoes(stream)).take(pa.array(order)))
+            order = order_of(key, block, len(routes))
+        rows = views.whole(rows_at(views.shorn(whole, self.batch.spec.echoes(stream)), order))
         for route, first, last in zip(routes, [0, *ends], ends, strict=False):
             if first < last:
                 yield route, rows.slice(first, last - first)

@@ -8,7 +8,8 @@ are objects.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from braid.core.plan import Route
 from braid.core.report import Report
 from braid.engine.choice import Choice, Executed
 from braid.engine.fresh import Fresh
@@ -52,7 +54,8 @@ class ProcessExecutor:
         tuples, size = self._tuples(frame(batch.harvest) if callable(frame) else frame, batch)
         self.worked, source = 0.0, time.perf_counter() - began
         tasks = self._tasks(tuples, batch)
-        fresh = [*chain(*self._each(partial(_made, tuples, len(tasks)), tasks))]
+        shares = _shares(batch.routes, tuples, len(tasks))
+        fresh = [*chain(*self._each(partial(_made, tuples, shares), tasks))]
         tuples.clear()  # blocks are copies
         self._each(lambda task: task.probing.probe(task.replicas.take(fresh)), tasks)
         while hand_over(tasks):
@@ -108,11 +111,26 @@ class ProcessExecutor:
         return done
 
 
-def _made(tuples: Arrived, tasks: int, task: Task) -> list[Fresh]:
+def _shares(routes: Sequence[Route], tuples: Arrived, tasks: int) -> list[list[Route]]:
+    """The fresh blocks that each task makes: about as many tuples each, and of few streams, since
+    it looks at all tuples of a stream.
+    """
+    fresh = [r for r in routes if r.fresh and r.block.stream in tuples]
+    some = Counter(r.block.stream for r in fresh)
+    whole = sum(tuples[s][0].num_rows for s in some)
+    shares: list[list[Route]] = [[] for _ in range(tasks)]
+    done = 0.0
+    for route in sorted(fresh, key=lambda r: r.block.stream):
+        size = tuples[route.block.stream][0].num_rows / some[route.block.stream]
+        shares[min(tasks - 1, int((done + size / 2) * tasks / max(1, whole)))].append(route)
+        done += size
+    return shares
+
+
+def _made(tuples: Arrived, shares: Sequence[Sequence[Route]], task: Task) -> list[Fresh]:
     """What a task does before it probes: its derived blocks, and its share of the fresh ones."""
     task.replicas.derive()
-    routes = [r for r in task.batch.routes if r.fresh]
-    return task.cutter.cut(tuples, routes[task.partition :: tasks], lambda host: True)
+    return task.cutter.cut(tuples, shares[task.partition], lambda host: True)
 
 
 def _batches(frame: Any) -> list[pa.RecordBatch]:

@@ -11,17 +11,37 @@ does: so for numbers of two such digits it is done digit by digit.
 """
 
 
-def order_of(keys: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
-    """The positions of the keys in rising order."""
+def order_of(
+    keys: npt.NDArray[np.generic], groups: npt.NDArray[np.integer] | None = None, count: int = 1
+) -> npt.NDArray[np.intp]:
+    """The positions of the keys in rising order; those of several ``groups``, which have numbers
+    below ``count``, group after group.
+    """
+    above, bits = _above(keys)
+    more = 0 if groups is None else (count - 1).bit_length()
+    if above is None:
+        order = np.argsort(keys)
+    elif groups is not None and more and bits + more <= _MOST_BITS:
+        return _by_digits(above | groups.astype(np.uint32) << np.uint32(bits), bits + more)
+    else:
+        order = _by_digits(above, bits)
+    return order[np.argsort(groups[order], kind="stable")] if groups is not None and more else order
+
+
+def _above(keys: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.uint32] | None, int]:
+    """How far whole numbers are above the least, and the bits of that; None where it is too far."""
     if keys.dtype.kind != "i" or not len(keys):
-        return np.argsort(keys)
+        return None, 0
     low, high = int(keys.min()), int(keys.max())
     bits = (high - low).bit_length()
     if bits > _MOST_BITS:
-        return np.argsort(keys)
-    above = (keys.astype(np.int64, copy=False) - low).astype(np.uint32)
-    order = np.argsort(above.astype(np.uint16), kind="stable")
+        return None, bits
+    return (keys.astype(np.int64, copy=False) - low).astype(np.uint32), bits
+
+
+def _by_digits(numbers: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.intp]:
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
     if bits > _DIGIT:
-        digit = (above >> np.uint32(_DIGIT)).astype(np.uint16)
+        digit = (numbers >> np.uint32(_DIGIT)).astype(np.uint16)
         order = order[np.argsort(digit[order], kind="stable")]
     return order
