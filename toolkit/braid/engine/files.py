@@ -114,8 +114,8 @@ class ResultFile:
     def _struct(self, found: Partial, stream: int) -> pa.StructArray:
         rows, at = found.parts[stream]
         names = list(self.spec.columns[stream])
-        mine = rows_at(rows.batch.select(names), at)
-        return pa.StructArray.from_arrays(mine.columns, fields=list(mine.schema))
+        taken = rows_at(rows.batch.select(names), at)
+        return pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema))
 
     def _flush(self) -> None:
         if not self.pending:

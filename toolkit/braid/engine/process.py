@@ -112,16 +112,17 @@ class ProcessExecutor:
 
 
 def _shares(routes: Sequence[Route], tuples: Arrived, tasks: int) -> list[list[Route]]:
-    """The fresh blocks that each task makes: about as many tuples each, and of few streams, since
+    """The fresh blocks that each task makes: about as many bytes each, and of few streams, since
     it looks at all tuples of a stream.
     """
     fresh = [r for r in routes if r.fresh and r.block.stream in tuples]
-    some = Counter(r.block.stream for r in fresh)
-    whole = sum(tuples[s][0].num_rows for s in some)
+    blocks = Counter(r.block.stream for r in fresh)
+    sizes = {s: tuples[s][0].nbytes for s in blocks}
+    whole = sum(sizes.values())
     shares: list[list[Route]] = [[] for _ in range(tasks)]
     done = 0.0
     for route in sorted(fresh, key=lambda r: r.block.stream):
-        size = tuples[route.block.stream][0].num_rows / some[route.block.stream]
+        size = sizes[route.block.stream] / blocks[route.block.stream]
         shares[min(tasks - 1, int((done + size / 2) * tasks / max(1, whole)))].append(route)
         done += size
     return shares

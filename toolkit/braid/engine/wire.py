@@ -170,10 +170,10 @@ def by_stream(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.Reco
 def parted(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """What travelled of the streams' union, stream for stream."""
     stream = rows.column("__stream").to_numpy()
-    one = len(stream) and (stream == stream[0]).all()  # as Spark's partitions mostly have
-    for s in [int(stream[0])] if one else np.flatnonzero(np.bincount(stream)).tolist():
+    single = len(stream) > 0 and bool((stream == stream[0]).all())  # as in most of Spark's batches
+    for s in [int(stream[0])] if single else np.flatnonzero(np.bincount(stream)).tolist():
         mine = batch.spec.layouts[s].mine(rows)
-        yield s, mine if one else chosen_rows(mine, np.flatnonzero(stream == s))
+        yield s, mine if single else chosen_rows(mine, np.flatnonzero(stream == s))
 
 
 def complete(came: pa.RecordBatch, stream: int, batch: Batch) -> pa.RecordBatch:
@@ -234,9 +234,9 @@ def pack(partial: Partial, place: tuple[int, int, int]) -> bytes:
     """
     names, columns = [], []
     for stream, (rows, at) in partial.parts.items():
-        found = rows_at(rows.batch, at)
+        taken = rows_at(rows.batch, at)
         names.append(str(stream))
-        columns.append(pa.StructArray.from_arrays(found.columns, fields=list(found.schema)))
+        columns.append(pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema)))
     if partial.weights is not None:
         names, columns = [*names, WEIGHT], [*columns, pa.array(partial.weights)]
     if partial.coins is not None:

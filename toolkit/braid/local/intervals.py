@@ -65,7 +65,7 @@ def _shift(values: np.ndarray, by: float) -> np.ndarray:
     by = int(max(min(by, 1 << 64), -1 << 64))
     if abs(by) > limits.max:
         return _shift(_shift(values, by // 2), by - by // 2)
-    if not _passes(values, by):
+    if not _overflows(values, by):
         return values + by
     clipped = np.minimum(values, limits.max - by) if by > 0 else np.maximum(values, limits.min - by)
     return clipped + by
@@ -75,13 +75,13 @@ def _beyond(values: np.ndarray, by: float) -> np.ndarray | None:
     """Where values + by is past the end of the integer range, so that no integer is as far out;
     None: nowhere.
     """
-    if by == 0 or values.dtype.kind == "f" or not _passes(values, by):
+    if by == 0 or values.dtype.kind == "f" or not _overflows(values, by):
         return None
     limits = np.iinfo(values.dtype)
     return values > limits.max - by if by > 0 else values < limits.min - by
 
 
-def _passes(values: np.ndarray, by: float) -> bool:
+def _overflows(values: np.ndarray, by: float) -> bool:
     """Whether some value + by is past the end of the integer range."""
     limits = np.iinfo(values.dtype)
     if by > 0:

@@ -14,8 +14,8 @@ does: so for numbers of two such digits it is done digit by digit.
 def order_of(
     keys: npt.NDArray[np.generic], groups: npt.NDArray[np.integer] | None = None, count: int = 1
 ) -> npt.NDArray[np.intp]:
-    """The positions of the keys in rising order; those of several ``groups``, which have numbers
-    below ``count``, group after group.
+    """The positions of the keys in rising order; by group first, where there are ``groups``, which
+    are numbers below ``count``.
     """
     above, bits = _above(keys)
     more = 0 if groups is None else (count - 1).bit_length()

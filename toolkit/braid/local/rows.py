@@ -68,8 +68,8 @@ class Rows:
         return np.bincount(self.sources[at], minlength=self.several)
 
     def places(self) -> np.ndarray:
-        """The positions of all rows, made once: what is there is the column itself."""
-        return self.made(_PLACES, lambda: np.arange(self.batch.num_rows))
+        """The positions of all rows, made once: a column is taken at them without a copy."""
+        return self.made(_PLACES, lambda: _fixed(np.arange(self.batch.num_rows)))
 
     def are_all(self, at: np.ndarray) -> bool:
         """Whether positions are those that ``places`` gave."""
@@ -206,6 +206,12 @@ class Partial:
         coins = None if self.coins is None else self.coins[chosen]
         parts = {s: (rows, _positions(rows, at, chosen)) for s, (rows, at) in self.parts.items()}
         return Partial(parts, queries, weights, coins)
+
+
+def _fixed(array: np.ndarray) -> np.ndarray:
+    """An array that nobody can change, as many have it."""
+    array.flags.writeable = False
+    return array
 
 
 def _positions(rows: Rows, at: np.ndarray, chosen: np.ndarray) -> np.ndarray:
