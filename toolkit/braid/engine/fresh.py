@@ -89,9 +89,9 @@ class Cutter:
         key = key.to_numpy(zero_copy_only=False)
         if ends[-1] < len(block):
             at = np.flatnonzero(block < len(routes))
-            order = at[order_of(key[at], block[at], len(routes))]
+            order = at[order_of(key[at], block[at])]
         else:
-            order = order_of(key, block, len(routes))
+            order = order_of(key, block)
         rows = views.whole(rows_at(views.shorn(whole, self.batch.spec.echoes(stream)), order))
         for route, first, last in zip(routes, [0, *ends], ends, strict=False):
             if first < last:

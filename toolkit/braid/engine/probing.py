@@ -110,9 +110,7 @@ class Probing:
                     if rows is not None:
                         together.setdefault(id(rows), (rows, []))[1].append(host)
                 for rows, hosts in together.values():
-                    chosen = rows.chosen()
-                    at = rows.places() if chosen is None else np.flatnonzero(chosen)
-                    start = Partial({route.block.stream: (rows, at)})
+                    start = Partial({route.block.stream: (rows, rows.places())})
                     self.follow(start, (number, path_number, 0), hosts)
         self.go_on()
 

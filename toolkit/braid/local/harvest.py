@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from braid.core.columns import DRAW, KEPT, WORTH
 from braid.core.harvest import LOWEST, Harvest, Item, Term, Worth, Yield, utility
 from braid.local.mixing import GOLDEN, Uint64, mix
-from braid.local.rows import Partial, Rows
+from braid.local.rows import Partial, Rows, rows_at
 from braid.local.sums import SIGNS, Sums, sketched
 
 Floats = npt.NDArray[np.float64]
@@ -51,7 +51,7 @@ def told_apart(rows: pa.RecordBatch) -> Uint64:
     if new.all():
         return numbers.astype(np.uint64)
     tied = np.flatnonzero(~(new & np.append(new[1:], True)))
-    order[tied] = order[tied][_by_content(rows.take(pa.array(order[tied])))]
+    order[tied] = order[tied][_by_content(rows_at(rows, order[tied]))]
     rank = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
     found = numbers.astype(np.uint64)
     found[order] += rank.astype(np.uint64) * GOLDEN
@@ -75,7 +75,7 @@ def came_in(rows: pa.RecordBatch, share: float) -> pa.RecordBatch:
     numbers = rows.column(DRAW).to_numpy().astype(np.uint64)
     chosen = rows
     if share < 1:
-        chosen = rows.take(pa.array(np.flatnonzero(draws(numbers, _COMES_IN) < share)))
+        chosen = rows_at(rows, np.flatnonzero(draws(numbers, _COMES_IN) < share))
     return chosen.append_column(KEPT, pa.array(np.full(chosen.num_rows, share)))
 
 

@@ -23,7 +23,8 @@ def holds(a: np.ndarray, b: np.ndarray, link: Link) -> np.ndarray:
     equals NaN and is the largest.
     """
     if link.lo == link.hi == 0 and not any(link.strict):
-        return _or(a == b, None if (b_nan := _nan(b)) is None else (a != a) & b_nan)
+        a_nan, b_nan = _nan(a), _nan(b)
+        return a == b if a_nan is None or b_nan is None else (a == b) | (a_nan & b_nan)
     keep: np.ndarray | None = None
     if link.lo > -np.inf:
         above = _at_least(a, _shift(b, link.lo), link.strict[0])
@@ -33,10 +34,6 @@ def holds(a: np.ndarray, b: np.ndarray, link: Link) -> np.ndarray:
         below = _unless(below, _beyond(b, min(link.hi, 0)))
         keep = below if keep is None else keep & below
     return np.ones(len(a), bool) if keep is None else keep
-
-
-def _or(mask: np.ndarray, other: np.ndarray | None) -> np.ndarray:
-    return mask if other is None else mask | other
 
 
 def _unless(mask: np.ndarray, other: np.ndarray | None) -> np.ndarray:
@@ -51,10 +48,10 @@ def _nan(values: np.ndarray) -> np.ndarray | None:
 
 
 def _at_least(a: np.ndarray, b: np.ndarray, strict: bool) -> np.ndarray:
-    a_nan = _nan(a)
-    if not strict:
-        return _or(a >= b, a_nan)
-    return a > b if a_nan is None else (a > b) | _unless(a_nan, _nan(b))
+    above, a_nan = a > b if strict else a >= b, _nan(a)
+    if a_nan is None:
+        return above
+    return above | (_unless(a_nan, _nan(b)) if strict else a_nan)
 
 
 def _shift(values: np.ndarray, by: float) -> np.ndarray:

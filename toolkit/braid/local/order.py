@@ -12,20 +12,19 @@ does: so for numbers of two such digits it is done digit by digit.
 
 
 def order_of(
-    keys: npt.NDArray[np.generic], groups: npt.NDArray[np.integer] | None = None, count: int = 1
+    keys: npt.NDArray[np.generic], groups: npt.NDArray[np.integer] | None = None
 ) -> npt.NDArray[np.intp]:
     """The positions of the keys in rising order; by group first, where there are ``groups``, which
-    are numbers below ``count``.
+    are numbers from 0.
     """
     above, bits = _above(keys)
-    more = 0 if groups is None else (count - 1).bit_length()
-    if above is None:
-        order = np.argsort(keys)
-    elif groups is not None and more and bits + more <= _MOST_BITS:
-        return _by_digits(above | groups.astype(np.uint32) << np.uint32(bits), bits + more)
-    else:
-        order = _by_digits(above, bits)
-    return order[np.argsort(groups[order], kind="stable")] if groups is not None and more else order
+    if above is not None and groups is not None:
+        more = int(groups.max()).bit_length()
+        if bits + more <= _MOST_BITS:
+            above |= groups.astype(np.uint32) << np.uint32(bits)
+            bits, groups = bits + more, None
+    order = np.argsort(keys) if above is None else _by_digits(above, bits)
+    return order if groups is None else order[np.argsort(groups[order], kind="stable")]
 
 
 def _above(keys: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.uint32] | None, int]:

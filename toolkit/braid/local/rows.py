@@ -68,11 +68,15 @@ class Rows:
         return np.bincount(self.sources[at], minlength=self.several)
 
     def places(self) -> np.ndarray:
-        """The positions of all rows, made once: a column is taken at them without a copy."""
+        """The positions of the rows that count. Those of all are made once: a column is taken at
+        them without a copy.
+        """
+        if (chosen := self.chosen()) is not None:
+            return np.flatnonzero(chosen)
         return self.made(_PLACES, lambda: _fixed(np.arange(self.batch.num_rows)))
 
     def are_all(self, at: np.ndarray) -> bool:
-        """Whether positions are those that ``places`` gave."""
+        """Whether positions are those that ``places`` gave of all rows."""
         return at is self._numpy.get(_PLACES)
 
     @property

@@ -73,7 +73,7 @@ def _seconds(joiner: Joiner, fresh: Rows, blocks: list[Rows]) -> tuple[float, in
         count.compared = 0
         began = time.perf_counter()
         for rows in blocks:
-            start = Partial({0: (fresh, np.arange(fresh.batch.num_rows))})
+            start = Partial({0: (fresh, fresh.places())})
             for _found in joiner.probe(start, rows, 1, False, count):
                 pass
         best = min(best, time.perf_counter() - began)

@@ -138,8 +138,7 @@ def reader(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for block, host in _replicas(batches):
             rows = job.rows(block, host)
-            chosen = rows.chosen()
-            at = np.arange(rows.batch.num_rows) if chosen is None else np.flatnonzero(chosen)
+            at = rows.places()
             taken = chosen_rows(rows.batch.select(columns), at) if columns else None
             where = [pa.array(np.full(len(at), block)), pa.array(np.full(len(at), host, np.int32))]
             yield pa.record_batch(
