@@ -54,10 +54,10 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     assert lab.processes("java") == [], "a recorded run needs no Spark"
 
     launch = page.locator("button", has_text=re.compile(r"^\s*Launch$"))
-    page.wait_for_function(f"() => ({SAYS})().includes('the kernel is busy')", timeout=20_000)
+    page.wait_for_function(f"() => ({SAYS})().includes('the kernel is busy')", timeout=60_000)
     (lab.folder / "seen").touch()
     notebook.done(notebook.cell(BUSY))
-    page.wait_for_function(f"() => ({SAYS})() === 'none'", timeout=20_000)
+    page.wait_for_function(f"() => ({SAYS})() === 'none'", timeout=60_000)
 
     picture = page.locator(PICTURE).first
     assert picture.evaluate(OVERFLOW) == [False] * 3, "nothing is cut off at a width of 1000"
@@ -65,7 +65,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(page.locator(".braid-live .braid-state").first).to_have_text("recorded")
     expect(title).to_contain_text("of 48")
     launch.click()
-    expect(title).to_contain_text(re.compile(r"batch \d of 8"), timeout=120_000)
+    expect(title).to_contain_text(re.compile(r"batch \d of 8"), timeout=160_000)
     assert lab.processes("java")
     expect(page.locator(".braid-live .braid-state").first).to_have_text("● live")
     seen, first = int(picture.get_attribute("data-batch") or 0), picture.screenshot()
@@ -77,7 +77,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     probe.locator(".cm-content").click()
     page.keyboard.press("Shift+Enter")
     expect(probe.locator(".jp-OutputArea-output")).to_have_text(
-        "the panel is running", timeout=20_000
+        "the panel is running", timeout=60_000
     )
 
     page.locator(".braid-live .braid-controls button", has_text="◀").first.click()
@@ -85,7 +85,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(back).to_be_visible()
     stayed = picture.get_attribute("data-batch")
     expect(page.locator(".braid-live .braid-note").first).to_contain_text(
-        "completed", timeout=120_000
+        "completed", timeout=160_000
     )
     assert picture.get_attribute("data-batch") == stayed, "who looks at a batch stays there"
     picture.locator("input[type=range]").fill("7")
@@ -93,12 +93,12 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     assert picture.screenshot() != first and int(stayed or 0) >= seen - 1
     expect(page.locator(".widget-label", has_text="ended").first).to_be_visible()
     twin = page.locator(".braid-twin .braid-cockpit").first
-    expect(twin).to_have_attribute("data-batch", "8", timeout=20_000)
+    expect(twin).to_have_attribute("data-batch", "8", timeout=60_000)
     expect(twin).not_to_be_visible()
     recording = notebook.cell(PLAIN).locator(".braid-twin .braid-cockpit")
     batches = re.compile(r"batch (\d+) of \1 ")
     told = recording.locator(".braid-title").first
-    expect(told).to_have_text(batches, timeout=20_000)
+    expect(told).to_have_text(batches, timeout=60_000)
     expect(recording).not_to_be_visible()
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
     expect(page.locator(".jp-mod-dirty")).to_have_count(0, timeout=60_000)
@@ -107,7 +107,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(twin).to_have_attribute("data-batch", "8", timeout=60_000)
     expect(twin).to_be_visible()
     expect(page.locator(".braid-twin .braid-title").first).to_contain_text("batch 8 of 8")
-    recording.scroll_into_view_if_needed(timeout=20_000)
+    recording.scroll_into_view_if_needed(timeout=60_000)
     expect(recording).to_be_visible()
     expect(told).to_have_text(batches)
     recording.locator(".braid-controls button", has_text="◀").first.click()

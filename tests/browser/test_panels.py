@@ -172,16 +172,16 @@ def test_panels_stand_below_each_other_in_a_narrow_notebook(
     notebook.run_all()
     title = page.locator(f"{PLOT} .annotation-text").nth(1)
     expect(title).to_have_text("comparisons per second (modelled)", timeout=SOON)
-    page.wait_for_function(BELOW, arg=False, timeout=20_000)
+    page.wait_for_function(BELOW, arg=False, timeout=60_000)
     page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
     page.set_viewport_size({"width": 420, "height": 1000})
-    page.wait_for_function(BELOW, arg=True, timeout=20_000)
-    page.wait_for_function(CLEAR, timeout=20_000)
+    page.wait_for_function(BELOW, arg=True, timeout=60_000)
+    page.wait_for_function(CLEAR, timeout=60_000)
     assert page.locator(".braid-panel .widget-hbox > .widget-label").evaluate(LONG), (
         "no text is cut"
     )
     page.set_viewport_size({"width": 1400, "height": 1000})
-    page.wait_for_function(BELOW, arg=False, timeout=20_000)
+    page.wait_for_function(BELOW, arg=False, timeout=60_000)
     assert notebook.errors == []
 
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, expect
 
 EVENTS = read(Path(__file__).parents[2] / "data" / "recordings" / "fluct.jsonl")
 ENDS = [k + 1 for k, e in enumerate(EVENTS) if isinstance(e, BatchCommitted)]
-SOON = 10_000
+SOON = 60_000
 
 
 @dataclass

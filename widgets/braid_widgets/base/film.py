@@ -87,6 +87,13 @@ def page(
     )
 
 
+def _seen(frames: Sequence[Mapping[str, Any]], position: int) -> dict[str, Any]:
+    """What a film's traits are that shows these. Raises ValueError without a frame."""
+    if not frames:
+        raise ValueError("there is nothing to show: pass at least one frame")
+    return {"frames": list(frames), "position": position % len(frames)}
+
+
 class Film(anywidget.AnyWidget):
     """``frames`` (JSON values) and the ``position`` of the one that is shown; a subclass names what
     draws them.
@@ -105,19 +112,16 @@ class Film(anywidget.AnyWidget):
     def __init__(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Raises ValueError without a frame."""
         self._palette = colours.palette(64)
-        super().__init__(palette=self._palette)
+        super().__init__(palette=self._palette, **_seen(frames, position))
         self.on_msg(self._asked)
-        self.show(frames, position)
 
     def show(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Show other frames from now on, at a position (-1 is the last). Raises ValueError without
         a frame.
         """
-        if not frames:
-            raise ValueError("there is nothing to show: pass at least one frame")
         with self.hold_sync():
-            self.frames = list(frames)
-            self.position = position % len(frames)
+            for name, value in _seen(frames, position).items():
+                self.set_trait(name, value)
 
     def update(self, frames: Sequence[Mapping[str, Any]]) -> None:
         """Show another run, or the same one as far as it is now: then a frame that is looked at,

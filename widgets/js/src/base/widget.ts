@@ -3,6 +3,7 @@ import type { Palette } from "../frames.ts";
 import { type Asked, asking } from "./asking.ts";
 import { add } from "./dom.ts";
 import { Film } from "./film.ts";
+import { hearing } from "./hearing.ts";
 import { pressable, redrawn, roving, stopsOf } from "./pressing.ts";
 
 /** The side of a widget's model that is used here. */
@@ -142,6 +143,7 @@ export function filmWidget<Frame>(
 ) {
   onPages<Page<Frame>>(name, (root, page) => alone(root, page, draw, every, tell));
   return {
+    initialize: hearing,
     render({ model, el }: View): () => void {
       const root = add(el, "div");
       const frames = () => model.get<Frame[]>("frames");

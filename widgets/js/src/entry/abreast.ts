@@ -1,5 +1,6 @@
 // Runs side by side: by a kernel, which loads others, and on a page without one.
 import { add } from "../base/dom.ts";
+import { hearing } from "../base/hearing.ts";
 import { observed, onPages, type View } from "../base/widget.ts";
 import { Abreast } from "../cockpit/abreast.ts";
 import type { AbreastPage, Palette } from "../frames.ts";
@@ -23,4 +24,4 @@ function render({ model, el }: View): () => void {
   };
 }
 
-export default { render };
+export default { initialize: hearing, render };

@@ -1,6 +1,7 @@
 // The cockpit of a run: by a kernel, which sends what is new; on a page without one; and on a page
 // that asks the server for what is new.
 import { add } from "../base/dom.ts";
+import { hearing } from "../base/hearing.ts";
 import { onPages, type View } from "../base/widget.ts";
 import { Cockpit } from "../cockpit/cockpit.ts";
 import type { Place } from "../cockpit/inspect.ts";
@@ -59,4 +60,4 @@ function render({ model, el }: View): () => void {
   };
 }
 
-export default { render };
+export default { initialize: hearing, render };

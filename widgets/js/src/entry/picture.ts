@@ -1,5 +1,6 @@
 // A picture that Python draws; names in it can be clicked.
 import { add } from "../base/dom.ts";
+import { hearing } from "../base/hearing.ts";
 import { pressable, redrawn, roving } from "../base/pressing.ts";
 import { observed, type View } from "../base/widget.ts";
 
@@ -24,4 +25,4 @@ function render({ model, el }: View): () => void {
   return observed(model, { value: again, names: again });
 }
 
-export default { render };
+export default { initialize: hearing, render };

@@ -1,0 +1,65 @@
+"""Widgets that the page loads later than anywidget waits for hear their kernel all the same."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from playwright.sync_api import expect
+
+from .conftest import LATE, READY
+
+RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
+MADE = """# Widgets, of which each changes before it can be on the page
+import ipywidgets as W
+from braid.core import jsonl
+from braid_widgets.base.picture import Picture
+from braid_widgets.cockpit.view import Cockpit
+from braid_widgets.slices.chain import Chain
+
+picture, cockpit = Picture(value="<p>a picture</p>"), Cockpit("fluct.jsonl")
+chain = Chain(jsonl.read("slices.jsonl"))
+display(W.VBox([picture, cockpit, chain]))
+picture.value, chain.position = "<p>missed</p>", 2"""
+CHANGED = """# Later on
+picture.value, chain.position = "<p>heard</p>", 1
+cockpit.stale()"""
+HURRIED = """() => {
+  const given = AbortSignal.timeout.bind(AbortSignal);
+  window.late = 0;
+  AbortSignal.timeout = (wait) => {
+    if (wait !== 2000) return given(wait);
+    const over = new AbortController();
+    queueMicrotask(() => { window.late += 1; over.abort(); });
+    return over.signal;
+  };
+  window.inTime = () => { AbortSignal.timeout = given; return window.late; };
+}"""
+"""Has anywidget wait for no time instead of two seconds; ``inTime`` undoes it, and tells how often it
+was so.
+"""
+
+
+def test_widgets_that_were_loaded_late_show_what_they_missed_and_what_comes(
+    lab: Any, opened: Callable[..., Any]
+) -> None:
+    for name in ("fluct.jsonl", "slices.jsonl"):
+        shutil.copy(RECORDINGS / name, lab.folder / name)
+    kernel = dict(kernelspec=dict(name="python3", display_name="Python 3", language="python"))
+    cells = [nbformat.v4.new_code_cell(text) for text in (MADE, CHANGED)]
+    made = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
+    notebook = opened(lab.put(made, "hearing.ipynb"))
+    page = notebook.page
+    page.wait_for_function(READY)
+    late: list[str] = []
+    page.on("pageerror", lambda error: late.append(str(error)))
+    page.evaluate(HURRIED)
+    notebook.run_all()
+    expect(page.get_by_text("heard", exact=True)).to_be_visible()
+    expect(page.locator(".braid[data-seq]:not(.braid-cockpit)")).to_have_attribute("data-seq", "1")
+    expect(page.locator(".braid-state")).to_have_text("earlier run")
+    assert page.evaluate("window.inTime()") == 3 and set(late) == {LATE}
+    assert notebook.errors == []
