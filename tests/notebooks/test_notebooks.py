@@ -14,6 +14,7 @@ import pytest
 from braid.reports.cli import main
 from braid.reports.notebook import NOTEBOOKS
 from braid.reports.page import external_loads
+from papermill import execute_notebook
 
 pytestmark = pytest.mark.usefixtures("kernels")
 ROOT = Path(__file__).parents[2]
@@ -262,6 +263,21 @@ def test_the_cockpit(tmp_path: Path) -> None:
     assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
     assert html.count('<div data-film="cockpit">') == 2 and "copies sent to hosts" in html
     assert "dotted, modelled: StaticGrid(4), JoinBiclique(4)" in html
+
+
+def test_papermill_by_itself_runs_a_notebook_as_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BRAID_HEADLESS", raising=False)
+    given = dict(board="data:grow hosts:4 rate:20 batches:8", since=4)
+    execute_notebook(NOTEBOOKS / "08_cockpit.ipynb", out := tmp_path / "out.ipynb", given)
+    outputs = [
+        o for cell in nbformat.read(out, as_version=4).cells for o in cell.get("outputs", ())
+    ]
+    shown = [o["data"] for o in outputs if "data" in o]
+    assert not any("widget-view" in kind for data in shown for kind in data)
+    text = "".join(data.get("text/html", "") for data in shown)
+    assert text.count('<div data-film="cockpit">') == 2 and "copies sent to hosts" in text
 
 
 LISTED = "  # noqa: E501"

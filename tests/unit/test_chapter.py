@@ -177,6 +177,19 @@ def test_where_nobody_can_press_a_button_nothing_is_made_ready_for_it(asker: Ask
     assert asker.told[asker.run(code)] == ["True"]
 
 
+def test_a_notebook_drives_itself_where_a_program_runs_it_unless_it_is_told_not_to(asker: Asker):
+    code = "from braid_widgets.base.somebody import headless\nprint(headless())"
+    assert asker.told[asker.run(code)] == ["False"]
+    assert asker.told[asker.run(code, asks=False)] == ["True"]
+    threaded = (
+        "from threading import Thread\n(t := Thread(target=lambda: print(headless()))).start()"
+    )
+    assert asker.told[asker.run(f"{threaded}\nt.join()", asks=False)] == ["True"]
+    told = asker.run(f"import os; os.environ['BRAID_HEADLESS'] = '0'\n{code}", asks=False)
+    assert asker.told[told] == ["False"]
+    assert asker.told[asker.run("os.environ['BRAID_HEADLESS'] = ''", asks=False)] == []
+
+
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_chapters_that_do_not_wait_for_each_other_assign_no_common_name(path: Path):
     """They run at the same time, over one set of names."""

@@ -21,17 +21,27 @@ _GONE = 1.0
 
 
 def headless() -> bool:
-    """Whether the notebook drives itself, as in a report: BRAID_HEADLESS=1."""
-    return os.environ.get("BRAID_HEADLESS", "") not in ("", "0")
+    """Whether the notebook drives itself: with BRAID_HEADLESS=1, as in a report, and where a
+    program runs its cells and takes no input, as papermill; never with BRAID_HEADLESS=0.
+    """
+    told, request = os.environ.get("BRAID_HEADLESS", ""), _request()
+    if told or request is None:
+        return told not in ("", "0")
+    return request["content"].get("allow_stdin") is False
 
 
 def asked() -> dict[str, Any] | None:
     """The request to run the cell that is being run; None where nobody could press a button: in a
-    report, outside of a kernel, and where the one who asks takes no input, as papermill.
+    report, outside of a kernel, and where the one who asks takes no input.
     """
-    kernel = getattr(get_ipython(), "kernel", None)
-    request = kernel.get_parent("shell") if kernel and not headless() else None
+    request = None if headless() else _request()
     return request if request and request["content"].get("allow_stdin") else None
+
+
+def _request() -> dict[str, Any] | None:
+    """The last one of the kernel, to run a cell or of a widget; None outside of a kernel."""
+    kernel = getattr(get_ipython(), "kernel", None)
+    return (kernel.get_parent("shell") or None) if kernel else None
 
 
 def charts_come() -> None:
