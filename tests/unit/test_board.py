@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pandas as pd
@@ -102,6 +102,51 @@ def test_a_real_run_finds_what_pandas_finds_and_counts_what_was_modelled():
     assert both.loc["copies sent to hosts", "counted"] == pytest.approx(
         both.loc["copies sent to hosts", "modelled"], rel=0.3
     )
+
+
+@pytest.mark.parametrize("window", [0.0, 2.0])
+@pytest.mark.parametrize("on", ["a.k = b.k", "abs(a.k - b.k) <= 1", "a.k < b.k AND a.x < b.x"])
+def test_the_model_finds_as_many_results_as_the_real_run(on, window):
+    board = Board("steady", on, window, hosts=4, batches=10, rate=100)
+    for shed in (1.0, 0.25):
+        run = launched(board := replace(board, shed=shed))
+        run.awaitTermination()
+        assert results(board) == pytest.approx(len(run.results()), rel=0.1)
+
+
+def results(board: Board) -> int:
+    return sum(e.results for e in modelled(board) if isinstance(e, BatchCommitted))
+
+
+def test_the_model_of_own_files_finds_what_is_in_them(tmp_path):
+    when = pd.date_range("2026-01-01", periods=400, freq="1s")
+    pd.DataFrame({"ts": when, "id": range(400)}).to_csv(tmp_path / "a.csv", index=False)
+    pd.DataFrame({"ts": when, "ref": range(400)}).to_parquet(tmp_path / "b.parquet")
+    files = f"{tmp_path / 'a.csv'},{tmp_path / 'b.parquet'}"
+    board = Board(files, "a.id = b.ref", hosts=4, batches=8)
+    run = launched(board)
+    run.awaitTermination()
+    assert len(run.results()) == 400 and results(board) == pytest.approx(400, abs=8)
+    near = replace(board, on="a.id % 10 = b.ref % 10", window=80.0)
+    run = launched(near)
+    run.awaitTermination()
+    assert results(near) == pytest.approx(len(run.results()), rel=0.1)
+    with pytest.raises(ValueError, match=r"column 'a.nothing' in the join condition is unknown"):
+        modelled(replace(board, on="a.nothing = b.ref"))
+    gone = tmp_path / "c.csv"
+    with pytest.raises(ValueError, match=f"{gone} is not a CSV or Parquet file that is there"):
+        modelled(replace(board, data=f"{files.split(',')[0]},{gone}"))
+
+
+def test_on_the_time_line_of_several_runs_each_value_stands_at_its_batch():
+    """Also of more batches than have a point, and of a run whose first ones are told no longer."""
+    runs = {name: simulate(Centralized(), [(1, 1)] * long) for name, long in (("a", 405), ("b", 9))}
+    runs["b"] = [e for e in runs["b"] if getattr(e, "batch", 9) > 3]
+    line = Abreast(runs).page["whole"]["line"]
+    assert line["batch"] == [*range(5, 406)] and line["last"] == 405
+    long, short = (panel[0]["values"] for panel in line["panels"])
+    assert long == [2.0 * number for number in line["batch"]]
+    assert short == [2.0 * number for number in range(5, 10)] + [None] * 396
 
 
 def test_a_run_that_is_the_last_line_of_a_cell_shows_itself(monkeypatch):

@@ -4,8 +4,10 @@ install: the tables are joined in this process.
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -18,6 +20,7 @@ from braid.core import jsonl
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
 from braid.model.simulate import simulate
+from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
 from braid.studies.live import folder
 
@@ -53,6 +56,12 @@ def _bursts(batches: int, rate: int) -> list[tuple[int, int]]:
 
 DATA = {"grow": _grow, "swing": _swing, "steady": _steady, "bursts": _bursts}
 """Made up streams by name: tuples by batch and stream."""
+
+KEYS = 100
+"""Keys of streams that are made up."""
+
+SAMPLE = 1000
+"""Tuples of each stream that tell how many pairs a condition takes."""
 
 RIVALS = 3
 """Placements that find room beside a board's own."""
@@ -126,6 +135,10 @@ class Board:
             if name == "data" or value != plain[name]
         )
 
+    def shedder(self) -> Shed | None:
+        """What sheds, where not all pairs are processed."""
+        return Shed(fraction=self.shed) if self.shed < 1 else None
+
     def under(self) -> Placement:
         """The placement, on so many hosts. Raises ValueError."""
         kind = Placement.by_name(self.placement)
@@ -144,7 +157,7 @@ class Board:
 def _file(path: str) -> pd.DataFrame:
     reader = READERS[Path(path).suffix]
     if reader is None or not Path(path).is_file():
-        raise ValueError(f"{path} is not a CSV or Parquet file that is there")
+        raise ValueError(f"{Path(path).absolute()} is not a CSV or Parquet file that is there")
     rows = reader(path)
     if "ts" not in rows.columns:
         raise ValueError(f"{path} has no column ts; it has: {', '.join(rows.columns)}")
@@ -163,13 +176,18 @@ def tables(board: Board) -> dict[str, pd.DataFrame]:
     if board.recorded or len(paths) != len(STREAMS):
         raise ValueError(f"data is {board.data!r}; a run needs two files, with a comma between")
     found = dict(zip(STREAMS, map(_file, paths), strict=True))
-    first = min(rows["ts"].min() for rows in found.values())
-    last = max(rows["ts"].max() for rows in found.values())
-    step = max((last - first) / board.batches, pd.Timedelta(1, "us"))
+    first, step = _cutting(found.values(), board.batches)
     return {
         a: rows.assign(batch=_cut(rows["ts"] - first, step, board.batches))
         for a, rows in found.items()
     }
+
+
+def _cutting(streams: Collection[pd.DataFrame], batches: int) -> tuple[pd.Timestamp, pd.Timedelta]:
+    """The first event time, and how much of it each batch covers."""
+    first = min(rows["ts"].min() for rows in streams)
+    last = max(rows["ts"].max() for rows in streams)
+    return first, max((last - first) / batches, pd.Timedelta(1, "us"))
 
 
 def _cut(age: pd.Series, step: pd.Timedelta, batches: int) -> pd.Series:
@@ -185,7 +203,7 @@ def _made(alias: str, counts: list[int], draw: np.random.Generator) -> pd.DataFr
             "id": np.arange(rows),
             "ts": DAY
             + pd.to_timedelta(np.sort(batch * 10**6 + draw.integers(0, 10**6, rows)), "us"),
-            "k": draw.integers(0, 100, rows),
+            "k": draw.integers(0, KEYS, rows),
             "x": draw.random(rows),
             "batch": batch,
         }
@@ -206,15 +224,37 @@ def modelled(board: Board) -> list[Any]:
         [np.bincount(rows["batch"], minlength=board.batches) for rows in given.values()]
     ).T
     window = board.window or None
-    selectivity = 0.01 if board.on == Board.on else 0.0
+    _, step = _cutting(given.values(), board.batches)
     return simulate(
         board.under(),
         [tuple(map(int, c)) for c in counts],
         streams=STREAMS,
         windows=(window, window),
-        selectivity=selectivity,
+        seconds=1.0 if board.data in DATA else step.total_seconds(),
+        selectivity=selectivity(board.data, board.on, board.batches, board.rate),
         tuple_bytes=(32, 32),
+        shedder=board.shedder(),
     )
+
+
+@cache
+def selectivity(data: str, on: str, batches: int, rate: int) -> float:
+    """The share of pairs that the condition takes: of ``SAMPLE`` tuples of each stream, joined in
+    this process; of keys of a hundred what is known. Raises ValueError, also for a condition that
+    cannot be joined on.
+    """
+    board = Board(data, on, batches=batches, rate=rate)
+    if data in DATA and on == Board.on:
+        return 1 / KEYS
+    from braid.join import StreamJoin
+
+    streams = tables(board).items()
+    drawn = {a: rows.sample(min(SAMPLE, len(rows)), random_state=7) for a, rows in streams}
+    with tempfile.TemporaryDirectory() as folder:
+        run = StreamJoin(drawn, on, Centralized()).start(Path(folder) / "run")
+        run.awaitTermination()
+        found = sum(e.results for e in run.events() if isinstance(e, BatchCommitted))
+    return found / math.prod(max(1, len(rows)) for rows in drawn.values())
 
 
 def rivals(text: str) -> tuple[str, ...]:
@@ -249,7 +289,7 @@ def launched(board: Board) -> JoinRun:
         raise ValueError("a recording is shown as it was; choose other data to run")
     given = tables(board)
     windows = dict.fromkeys(STREAMS, f"{board.window:g} seconds") if board.window else None
-    shed = Shed(fraction=board.shed) if board.shed < 1 else None
+    shed = board.shedder()
     join = StreamJoin(given, board.on, board.under(), windows, time="ts", shed=shed)
     return join.start(folder("board"), batches="batch")
 
@@ -264,6 +304,7 @@ COUNTED: dict[str, Callable[[BatchCommitted], int]] = {
     "copies sent to hosts": lambda e: e.all_hosts.received,
     "tuples moved between hosts": lambda e: e.all_hosts.moved,
     "tuples given up": lambda e: e.all_hosts.discarded,
+    "results": lambda e: e.results,
 }
 
 

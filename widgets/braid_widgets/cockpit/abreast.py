@@ -70,18 +70,19 @@ def _page(runs: Mapping[str, Iterable[Any]]) -> AbreastPage:
 def _whole(events: Mapping[str, list[Any]], pages: list[CockpitPage]) -> CockpitPage:
     """One time line: a panel for each run, all on one scale, and the decisions of all."""
     fullest = {name: _fullest(happened) for name, happened in events.items()}
-    most = max((max(values, default=0.0) for values in fullest.values()), default=0.0)
-    longest = max((page["line"] for page in pages), key=lambda line: len(line["batch"]))
+    most = max((max(held.values(), default=0.0) for held in fullest.values()), default=0.0)
+    longest = max((page["line"] for page in pages), key=lambda line: line["last"])
+    batches = sorted({number for page in pages for number in page["line"]["batch"]})
     panels: list[list[Curve]] = [
         [
             {
                 "name": f"{name}: tuples on the fullest host",
                 "colour": colour,
-                "values": [*values],
+                "values": [held.get(number) for number in batches],
                 "ceiling": most,
             }
         ]
-        for (name, values), colour in zip(fullest.items(), _COLOURS, strict=False)
+        for (name, held), colour in zip(fullest.items(), _COLOURS, strict=False)
     ]
     flags = [
         {**flag, "text": f"{name}: {flag['text']}"}
@@ -91,7 +92,7 @@ def _whole(events: Mapping[str, list[Any]], pages: list[CockpitPage]) -> Cockpit
     return {
         **pages[0],
         "frames": [],
-        "line": {**longest, "panels": panels, "migrations": []},
+        "line": {**longest, "batch": batches, "panels": panels, "migrations": []},
         "hosts": {"batch": [], "names": [], "values": []},
         "flags": flags,  # type: ignore[typeddict-item]
     }
@@ -100,7 +101,7 @@ def _whole(events: Mapping[str, list[Any]], pages: list[CockpitPage]) -> Cockpit
 _COLOURS = ("ratio", "migration", "throughput", "results")
 
 
-def _fullest(events: list[Any]) -> list[float]:
-    """By batch."""
+def _fullest(events: list[Any]) -> dict[int, float]:
+    """By the number of the batch, from 1."""
     commits = [e for e in events if isinstance(e, BatchCommitted)]
-    return [float(max((h.stored for h in e.hosts), default=0)) for e in commits]
+    return {e.batch + 1: float(max((h.stored for h in e.hosts), default=0)) for e in commits}
