@@ -26,6 +26,7 @@ from braid.hub.instance import Instance
 from braid.hub.ledger import Ledger
 from braid.hub.resting import Resting
 from braid.hub.works import Works
+from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.stored import from_plain, to_plain
 from hub_cases import (
     ARRIVES,
@@ -78,6 +79,31 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
         truth = expected(data, sql, until=end)
         assert truth and answered(run, name) == truth, name
     assert any(row[1:] == (0, None) for row in expected(data, COUNTED, until=end)), "of no rows"
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_of_queries_from_the_start_all_are_there_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    """One has no plan, as no way leads to where it is asked; or the start is killed after one."""
+    nodes = (*NETWORK.nodes, Node("S9", "sink", (9.0, 9.0)))
+    hub = QueryHub(tables(1), "ts", network=Network(nodes, NETWORK.links), at=AT)
+    asked = {name: {"sql": sql, "at": "S1"} for name, sql in (("one", WIDE), ("two", NARROW))}
+    if killed:
+        submit, calls = Desk.submit, count()
+        monkeypatch.setattr(Desk, "submit", lambda *a: submit(*a) if next(calls) < 1 else 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            hub.start(tmp_path / "hub", "batch", asked)
+        monkeypatch.setattr(Desk, "submit", submit)
+    else:
+        with pytest.raises(QueryError):
+            hub.start(tmp_path / "hub", "batch", {**asked, "two": {"sql": CROSS, "at": "S9"}})
+        assert not Ledger.read(tmp_path / "hub" / "hub.json").queries
+    run = hub.start(tmp_path / "hub", "batch", asked)
+    run.awaitTermination()
+    assert set(run.queries) == set(asked)
+    for name, query in asked.items():
+        assert answered(run, name) == expected(tables(1), query["sql"])
 
 
 def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(

@@ -29,6 +29,19 @@ def test_queries_that_join_alike_share_one_join() -> None:
     assert "4 queries need 2 joins on a hub" in str(found)
 
 
+def test_queries_end_where_a_semicolon_is_none_of_a_text_or_a_comment() -> None:
+    one = FILE.replace("f.carrier = 'DL';", "f.carrier = 'D;L';").replace(
+        "SELECT f.num FROM flights [RANGE 9", "-- more; of them\nSELECT f.num FROM flights [RANGE 9"
+    )
+    assert "'D;L'" in one and "-- more;" in one
+    found = advise(f"/* all; */ ; {one}; -- the end\n")
+    assert found.queries == 4 and len(found.operators) == 2
+    with pytest.raises(QueryError, match="there is no query in the text"):
+        advise("-- nothing;")
+    with pytest.raises(QueryError, match="the query is not valid Spark SQL"):
+        advise("SELECT 'open")
+
+
 def test_the_command_tells_advice_or_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from braid.condition.sqltypes import SqlType
 from braid.hub.conditions import Schemas
@@ -74,15 +76,16 @@ def advise(text: str, time: str = "ts") -> Advice:
 
 
 def _texts(text: str) -> Iterator[str]:
+    """Each query, without what stands around it; what cannot be read at all is one."""
     try:
-        trees = sqlglot.parse(text, dialect=CQL)
+        tokens = CQL().tokenize(text)
     except sqlglot.errors.SqlglotError:
-        trees = []
-    if trees:
-        pieces = text.split(";")
-        yield from (piece for piece in pieces if piece.strip())
-    else:
         yield text
+        return
+    for ended, query in groupby(tokens, lambda t: t.token_type == TokenType.SEMICOLON):
+        if not ended:
+            first, *rest = query
+            yield text[first.start : (rest or [first])[-1].end + 1]
 
 
 def _asked(number: int, sql: str, schemas: Schemas, time: str) -> Asked:

@@ -113,13 +113,21 @@ class Desk:
             raise QueryError(f"the query {said}; at= must be one of {', '.join(sinks)}")
         return at
 
-    def plan(self, new: New) -> Decision:
-        """The cheapest plan for a query. Raises QueryError if there is none."""
+    def plan(self, new: New, old: Deployment | None = None) -> Decision:
+        """The cheapest plan for a query, on what is deployed or on ``old``. Raises QueryError if
+        there is none.
+        """
         try:
             now = self.progress(new.asked.definition.streams) or 0
-            return self.planner().plan(self.deployment, new.asked, now)
+            return self.planner().plan(old or self.deployment, new.asked, now)
         except PlanError as error:
             raise QueryError(str(error)) from None
+
+    def check(self, several: Iterable[New]) -> None:
+        """Raises QueryError if there is no plan for one of these, submitted one after the other."""
+        then = self.deployment
+        for new in several:
+            then = submitted(then, new.asked, self.plan(new, then).tree)
 
     def submit(self, new: New) -> Served:
         """Answer a query from the next batch on."""

@@ -116,8 +116,8 @@ class QueryHub:
     ) -> HubRun:
         """Start a hub in the folder ``path``, or go on with the one that is there.
 
-        ``queries`` are answered from the first batch on, by name or in order, in a folder that is
-        new: texts, or the arguments of ``HubRun.submit``. Static streams are replayed in
+        ``queries`` are answered from the first batch on, by name or in order, in a folder that has
+        had none: texts, or the arguments of ``HubRun.submit``. Static streams are replayed in
         ``batches`` micro-batches, or by the column of that name, and the hub ends with them if all
         are static. A batch begins ``pace`` seconds after the one before it at the soonest.
         ``trigger`` is Spark's.

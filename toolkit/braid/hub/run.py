@@ -59,19 +59,22 @@ class HubRun:
         self.seconds: list[float] = []
         """Wall-clock of each batch since this start, of reading, all operators and the commit."""
         self._desk = Desk(store.path, reader, settings)
-        if self.ledger.epoch < 0 and not self.ledger.queries:
+        if self.ledger.epoch < 0:
             self._begin(queries)
         self._query = reader.start(self._batch, store.path, self.ledger.epoch, trigger)
         threading.Thread(target=self._watch, name="braid-hub", daemon=True).start()
 
     def _begin(self, queries: Mapping[str, str | Mapping[str, Any]]) -> None:
-        """Answer what is asked from the start; all are refused if one is."""
+        """Answer what is asked from the start, and is not there yet: a start may have been killed
+        between two. All are refused if one is.
+        """
+        there = {q.name for q in self.ledger.queries}
         given = {
             name: {"sql": asked} if isinstance(asked, str) else dict(asked)
             for name, asked in queries.items()
+            if name not in there
         }
-        for name, asked in given.items():
-            self._desk.asked(name=name, **asked)
+        self._desk.check([self._desk.asked(name=name, **asked) for name, asked in given.items()])
         for name, asked in given.items():
             self.submit(name=name, **asked)
 
