@@ -81,6 +81,19 @@ def lengths() -> list[tuple[int, int]]:
     return [(n, most) for n in (1, 2, 9, 10, 11, 99, 1000) for most in (1, 10, 40)]
 
 
+@pytest.mark.parametrize("at", [0, 50, 51, 198])
+def test_who_looks_at_a_frame_stays_there_when_a_film_gets_so_long_that_it_is_thinned(at: int):
+    class Numbers(Film):
+        _name, _esm = "ring", bundle("ring")
+
+    film = Numbers([{"batch": n} for n in range(200)], at)
+    for length in (201, 202, 203, 350, 401, 402, 777):
+        film.update([{"batch": n} for n in thinned(range(length))])
+        assert at - 8 < film.frames[film.position]["batch"] <= at
+    film.update([{"another": n} for n in range(300)])
+    assert film.position == 299
+
+
 @pytest.mark.parametrize(("length", "most"), lengths())
 def test_a_long_film_is_thinned_and_keeps_both_ends(length: int, most: int) -> None:
     kept = thinned(range(length), most)

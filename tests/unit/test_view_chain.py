@@ -400,6 +400,7 @@ def test_a_click_splits_or_merges_on_the_running_join(live, run):
     live.settle(30)
     assert live.run.asked == [("split", "2500000 microseconds", "s")] and live.error is None
     assert live.inputs["chain"].value == "given" and live.settings()["chain"] == "memory"
+    assert live.message.value == "", "it was done"
     live.film.picked = {"act": "merge", "stream": 0, "age": 7, "n": 2}
     live.settle(30)
     assert "no two slices meet at 7 microseconds" in live.message.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,9 @@ def test_the_links_of_the_map_are_as_counted(hub: Driven) -> None:
     drawn = moment_map(network_of(happened), steps(happened)[-1])
     assert drawn.count("<circle") == len(NETWORK.nodes) and drawn.startswith("<svg")
     assert drawn.count("stroke-dasharray") == len(NETWORK.links) - len(batches[last.epoch].links)
+    nothing = replace(steps(happened)[-1], links=dict.fromkeys(busiest.links, 0.0))
+    idle = moment_map(network_of(happened), nothing)
+    assert idle.count("stroke-dasharray") == len(NETWORK.links), "flows, and nothing in them"
 
 
 def test_what_a_map_tells_of_a_query_is_what_served_it_then(hub: Driven) -> None:

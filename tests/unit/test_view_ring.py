@@ -9,7 +9,8 @@ import threading
 import pytest
 from braid import Centralized
 from braid import Ring as Placement
-from braid.core.events import BatchCommitted
+from braid.core.events import BatchCommitted, EventsDropped
+from braid.core.history import LiveBlocks
 from braid.model.simulate import simulate
 from braid.papers.diffusion import reference_atr as reference_aligned
 from braid.papers.diffusion import reference_ctr as reference_coordinated
@@ -46,6 +47,18 @@ def test_slices_add_up_to_what_the_hosts_store(form):
         assert len(picture["loads"]) <= picture["nodes"] <= 6 and picture["live"] == list(
             commit.live
         )
+
+
+def test_slices_add_up_where_the_first_batches_are_told_no_longer():
+    events, blocks, kept = run(), LiveBlocks(), []
+    for event in events:
+        if isinstance(event, BatchCommitted) and event.batch < 9:
+            blocks.commit(event)
+        else:
+            kept.append(event)
+    gone = EventsDropped(8, 0, len(kept), 0, 0, 0, 0, tuple(blocks.values()))
+    first = ring.frames([kept[0], gone, *kept[1:]])[0]
+    assert sum(first["slices"]["rows"]) == first["stored"] > 0
 
 
 def test_the_head_is_where_the_last_tuples_are_and_the_tail_where_the_oldest():

@@ -190,7 +190,9 @@ def test_the_slider_adjusts_the_run_that_goes_on():
     panel.run = Going()
     panel.become("running")
     panel.inputs["fraction"].value = 0.5
+    assert panel.message.value == "", "it acts at once"
     panel.inputs["kappa"].value = 0.9
+    assert "from the next launch on" in panel.message.value
     panel.inputs["budget"].value = "seconds"
     panel.inputs["allowed"].value = 2.5
     assert panel.run.asked == [{"fraction": 0.5}, {"seconds": 1.0}, {"seconds": 2.5}]

@@ -11,6 +11,7 @@ from braid.core.events import EventsDropped, QueryAdded, RunEnded
 from braid.core.jsonl import write
 from braid.core.recorded import Recorded
 from braid.model.simulate import simulate
+from braid.model.what_if import what_if
 from braid_widgets.base import show as showing
 from braid_widgets.base.fold import fold
 from braid_widgets.base.live import Pump
@@ -166,6 +167,30 @@ def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
     assert told[-1]["hosts"]["names"] == cockpit.page["hosts"]["names"], "else rows begin anew"
     assert "application/vnd.jupyter.widget-view+json" in cockpit._repr_mimebundle_()[0]
     assert '"offers":[]' in cockpit.to_html(), "on a page there is nobody to ask"
+
+
+def test_what_was_simulated_for_one_run_is_not_drawn_beside_another(monkeypatch):
+    asked, go = threading.Event(), threading.Event()
+
+    def imagine(*given):
+        asked.set()
+        assert go.wait(10)
+        return what_if(*given)
+
+    cockpit = Cockpit(simulate(AdaptiveGrid(16), SWINGING), imagine=imagine)
+    told = sent(cockpit, monkeypatch)
+    what = {"what_if": {"placement": "StaticGrid", "hosts": 16, "since": 0}}
+    cockpit._asked(None, what, [])
+    assert asked.wait(10)
+    cockpit.load(MIGRATION)
+    go.set()
+    cockpit._imagining.join(10)
+    assert told == [] and "ghosts" not in str(cockpit.page["line"])
+    line = cockpit.page["line"]
+    cockpit._showing = Showing(cockpit, FakeRun(MIGRATION, shown=1))
+    cockpit._asked(None, what, [])
+    cockpit._imagining.join(10)
+    assert "this is an earlier run; ask again" in told[-1]["told"] and told[-1]["line"] == line
 
 
 def test_a_host_that_is_clicked_says_what_it_holds(monkeypatch):

@@ -125,12 +125,18 @@ class Film(anywidget.AnyWidget):
 
     def update(self, frames: Sequence[Mapping[str, Any]]) -> None:
         """Show another run, or the same one as far as it is now: then a frame that is looked at,
-        but the last, stays.
+        but the last, stays; if it has been thinned out, the nearest before it.
         """
-        same = (
-            self.position < len(self.frames) - 1 and list(frames[: len(self.frames)]) == self.frames
-        )
-        self.show(frames, self.position if same else -1)
+        self.show(frames, self._stays(frames) if self.position < len(self.frames) - 1 else -1)
+
+    def _stays(self, frames: Sequence[Mapping[str, Any]]) -> int:
+        """Where among the frames of the same run the one is that is looked at; -1: another run."""
+        if list(frames[: len(self.frames)]) == self.frames:
+            return self.position
+        if not any(frame in frames for frame in self.frames[1:-1]):
+            return -1
+        kept = (f for f in reversed(self.frames[: self.position + 1]) if f in frames)
+        return next(map(list(frames).index, kept), -1)
 
     def asked(self, query: str, frame: Mapping[str, Any]) -> str:
         """What is told of a query that is clicked in a frame. Raises ValueError for none of its."""

@@ -275,12 +275,17 @@ class Launcher(W.VBox):
             told = ""
         self.price.value = told and f'<span style="opacity:0.8">{told[0].upper()}{told[1:]}.</span>'
 
+    def acts_at_once(self, control: Any) -> bool:
+        """Whether a change of a control acts on the run that goes on."""
+        return False
+
     def _altered(self, change: Any) -> None:
-        """While a run goes on, say that a change waits."""
+        """While a run goes on, say that a change waits, if it does."""
         with self.lock:
             self._price()
             if self.state in ("running", "paused"):
-                self.message.value = "<i>A change counts from the next launch on.</i>"
+                if not self.acts_at_once(change.owner):
+                    self.message.value = "<i>A change counts from the next launch on.</i>"
             elif self.state == "idle" and not self.refused() and self.error is not None:
                 self.message.value, self.error = "", None
 

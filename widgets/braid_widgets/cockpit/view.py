@@ -135,9 +135,13 @@ class Cockpit(anywidget.AnyWidget):
         """
         if self._imagine is None:
             raise ValueError("this view cannot simulate; braid.watch makes one that can")
-        found = self._imagine(self._known(), placement, hosts, since - 1)
+        if self._earlier:
+            raise ValueError("this is an earlier run; ask again when the new one has a batch")
+        track, events = self._track(), self._known()
+        found = self._imagine(events, placement, hosts, since - 1)
         with self._gate:
-            track = self._track()
+            if track is not self._track():
+                return  # another run is shown by now
             track.ghosts = [g for g in track.ghosts if g["name"] != found.name]
             track.ghosts.append(
                 {
@@ -148,6 +152,11 @@ class Cockpit(anywidget.AnyWidget):
             )
             track.told = ""
         self._resend()
+
+    @property
+    def _earlier(self) -> bool:
+        """Whether what is seen is not yet the run that is followed."""
+        return self._showing is not None and not self._showing.begun
 
     def _known(self) -> list[Any]:
         live = self._showing is not None and self._follower is not None
@@ -165,7 +174,7 @@ class Cockpit(anywidget.AnyWidget):
     def _resend(self) -> None:
         """Tell the browser what stands beside the run."""
         rest = self._track().rest(self.page["state"])
-        self._tell({name: rest[name] for name in ("line", "told")})
+        self._tell({name: rest[name] for name in ("line", "told")[self._earlier :]})
 
     def _tell(self, new: dict[str, Any]) -> None:
         """Tell the browser what is new besides batches."""

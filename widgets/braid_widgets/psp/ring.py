@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.events import BatchCommitted, RunStarted
+from braid.core.events import BatchCommitted, EventsDropped, RunStarted
 from braid.core.history import LiveBlocks
 from braid.core.spans import text
 from braid.papers.psp.events import Relocated, RingResized, SlicesSet, TailMoved
@@ -97,6 +97,8 @@ class RingScene:
         """Fold one event in. Kinds that have nothing to show here are passed over."""
         if isinstance(event, RunStarted):
             self.start = event
+        elif isinstance(event, EventsDropped):
+            self.blocks.change(event.blocks)
         elif isinstance(event, SlicesSet):
             self.nodes[event.stream], self.lengths[event.stream] = event.nodes, event.lengths
         elif isinstance(event, TailMoved):

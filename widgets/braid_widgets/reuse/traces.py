@@ -35,7 +35,7 @@ def link_traces(
             (a, b),
             f"{a} - {b}: {ms:g} ms, {size:,.0f} {unit}",
             color=FLOW if size else GREY,
-            width=1 + WIDEST * size / most,
+            width=1 + (WIDEST * size / most if size else 0.0),
             dash="solid" if size and not {a, b} & set(down) else "dot",
         )
 

@@ -64,9 +64,12 @@ class ShedPanel(ModelledPanel):
         self.events = list(self.simulate(self.asked()))
         return [views.timeline(self.events), views.film(self.events)]
 
+    def acts_at_once(self, control: Any) -> bool:
+        """The budget does."""
+        return control in [self.inputs[name] for name in ("budget", "fraction", "allowed")]
+
     def _changed(self, change: Any) -> None:
-        budget = [self.inputs[name] for name in ("budget", "fraction", "allowed")]
-        if self.state in ("running", "paused") and change.owner in budget:
+        if self.state in ("running", "paused") and self.acts_at_once(change.owner):
             adjust = getattr(self.run, "adjust", None)
             if adjust is not None and not self.refused():
                 self._adjusted(adjust)

@@ -133,6 +133,10 @@ class ChainPanel(Launcher):
         if self.events:
             self.place.children = (*self.place.children, Chain(self.events))
 
+    def acts_at_once(self, control: Any) -> bool:
+        """The kind of chain does."""
+        return control is self.inputs["chain"]
+
     def settings(self) -> dict[str, Any]:
         chosen = super().settings()
         kind = "memory" if chosen["chain"] == BY_HAND else chosen["chain"]
