@@ -39,9 +39,9 @@ Made by `benchmarks/_page.py`, which `make bench` ends with: the figures of each
 `benchmarks/` are of its last run, on the day, the processor and at the load that stand below its
 tables. All engines of a program take the same rows in one run, after a warm-up. Seconds of a batch
 are the median of whole micro-batches, with Spark's own logs and planning; what each program
-compares, and whether it checks that the results are equal, is said at its table. The load is that
-of the machine just before the program's first engine ran. The machine here is that of the run that
-was last.
+compares, and whether it checks that the results are equal, is said at its table. What is modelled
+says so in its name, all else is measured or counted. The load is that of the machine just before
+the program's first engine ran. The machine here is that of the run that was last.
 """
 
 
@@ -57,7 +57,7 @@ def page(found: Sequence[dict[str, Any]]) -> str:
     programs = {file.stem for file in Path(__file__).parent.glob("[!_]*.py")}
     if missing := sorted(programs - {each["name"] for each in found}):
         lines += [f"Not measured: {', '.join(missing)}.", ""]
-    lines += ["![Measured, required and aimed-at ratios](performance.svg)", ""]
+    lines += ["![Found, required and aimed-at ratios](performance.svg)", ""]
     for each in found:
         lines += [f"## {each['name']}", "", each["about"], ""]
         for title, table in each["tables"].items():
@@ -82,7 +82,7 @@ def _measures(found: Sequence[dict[str, Any]]) -> Iterator[str]:
         for each in found
         for m in each["measures"]
     ]
-    yield from _table(("measure", "measured", "required", "aim", ""), rows)
+    yield from _table(("measure", "found", "required", "aim", ""), rows)
 
 
 def _asked(measure: dict[str, Any], what: str) -> str:
@@ -152,7 +152,7 @@ def chart(found: Sequence[dict[str, Any]]) -> str:
             parts.append(_text(x(tick), tall - 18, f"{tick:g}", "middle", "#495057"))
     for n, m in enumerate(shown):
         parts += _bar(m, 24 + n * ROW, x)
-    key = "bar: measured · line: required · dashed: aim · orange: the less the better"
+    key = "bar: found · line: required · dashed: aim · orange: the less the better"
     parts.append(_text(WIDE / 2, tall - 4, f"ratio, logarithmic · {key}", "middle", "#495057"))
     return "".join([*parts, "</svg>\n"])
 
