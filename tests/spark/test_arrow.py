@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from braid.condition.arrow import ArrowAnalyser
 from braid.condition.sqltypes import SqlType
+from braid.condition.terms import normal_key
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -31,6 +32,7 @@ ROWS = pa.table(
         "s": pa.array(["", "ab", "é%", "Zoë_x", None, "日本"], pa.string()),
         "u": pa.array(["", "AB", "é", "Zoë", None, "日"], pa.string()),
         "d": pa.array([date(1970, 1, 1), date(2024, 2, 29), date(1969, 12, 31), date(2038, 1, 19), None, date(2000, 1, 1)]),
+        "n": pa.array([datetime(1970, 1, 1), datetime(2024, 3, 31, 2, 30, 0, 7), datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(2038, 1, 19), None, datetime(1583, 1, 1)], pa.timestamp("us")),
         "t": pa.array([datetime(1970, 1, 1), datetime(2024, 2, 29, 23, 59, 59, 999999), datetime(1969, 12, 31, 1), datetime(2038, 1, 19), None, datetime(2000, 1, 1)], UTC),
     }
 )  # fmt: skip
@@ -47,6 +49,12 @@ EXPRESSIONS = (
     "year(d)", "month(t)", "day(d)", "hour(t)", "minute(t)", "second(t)", "unix_date(d)",
     "unix_micros(t)", "to_date(t)", "d + 3", "d - 40", "t + interval 90 minutes",
     "t - interval 2 weeks", "d + interval 3 days",
+    *(f"{a} {op} {b}" for op in ("=", "<", ">=", "<=>") for a, b in (("n", "n"), ("n", "t"), ("n", "d"), ("n", "timestamp_ntz'2000-01-01 00:00:00'"))),
+    "n + interval 90 minutes", "n - interval 2 weeks", "n - t < interval 5 hours", "abs(n - t) <= interval 1 day", "-(n - d) > interval -3 days", "d - n < interval 1 second",
+    "hour(n)", "minute(n)", "second(n)", "year(n)", "to_date(n)", "datediff(n, t)", "unix_micros(n)", "extract(second from n)", "extract(second from t)",
+    "cast(n as timestamp)", "cast(t as timestamp_ntz)", "cast(d as timestamp_ntz)", "cast(n as date)", normal_key("timestamp_ntz", "n", 0),
+    *(f"m {op} {b}" for op in "+-*" for b in ("m", "i", "y", "3", "-3", "(-(3))", "0.005", "10000000000")), "m * m * m", "l - m", "-m", "abs(m)", "m * m > 0.005",
+    "~y", "~i", "~l",
     "cast(i as bigint)", "cast(i as double)", "cast(g as double)", "cast(b as int)",
     "cast(i as string)", "cast(d as timestamp)", "cast(t as date)", "cast(y as smallint)",
 )  # fmt: skip
@@ -60,7 +68,8 @@ def same(mine: Any, theirs: Any) -> bool:
 def answers(spark: SparkSession) -> dict[str, tuple[SqlType, list[Any]]]:
     """What Spark says of every expression, asked at once."""
     columns = [F.expr(sql).alias(f"e{n}") for n, sql in enumerate(EXPRESSIONS)]
-    found = spark.createDataFrame(ROWS).select(*columns)
+    rows = spark.createDataFrame(ROWS).withColumn("n", F.col("n").cast("timestamp_ntz"))
+    found = rows.select(*columns)
     kinds = [SqlType.of(f.dataType.simpleString()) for f in found.schema.fields]
     values = [c.to_pylist() for c in found.toArrow().columns]
     return dict(zip(EXPRESSIONS, zip(kinds, values, strict=True), strict=True))

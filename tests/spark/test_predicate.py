@@ -42,6 +42,11 @@ index | a.n BETWEEN b.n - 4 AND b.n + 4
 index | a.n - b.n BETWEEN -4 AND 4
 index | a.n - b.n <= 3.5 AND a.n - b.n >= -3.5
 index | a.n * 2 = b.n + b.k
+index | a.k - b.k > b.k - a.k
+index | a.k - 1 + b.k = 30
+index | a.n + b.n = 5
+index | a.k + 3 - b.k > b.k - a.k - 5
+scan | a.n - b.n > b.n - a.n
 index | a.n = b.k AND a.n <= b.n AND a.n >= b.n - 200
 index | a.k = b.k AND (a.n < b.n OR a.s = b.s)
 index | a.k = b.k AND NOT (a.n < b.n)
@@ -64,6 +69,10 @@ index | a.f - b.f <= 1
 scan | a.f - b.f > 0
 scan | 1 <= a.f - b.f
 index | 1 > a.f - b.f
+index | 5 - a.f >= 2 - b.f
+index | -a.f >= -b.f
+index | a.f - a.n <= b.f - b.n
+scan | a.f - b.f <= b.n - a.n
 index | a.f - b.f <= 0
 index | a.f - b.f = 0
 scan | a.f + b.f > 2
@@ -75,6 +84,11 @@ index | a.m < b.m - 20.005
 index | abs(a.m - b.m) <= 1.5
 index | a.m = b.k
 index | a.m > b.f + 20
+scan | a.m * a.m > b.m
+index | a.m + a.m > b.m
+index | a.m - b.m < b.m - a.m
+scan | a.k - b.m < b.m - a.k
+index | 5.5 - a.k > b.m
 index | cast(a.m AS decimal(30, 12)) = b.m
 index | cast(a.m AS decimal(30, 12)) = cast(b.m AS decimal(30, 12))
 index | a.s = b.s
@@ -210,3 +224,40 @@ def test_kernels_agree_with_spark(
     predicate = predicates[on]
     assert differ(met(predicate, *blocks[on]), truth[on]) == ""
     assert kind == ("index" if predicate.step(frozenset({0}), 1).index else "scan")
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_what_is_moved_across_a_comparison_does_not_overflow(
+    spark: SparkSession, ansi: str
+) -> None:
+    """Where the comparison as it is written does not. What overflows as it is written is what it is
+    to Spark: without ANSI it goes on from the other end.
+    """
+    most = 2**31 - 1
+    a = [(0, 1_700_000_100, 1_700_000_200), (1, 10**9, 10**9), (2, most, most)]
+    b = [(0, 1_700_000_000, 1_700_000_100), (1, most - 9, most)]
+    streams = {
+        alias: spark.createDataFrame(rows, "id long, x int, y int")
+        for alias, rows in (("a", a), ("b", b))
+    }
+    written = ["a.x - b.x > b.y - a.y", "a.x - b.x = b.y - a.y", "a.x - 5 - b.y < b.x - a.y"]
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for on in [*written, *(["a.x + a.y < b.x"] if ansi == "false" else [])]:
+            predicate = parse(on, streams, (None, None))
+            found = [
+                frame.select("*", *(F.expr(sql).alias(n) for n, sql in keys.items()))
+                .withColumn(TIME, F.lit(0).cast("long"))
+                .toArrow()
+                for frame, keys in zip(streams.values(), predicate.keys, strict=True)
+            ]
+            rows = (
+                Rows(build(t.combine_chunks().to_batches()[0], predicate.indexes(i)))
+                for i, t in enumerate(found)
+            )
+            joined = streams["a"].alias("a").join(streams["b"].alias("b"), F.expr(on))
+            truth = joined.select("a.id", "b.id").collect()
+            assert predicate.links and met(predicate, *rows) == Counter(map(tuple, truth))
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from braid.condition.parse import parse
 from braid.condition.spark import SparkAnalyser
 from braid.condition.sqltypes import SqlType
 from braid.core.events import BatchCommitted
@@ -219,6 +220,20 @@ def test_nan_and_null_keys_in_a_run(spark: SparkSession, tmp_path: Path) -> None
     run = join.start(tmp_path / "run", batches=2)
     run.awaitTermination()
     assert found(run) == EQUAL
+
+
+def test_times_without_a_zone_are_told_apart_in_every_zone(spark: SparkSession) -> None:
+    """Clocks in Berlin never show what lies between 2 and 3 on that day."""
+    told = "ntz: timestamp_ntz"
+    rows = [(EPOCH.replace(day=31, hour=h, minute=30, tzinfo=None),) for h in (2, 3)]
+    streams = {alias: spark.createDataFrame(rows, told) for alias in "ab"}
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        ((key,), _) = (k.values() for k in parse("a.ntz = b.ntz", streams, (None, None)).keys)
+        found = [r.key for r in streams["a"].selectExpr(f"{key} AS key").collect()]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert found == [int(t.replace(tzinfo=UTC).timestamp()) * 1_000_000 for (t,) in rows]
 
 
 def test_a_tuple_without_event_time_matches_only_without_windows(

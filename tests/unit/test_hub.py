@@ -447,3 +447,9 @@ def test_odd_arguments_are_refused_before_anything_is_written(
     for path, told in ((7, "it must be a path"), ("/dev/null/hub", "is no folder")):
         with pytest.raises(ValueError, match=told):
             hub.start(path)
+
+
+def test_a_hub_of_another_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "hub.json").write_text('{"v": 9}')
+    with pytest.raises(ValueError, match="is of version 9; this version of Braid reads version 2$"):
+        Ledger.read(tmp_path / "hub.json")

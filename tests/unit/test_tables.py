@@ -17,12 +17,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Centralized, Shed
+from braid.condition.parse import parse
 from braid.condition.predicate import PredicateError
 from braid.core import step
 from braid.core.events import BatchCommitted
@@ -267,6 +269,206 @@ def test_two_streams_are_compared_in_the_types_of_spark(tmp_path: Path, on: str)
     streams = {"a": pa.table({"id": [1], **both, **a}), "b": pa.table({"id": [2], **both, **b})}
     run = ended(StreamJoin(streams, on, Scatter()).start(tmp_path, batches=1))
     assert ids(run.results()) == Counter([(1, 2)])
+
+
+def pairs(tmp_path: Path, a: Any, b: Any, on: str) -> Counter[tuple[int, ...]]:
+    """What a join of these finds, by id."""
+    join = StreamJoin({"a": a, "b": b}, on, Centralized(), check=True)
+    return ids(ended(join.start(tmp_path / "run", batches=2)).results())
+
+
+SHOWN = [
+    *(datetime(2024, 3, 31, 1, 59, 55) + timedelta(seconds=s) for s in (0, 3, 5, 6, 4000)),
+    datetime(1969, 12, 31, 23, 59, 59, 999_999),
+    datetime(1970, 1, 1),
+]
+FIVE = timedelta(seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("on", "holds"),
+    [
+        ("a.k = b.k AND a.t <= b.t", lambda t, u: t <= u),
+        ("a.t = b.t", lambda t, u: t == u),
+        ("a.t <=> b.t", lambda t, u: t == u),
+        ("a.t < b.t + INTERVAL 5 SECONDS", lambda t, u: t < u + FIVE),
+        ("abs(a.t - b.t) <= INTERVAL 5 SECONDS", lambda t, u: abs(t - u) <= FIVE),
+        ("INTERVAL 5 SECONDS > b.t - a.t", lambda t, u: u - t < FIVE),
+        (
+            "a.t BETWEEN b.t - INTERVAL 5 SECONDS AND b.t + INTERVAL 5 SECONDS",
+            lambda t, u: abs(t - u) <= FIVE,
+        ),
+        ("a.k <> b.k OR a.t - b.t > INTERVAL 5 SECONDS", lambda t, u: t - u > FIVE),
+        ("a.t - a.s < b.t - b.s", lambda t, u: False),
+        ("a.d < b.d", lambda t, u: t.date() < u.date()),
+        ("a.d <= b.t", lambda t, u: t.date() <= u.date()),
+        ("datediff(a.t, b.t) = 0", lambda t, u: t.date() == u.date()),
+        ("unix_date(a.d) = unix_date(b.d)", lambda t, u: t.date() == u.date()),
+        ("a.k = b.k AND unix_date(a.d) < 0", lambda t, u: t.year < 1970),
+        ("hour(a.t) = hour(b.t)", lambda t, u: t.hour == u.hour),
+        ("a.t <= b.z", lambda t, u: t <= u),
+        ("a.z = b.t", lambda t, u: t == u),
+        ("a.z <= b.t + INTERVAL 5 SECONDS", lambda t, u: t <= u + FIVE),
+        ("a.k = b.k AND a.t > timestamp_ntz'2024-01-01 00:00:00'", lambda t, u: t.year == 2024),
+    ],
+)
+def test_times_without_a_zone_are_compared(tmp_path: Path, on: str, holds: Any) -> None:
+    """Pandas has them, and no zone. With those that have one they are compared in UTC."""
+    rows = pd.DataFrame({"id": range(len(SHOWN)), "k": 1, "t": SHOWN, "s": SHOWN})
+    rows["z"] = rows["t"].dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
+    rows["d"] = rows["t"].dt.date
+    want = {(i, k): 1 for i, t in enumerate(SHOWN) for k, u in enumerate(SHOWN) if holds(t, u)}
+    assert pairs(tmp_path, rows, rows, on) == want
+
+
+LEAST, MOST = -(2**31), 2**31 - 1
+FAR = -(2**63)
+
+
+@pytest.mark.parametrize(
+    ("on", "holds", "a", "b", "found"),
+    [
+        (
+            "a.x - b.x > b.y - a.y",
+            lambda a, b: a[0] - b[0] > b[1] - a[1],
+            [(1_700_000_100, 1_700_000_200), (1_700_000_000, 1_700_000_050)],
+            [(1_700_000_000, 1_700_000_100)],
+            True,
+        ),
+        (
+            "a.x - b.x = b.y - a.y",
+            lambda a, b: a[0] - b[0] == b[1] - a[1],
+            [(MOST, MOST), (MOST, MOST - 3)],
+            [(MOST, MOST), (MOST - 1, MOST - 2)],
+            True,
+        ),
+        ("a.x + b.x > -9", lambda a, b: a[0] + b[0] > -9, [(0, 0), (MOST, 0)], [(LEAST, 0)], True),
+        (
+            "a.far + b.far < 0",
+            lambda a, b: a[2] + b[2] < 0,
+            [(0, 0, 5), (0, 0, 0)],
+            [(0, 0, FAR), (0, 0, -5)],
+            True,
+        ),
+        (
+            "5 - a.far = b.far",
+            lambda a, b: 5 - a[2] == b[2],
+            [(0, 0, 2), (0, 0, FAR + 6)],
+            [(0, 0, 3), (0, 0, -FAR - 1)],
+            True,
+        ),
+        (
+            "a.far - b.far > b.far - a.far",
+            lambda a, b: a[2] - b[2] > b[2] - a[2],
+            [(0, 0, -FAR - 1), (0, 0, -FAR - 9)],
+            [(0, 0, -FAR - 3)],
+            False,
+        ),
+        (
+            "a.x - 1 + a.y - b.x < b.y",
+            lambda a, b: a[0] - 1 + a[1] - b[0] < b[1],
+            [(MOST, 1), (MOST, 0)],
+            [(MOST, 0), (0, MOST)],
+            True,
+        ),
+    ],
+)
+def test_what_is_moved_across_a_comparison_does_not_overflow(
+    tmp_path: Path, on: str, holds: Any, a: Any, b: Any, found: bool
+) -> None:
+    """Where the comparison as it is written does not. All but sums of BIGINTs are links."""
+
+    def rows(given: list[tuple[int, ...]]) -> pa.Table:
+        narrow = {n: pa.array([g[i] for g in given], pa.int32()) for i, n in enumerate("xy")}
+        far = [g[2] if len(g) > 2 else 0 for g in given]
+        return pa.table({"id": range(len(given)), **narrow, "far": pa.array(far, pa.int64())})
+
+    streams = {"a": rows(a), "b": rows(b)}
+    want = {(i, k): 1 for i, x in enumerate(a) for k, y in enumerate(b) if holds(x, y)}
+    assert pairs(tmp_path, *streams.values(), on) == want
+    assert bool(parse(on, streams, (None, None)).links) == found
+
+
+@pytest.mark.parametrize("on", ["a.x + a.x > b.n", "b.n < -(a.x + a.x)", "a.x + 1 + a.x > b.n"])
+def test_what_overflows_as_it_is_written_fails(tmp_path: Path, on: str) -> None:
+    """As in Spark: a sum over one stream has the type of its own terms."""
+    rows = pa.table({"id": [1], "x": pa.array([MOST], pa.int32()), "n": [5]})
+    with pytest.raises(duckdb.Error, match="Overflow"):
+        pairs(tmp_path, rows, rows, on)
+
+
+@pytest.mark.parametrize("on", ["5 - a.f >= 2 - b.f", "-a.f >= -b.f"])
+def test_nan_is_the_largest_with_either_sign(tmp_path: Path, on: str) -> None:
+    rows = pa.table({"id": [0, 1], "f": [float("nan"), 1.0]})
+    assert pairs(tmp_path, rows, rows, on) == {(0, 0): 1, (0, 1): 1, (1, 1): 1}
+
+
+@pytest.mark.parametrize(
+    ("on", "holds"),
+    [
+        ("a.p * a.p > 0.005", lambda a: a["p"] * a["p"] > Decimal("0.005")),
+        ("a.p + a.p > a.q", lambda a: a["p"] + a["p"] > a["q"]),
+        ("a.n * a.p > 10000000000", lambda a: a["n"] * a["p"] > 10**10),
+        ("a.p * 1000000 - a.q < 3", lambda a: a["p"] * 10**6 - a["q"] < 3),
+        ("a.v + a.v > 2 * a.v - 0.01", lambda a: True),
+        ("-a.v - a.v < 0", lambda a: a["v"] > 0),
+    ],
+)
+@pytest.mark.parametrize("how", ["a.k = b.k AND {}", "a.k <> b.k OR {}"])
+def test_decimals_have_the_digits_of_spark(tmp_path: Path, on: str, holds: Any, how: str) -> None:
+    """In filters, and in what is computed of one stream for pairs."""
+    given = [
+        {"p": Decimal("0.07"), "q": Decimal("0.1399"), "n": 3, "v": Decimal("-1.00")},
+        {
+            "p": Decimal("99999999.99"),
+            "q": Decimal("999999.9999"),
+            "n": 2 * 10**9,
+            "v": Decimal("1.00"),
+        },
+        {
+            "p": Decimal("-0.08"),
+            "q": Decimal("-0.1600"),
+            "n": -1,
+            "v": Decimal("9999999999999999.99"),
+        },
+    ]
+    kinds = {"p": (10, 2), "q": (10, 4), "v": (18, 2)}
+    columns = {
+        n: pa.array([g[n] for g in given], pa.decimal128(*kind)) for n, kind in kinds.items()
+    } | {"n": pa.array([g["n"] for g in given], pa.int32())}
+    a = pa.table({"id": range(3), "k": [1, 1, 1], **columns})
+    b = pa.table({"id": [7], "k": [1]})
+    assert pairs(tmp_path, a, b, how.format(on)) == {(i, 7): 1 for i in range(3) if holds(given[i])}
+
+
+@pytest.mark.parametrize(
+    ("on", "found"),
+    [
+        ("a.p * a.p = b.q", {(0, 5): 1}),
+        ("a.p + a.p = 100 * b.q", {(0, 5): 1}),
+        ("a.p * 2 - b.p <= b.q - a.p", {(2, 5): 1}),
+    ],
+)
+def test_decimals_of_two_streams_have_the_digits_of_spark(
+    tmp_path: Path, on: str, found: Any
+) -> None:
+    few, more = pa.decimal128(4, 2), pa.decimal128(8, 4)
+    prices = [Decimal("0.02"), Decimal("99.99"), Decimal("-0.01")]
+    a = pa.table({"id": range(3), "p": pa.array(prices, few)})
+    b = pa.table({"id": [5], "p": pa.array([Decimal("0.01")], few)})
+    b = b.append_column("q", pa.array([Decimal("0.0004")], more))
+    assert pairs(tmp_path, a, b, on) == found
+    assert parse(on, {"a": a, "b": b}, (None, None)).links
+
+
+def test_structs_are_compared_and_decimals_of_256_bits_are_taken(tmp_path: Path) -> None:
+    rows = pa.table({"id": [0, 1], "pair": [{"x": 1, "y": "a"}, {"x": None, "y": "b"}]})
+    rows = rows.append_column("wide", pa.array([Decimal("1.5"), None], pa.decimal256(38, 2)))
+    assert pairs(tmp_path, rows, rows, "a.pair = b.pair") == {(0, 0): 1, (1, 1): 1}
+    assert pairs(tmp_path / "wide", rows, rows, "a.wide = b.wide") == {(0, 0): 1}
+    more = rows.append_column("more", pa.array([None, None], pa.decimal256(39, 2)))
+    with pytest.raises(ValueError, match=r"a.more is of type decimal256\(39, 2\); .* 38 digits"):
+        pairs(tmp_path, more, rows, "a.id = b.id")
 
 
 def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:

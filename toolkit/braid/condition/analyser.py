@@ -14,12 +14,14 @@ from braid.condition.sqltypes import SqlType
 class Analyser(Protocol):
     """Judges expressions over the streams; ``names`` are their columns by alias. ``ansi``: what
     cannot be calculated is an error; else it is NULL. ``sized_null``: the size of a NULL array is
-    -1, as Spark has it without ANSI, and not NULL.
+    -1, as Spark has it without ANSI, and not NULL. ``zoned``: clocks go by another time zone than
+    UTC.
     """
 
     names: Mapping[str, Sequence[str]]
     ansi: bool
     sized_null: bool
+    zoned: bool
 
     def judge(self, tree: exp.Expr, on: str) -> None:
         """Raises PredicateError for a condition that is not taken."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
+import sqlglot
 from sqlglot import exp
 
 from braid.condition.compiler import Compiler
+from braid.condition.dialect import SparkSql
 from braid.condition.names import quoted
 from braid.condition.predicate import PredicateError
 from braid.condition.sets import lowered
-from braid.condition.sqltypes import BOOLEAN, SqlType, arrow_of, type_of
+from braid.condition.sqltypes import BOOLEAN, INTERVAL, SqlType, arrow_of, type_of
 from braid.condition.typed import Typed, Unknown
 
 
@@ -21,7 +23,7 @@ class ArrowAnalyser:
     def __init__(self, streams: Mapping[str, pa.Table | pa.Schema]) -> None:
         self.schemas = {a: s if isinstance(s, pa.Schema) else s.schema for a, s in streams.items()}
         self.names: Mapping[str, Sequence[str]] = {a: s.names for a, s in self.schemas.items()}
-        self.ansi, self.sized_null = True, False
+        self.ansi, self.sized_null, self.zoned = True, False, False
 
     def judge(self, tree: exp.Expr, on: str) -> None:
         """Raises PredicateError for a condition that is not boolean, or not known to mean the same
@@ -54,8 +56,12 @@ class ArrowAnalyser:
             return None
 
     def arrow_type(self, alias: str, sql: str) -> pa.DataType:
-        """The type of the column in Arrow."""
-        return arrow_of(self.compiled(alias, sql)[1])
+        """The type of the column in Arrow; an interval's is that of its microseconds."""
+        tree = sqlglot.parse_one(sql, dialect=SparkSql)
+        if isinstance(tree, exp.Column):
+            return self.schemas[alias].field(tree.name).type
+        kind = self.compiled(alias, sql)[1]
+        return pa.int64() if kind == INTERVAL else arrow_of(kind)
 
 
 def _aliases(node: exp.Expr) -> set[str]:

@@ -131,8 +131,8 @@ WIDENS = {
     "bigint": {"string"},
     "float": {"double"},
     "boolean": {"int", "bigint"},
-    "date": {"timestamp"},
-    "timestamp": {"date"},
-    "timestamp_ntz": {"timestamp"},
+    "date": {"timestamp", "timestamp_ntz"},
+    "timestamp": {"date", "timestamp_ntz"},
+    "timestamp_ntz": {"date", "timestamp"},
 }
 """Casts that mean the same in both and lose nothing but a time of day."""

@@ -5,7 +5,7 @@ type that Spark would give it; DuckDB's own choice is often narrower. What is no
 refused:
 
 - columns and literals of boolean, tinyint to bigint, float, double, decimal, string, binary, date
-  and timestamp;
+  and timestamp, with a time zone and without;
 - comparisons, ``<=>``, IN, BETWEEN, IS, AND, OR, NOT, CASE, if, coalesce, nullif, greatest, least;
 - ``+ - *`` of numbers, of decimals where Spark would not round, negation, abs, ceil, floor, round
   of a double, bits; a date plus or minus days, a timestamp or date plus or minus an INTERVAL of
@@ -14,8 +14,8 @@ refused:
   then a division by 0 fails, as it does in Spark, unless an AND, OR, CASE or coalesce around it is
   decided before; where ``spark.sql.ansi.enabled`` is false it is NULL, as in Spark);
 - levenshtein of two texts that have at most 94 different characters, or ASCII only;
-- LIKE, concat, ``||``, array_contains, array_compact, size, datediff, year to second, unix_date,
-  unix_micros, to_date, what ``calls`` lists, and casts that lose nothing.
+- LIKE, concat, ``||``, array_contains, array_compact, size, datediff, year to second, EXTRACT of
+  seconds, unix_date, unix_micros, to_date, what ``calls`` lists, and casts that lose nothing.
 
 ``tests/spark/test_arrow.py`` and ``tests/spark/test_residuals.py`` hold them against Spark.
 """
@@ -31,7 +31,9 @@ from sqlglot import exp
 
 from braid.condition.arrays import Arrays
 from braid.condition.calls import BITS, CALLS, COMPARISONS, PARTS, WIDENS
+from braid.condition.dialect import SparkSql
 from braid.condition.failing import in_turn, is_safe, left_first
+from braid.condition.numbers import CLOCK, TIMES
 from braid.condition.sqltypes import (
     BIGINT,
     BOOLEAN,
@@ -69,7 +71,7 @@ class Compiler(Arrays):
 
     def text(self, sql: str) -> Typed:
         """Of Spark SQL. Raises Unknown for what is not listed above."""
-        return self.compile(sqlglot.parse_one(sql, dialect="spark"))
+        return self.compile(sqlglot.parse_one(sql, dialect=SparkSql))
 
     def compile(self, node: exp.Expr) -> Typed:
         """Raises Unknown for what is not listed above."""
@@ -191,11 +193,9 @@ class Compiler(Arrays):
         if isinstance(node.this, exp.Literal) and node.this.is_number and wanted == DOUBLE:
             return f"CAST({node.this.this} AS DOUBLE)", DOUBLE
         if isinstance(node.this, exp.Literal) and node.this.is_string:
-            pattern = {
-                "date": r"\d{4}-\d\d-\d\d",
-                "timestamp": r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?",
-            }.get(wanted.name)
-            if pattern and re.fullmatch(pattern, node.this.name):
+            day = r"\d{4}-\d\d-\d\d"
+            pattern = day if wanted == DATE else rf"{day} \d\d:\d\d:\d\d(\.\d{{1,6}})?"
+            if wanted in TIMES and re.fullmatch(pattern, node.this.name):
                 return f"CAST({node.this.sql('duckdb')} AS {duckdb_type(wanted)})", wanted
         sql, kind = self.compile(node.this)
         exact = self.ours and {kind.name, wanted.name} <= {*NUMERIC}
@@ -207,7 +207,7 @@ class Compiler(Arrays):
 
     def _to_date(self, node: exp.Expr) -> str:
         typed = self.compile(node.this if isinstance(node, exp.TsOrDsToDate) else node)
-        if typed[1] not in (DATE, TIMESTAMP):
+        if typed[1] not in TIMES:
             self._refuse(node)
         return self._cast_to(typed, DATE)
 
@@ -221,9 +221,23 @@ class Compiler(Arrays):
         inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
         sql, kind = self.compile(inner)
         clock = PARTS[type(node)] in ("hour", "minute", "second")
-        if kind != TIMESTAMP and (clock or kind != DATE):
+        if kind not in TIMES or (clock and kind == DATE):
             self._refuse(node)
         return f"CAST({PARTS[type(node)]}({sql}) AS INTEGER)", INT
+
+    def _seconds(self, node: exp.Extract) -> Typed:
+        """Of a minute, with their parts."""
+        sql, kind = self.compile(node.expression)
+        if node.name.upper() != "SECOND" or kind not in (TIMESTAMP, CLOCK):
+            self._refuse(node)
+        micros = f"CAST(microsecond({sql}) AS DECIMAL(8, 0))"
+        return f"CAST({micros} * 0.000001 AS DECIMAL(8, 6))", SqlType("decimal", 8, 6)
+
+    def _micros(self, node: exp.UnixMicros) -> Typed:
+        sql, kind = self.compile(node.this)
+        if kind not in (TIMESTAMP, CLOCK):
+            self._refuse(node, f" is of type {kind} where timestamp is needed")
+        return f"epoch_us({sql})", BIGINT
 
     def _like(self, node: exp.Like | exp.Escape) -> Typed:
         """A backslash escapes, unless another character is said to."""
@@ -258,6 +272,7 @@ _RULES: Mapping[type[exp.Expr], Callable[[Compiler, Any], Typed]] = {
     **dict.fromkeys((exp.Div, exp.IntDiv, exp.Mod), _C._divide),
     **dict.fromkeys((exp.Neg, exp.Abs), _C._sign),
     **dict.fromkeys(BITS, _C._bits),
+    exp.BitwiseNot: _C._all_bits,
     **dict.fromkeys((exp.Ceil, exp.Floor), _C._whole),
     exp.Round: _C._round,
     **dict.fromkeys((exp.If, exp.Case, exp.Nullif), _C._choice),
@@ -266,8 +281,9 @@ _RULES: Mapping[type[exp.Expr], Callable[[Compiler, Any], Typed]] = {
     exp.TsOrDsToDate: lambda c, n: (c._to_date(n), DATE),
     exp.DateDiff: _C._days,
     **dict.fromkeys(PARTS, _C._part),
+    exp.Extract: _C._seconds,
     exp.UnixDate: lambda c, n: (f"({c._as(n.this, DATE)} - DATE '1970-01-01')", INT),
-    exp.UnixMicros: lambda c, n: (f"epoch_us({c._as(n.this, TIMESTAMP)})", BIGINT),
+    exp.UnixMicros: _C._micros,
     **dict.fromkeys((exp.Like, exp.Escape), _C._like),
     exp.Concat: _C._concat,
     exp.ArrayContains: _C._contains,

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.parsers.spark import SparkParser
 
+from braid.condition.dialect import SparkSql
 from braid.condition.predicate import PredicateError
 from braid.core.accept import shown
 
+_RAISE = sqlglot.ErrorLevel.RAISE
 _LONG = 300
 """Letters of a condition that a sentence shows."""
 
@@ -36,19 +35,11 @@ def shallow(on: str) -> Iterator[None]:
         ) from None
 
 
-class SparkSql(Spark):
-    """Spark SQL in which ``array_size`` stays what it is: of NULL it may differ from ``size``."""
-
-    class Parser(SparkParser):
-        FUNCTIONS: ClassVar[Any] = {
-            name: make for name, make in SparkParser.FUNCTIONS.items() if name != "ARRAY_SIZE"
-        }
-
-
 def read(on: str) -> exp.Expr:
     """The tree of a condition. Raises PredicateError for what is not one condition in Spark SQL."""
     try:
         tree = sqlglot.parse_one(on, dialect=SparkSql)
+        tree.sql(dialect=SparkSql, unsupported_level=_RAISE)  # so that nothing is left out
     except sqlglot.errors.SqlglotError as error:
         found = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
         found = re.sub(r"Required keyword: .* missing for <.*>", "Something is missing", found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlglot import exp
@@ -27,6 +28,10 @@ from braid.condition.sqltypes import (
 from braid.condition.typed import Typed, TypedSql
 from braid.core.spans import UNITS
 
+CLOCK = SqlType("timestamp_ntz")
+"""What a clock shows, in no time zone."""
+TIMES = (DATE, TIMESTAMP, CLOCK)
+
 
 class Numbers(TypedSql):
     """Rules for arithmetic."""
@@ -35,7 +40,7 @@ class Numbers(TypedSql):
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
         left, right = self.compile(node.this), self.compile(node.expression)
         names = {left[1].name, right[1].name}
-        if left[1] in (DATE, TIMESTAMP) and sign != "*":
+        if left[1] in TIMES and sign != "*":
             return self._moved(node, left, right, sign)
         if not names <= {*NUMERIC, "void"}:
             self._refuse(node, f" calculates with {' and '.join(sorted(names))}")
@@ -45,25 +50,29 @@ class Numbers(TypedSql):
         return f"({a} {sign} {b})", kind
 
     def _exact(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
-        """Of decimals."""
-        if self.ours:  # a decimal key times a power of ten
-            (_, b), both = self._together(node, node.this, node.expression)
-            return f"({left[0]} {sign} {b})", SqlType("decimal", MOST_DIGITS, both.scale)
-        kind = None if VOID in (left[1], right[1]) else exactly(sign, left[1], right[1])
+        """Of decimals, with the digits of Spark's result: DuckDB may take fewer, and then fails."""
+        if VOID in (left[1], right[1]):
+            self._refuse(node, " calculates with NULL")
+        a, b = _decimal(node.this, left[1]), _decimal(node.expression, right[1])
+        kind = exactly(sign, a, b)
         if kind is None:
             self._refuse(node, f" may have more than {MOST_DIGITS} digits")
-        # Integers as decimals, or DuckDB gives their product too few digits.
-        x, y = (self._cast_to(t, as_decimal(t[1])) for t in (left, right))
+        scales = (a.scale, b.scale) if sign == "*" else (kind.scale, kind.scale)
+        x, y = (
+            self._cast_to(typed, SqlType("decimal", kind.precision, scale))
+            for typed, scale in zip((left, right), scales, strict=True)
+        )
         return f"CAST(({x} {sign} {y}) AS {duckdb_type(kind)})", kind
 
     def _moved(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
         """A time, so much later or earlier; or what lies between two."""
         if right[1] == INTERVAL:
-            if left[1] == DATE and int(right[0]) % UNITS["day"]:
+            known = re.fullmatch(r"-?\d+", right[0])
+            if left[1] == DATE and (not known or int(right[0]) % UNITS["day"]):
                 self._refuse(node)
             moved = f"{left[0]} {sign} to_microseconds({right[0]})"
             return f"CAST({moved} AS {duckdb_type(left[1])})", left[1]
-        if sign == "-" and right[1] in (DATE, TIMESTAMP):
+        if sign == "-" and right[1] in TIMES:
             at = [f"epoch_us({self._cast_to(t, TIMESTAMP)})" for t in (left, right)]
             return f"({at[0]} - {at[1]})", INTERVAL
         if left[1] != DATE or right[1].name not in INTEGRAL[:3]:
@@ -90,7 +99,7 @@ class Numbers(TypedSql):
 
     def _sign(self, node: Any) -> Typed:
         sql, kind = self.compile(node.this)
-        if kind.name not in NUMERIC:
+        if kind.name not in NUMERIC and kind != INTERVAL:
             self._refuse(node)
         return (f"(-{sql})" if isinstance(node, exp.Neg) else f"abs({sql})"), kind
 
@@ -99,6 +108,13 @@ class Numbers(TypedSql):
         if kind.name not in INTEGRAL:
             self._refuse(node)
         return BITS[type(node)].format(*parts), kind
+
+    def _all_bits(self, node: exp.BitwiseNot) -> Typed:
+        """All of them turned round."""
+        sql, kind = self.compile(node.this)
+        if kind.name not in INTEGRAL:
+            self._refuse(node)
+        return f"(~{sql})", kind
 
     def _whole(self, node: Any) -> Typed:
         """Ceil and floor."""
@@ -121,3 +137,12 @@ class Numbers(TypedSql):
         if kind != DOUBLE or not digits.is_int or not 0 <= int(digits.name) <= 20:
             self._refuse(node)
         return ROUNDED.format(sql, int(digits.name)), kind
+
+
+def _decimal(node: exp.Expr, kind: SqlType) -> SqlType:
+    """The decimal that Spark makes of an exact number: of a literal, one of as many digits."""
+    node = node.unnest()
+    node = node.this if isinstance(node, exp.Neg) else node
+    if kind.name in INTEGRAL and isinstance(node, exp.Literal):
+        return SqlType("decimal", len(str(int(node.name))))
+    return as_decimal(kind)

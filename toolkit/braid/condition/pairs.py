@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from braid.condition.analyser import Analyser
 from braid.condition.compiler import Compiler
+from braid.condition.dialect import SparkSql
 from braid.condition.functions import FUNCTIONS
 from braid.condition.links import named
 from braid.condition.names import quoted
@@ -19,6 +20,7 @@ from braid.condition.sets import MEASURES, check_elements, least, lowered
 from braid.condition.sqltypes import DOUBLE, type_of
 from braid.condition.terms import own, split_name
 from braid.condition.typed import Unknown
+from braid.condition.zones import goes_by_zone
 
 
 class Residuals:
@@ -95,15 +97,25 @@ class Residuals:
         kinds = {("", str(n)): DOUBLE for n in range(measures)}
         for s, name in columns:
             kinds["", f"{self.aliases[s]}.{name}"] = type_of(self._arrow_type(s, name))
+        if self.analyser.zoned and goes_by_zone(flat, lambda c: kinds["", c.name].name):
+            self._refuse(
+                self._as_given(flat.sql(dialect=SparkSql), columns),
+                "it goes by the session's time zone, which is not UTC: have each stream's side say "
+                "what of it is compared, or set spark.sql.session.timeZone to UTC",
+            )
         try:
             by_zero = "error('DIVIDE_BY_ZERO')" if self.analyser.ansi else "NULL"
             return Compiler(kinds, by_zero=by_zero).compile(flat)[0]
         except Unknown as found:
-            text = found.text
-            for s, name in columns:
-                if name in self.computed[s]:
-                    text = text.replace(f"{self.aliases[s]}.{name}", self.computed[s][name])
-            self._refuse(text, found.why.strip() or "it may mean another thing to DuckDB")
+            why = found.why.strip() or "it may mean another thing to DuckDB"
+            self._refuse(self._as_given(found.text, columns), why)
+
+    def _as_given(self, text: str, columns: Sequence[tuple[int, str]]) -> str:
+        """Text over computed columns with what they are computed from in their place."""
+        for s, name in columns:
+            if name in self.computed[s]:
+                text = text.replace(f"{self.aliases[s]}.{name}", self.computed[s][name])
+        return text
 
     def _plain(self, flat: exp.Expr) -> bool:
         """Whether all that it says is that two columns of text or bytes are equal."""
@@ -119,7 +131,7 @@ class Residuals:
     def _arrow_type(self, stream: int, name: str) -> pa.DataType:
         """The type in Arrow of a column that a residual reads."""
         if (stream, name) not in self._kinds:
-            own = exp.column(name, quoted=True).sql(dialect="spark")
+            own = exp.column(name, quoted=True).sql(dialect=SparkSql)
             sql = self.computed[stream].get(name) or own
             self._kinds[stream, name] = self.analyser.arrow_type(self.aliases[stream], sql)
         return self._kinds[stream, name]
@@ -164,7 +176,7 @@ class Residuals:
             str(self.analyser.type_of(self.aliases[min(self._streams(side))], own(side)))
             for side in node.expressions
         ]
-        sides = " and ".join(side.sql(dialect="spark") for side in node.expressions)
+        sides = " and ".join(side.sql(dialect=SparkSql) for side in node.expressions)
         check_elements((kinds[0], kinds[1]), sides.replace("`", ""))
 
     def _try(self, residual: Residual, conjunct: exp.Expr) -> None:
@@ -179,7 +191,7 @@ class Residuals:
                 residual, self.aliases, empty, [pa.array([], pa.float64())] * len(residual.measures)
             )
         except (duckdb.Error, pa.ArrowException) as error:
-            self._refuse(conjunct.sql(dialect="spark"), str(error).splitlines()[0])
+            self._refuse(conjunct.sql(dialect=SparkSql), str(error).splitlines()[0])
 
     def _refuse(self, text: str, why: str) -> NoReturn:
         raise PredicateError(

@@ -16,20 +16,31 @@ from braid.condition.links import End, composite, equality, implied, merged, nam
 from braid.condition.names import quoted, read, resolved, shallow
 from braid.condition.pairs import Residuals
 from braid.condition.predicate import Common, Link, Predicate, PredicateError, windowed
-from braid.condition.sqltypes import SqlType
+from braid.condition.sqltypes import BIGINT, TIMESTAMP, SqlType
 from braid.condition.terms import (
+    Term,
     conjuncts,
-    days_of,
+    constant,
     hashed_as,
     interval_of,
     kind_of,
-    literal,
     micros_of,
     nan_may_hold,
+    negated,
     normal_key,
     own,
     summands,
+    summed,
+    total,
 )
+from braid.core.spans import UNITS
+
+_TURNED: dict[type, type] = {
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+}
 
 
 def parse(
@@ -69,7 +80,25 @@ class _Side:
     """The part of a comparison that belongs to one stream: a sum of signed terms."""
 
     stream: int
-    terms: list[tuple[int, exp.Expr]] = field(default_factory=list)
+    terms: list[Term] = field(default_factory=list)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one term, as it is written."""
+        return len(self.terms) == 1 and self.terms[0][0] > 0
+
+    def sql(self, kind: str = "", scale: int = 0) -> str:
+        """Spark SQL of it; what is not plain is added up in the numbers of a kind."""
+        return f"({own(self.terms[0][1])})" if self.plain else total(self.terms, kind, scale)
+
+    def unsigned(self, of: SqlType) -> int:
+        """Turn the bits of a BIGINT that is negated: -x may be none, ~x is -x - 1. Returns what is
+        missing then.
+        """
+        if of != BIGINT or self.plain or len(self.terms) > 1:
+            return 0
+        self.terms = [(1, exp.BitwiseNot(this=exp.paren(self.terms[0][1])))]
+        return 1
 
 
 class _Parser:
@@ -173,109 +202,102 @@ class _Parser:
         """Note ``left op right`` as a link. ``capped`` says that another comparison bounds ``left``
         from above.
         """
-        terms = [*summands(left, 1), *summands(right, -1)]
-        streams = sorted(set().union(*(self._streams(t) for _, t in terms)))
-        if len(streams) != 2 or any(len(self._streams(t)) == 2 for _, t in terms):
+        terms = [*summands(left, 1, self._streams), *summands(right, -1, self._streams)]
+        streams = sorted(set().union(*(owner for _, _, owner in terms)))
+        if len(streams) != 2 or any(len(owner) == 2 for _, _, owner in terms):
             return False
         a, b = _Side(streams[0]), _Side(streams[1])
-        free: list[tuple[int, exp.Expr]] = []
-        for sign, term in terms:
-            owner = self._streams(term)
+        free: list[Term] = []
+        for sign, term, owner in terms:
             (free if not owner else a.terms if owner == {a.stream} else b.terms).append(
                 (sign, term)
             )
+        if self.analyser.zoned and self._type(a) == TIMESTAMP:
+            if len(self._streams(left)) == 2 or len(self._streams(right)) == 2:
+                return False  # how long it is between two times goes by the zone's clocks
+            if any(abs(micros_of(term) or Fraction(0)) >= UNITS["day"] for _, term in free):
+                (a, b), free = self._as_they_are(left, right), []
         nan = nan_may_hold(op, len(self._streams(left)), len(self._streams(right)), capped)
-        return self._bound(op, a, _Side(b.stream, [(-s, t) for s, t in b.terms]), free, source, nan)
+        return self._bound(op, a, _Side(b.stream, negated(b.terms)), free, source, nan)
+
+    def _as_they_are(self, left: exp.Expr, right: exp.Expr) -> tuple[_Side, _Side]:
+        """Each side whole, of the stream that comes first and of the other, on the left of the
+        comparison: a day may have 23 hours, and Spark knows which.
+        """
+        sides = (_Side(min(self._streams(s)), [(g, s)]) for g, s in ((1, left), (-1, right)))
+        a, b = sorted(sides, key=lambda side: side.stream)
+        return a, b
 
     def _bound(
         self,
         op: type,
         a: _Side,
         b: _Side,
-        free: list[tuple[int, exp.Expr]],
+        free: list[Term],
         source: exp.Expr,
         nan: bool | None,
     ) -> bool:
         """Note ``A - B + free op 0`` as a link between keys, where A and B are sums over one stream
         each.
         """
-        if a.terms[0][0] < 0 and b.terms[0][0] < 0:  # both sides negated: turn the comparison round
-            flip: dict[type, type] = {
-                exp.LT: exp.GT,
-                exp.LTE: exp.GTE,
-                exp.GT: exp.LT,
-                exp.GTE: exp.LTE,
-            }
-            op = flip.get(op, op)
-            a, b = (_Side(s.stream, [(-g, t) for g, t in s.terms]) for s in (a, b))
-            free = [(-g, t) for g, t in free]
         ta, tb = self._type(a), self._type(b)
         if ta is None or tb is None:
             return False
-        if self._text(op, ta, tb, a, b, free, source):
-            return True
         kind = kind_of(ta, tb)
-        unit = {"date": days_of, "timestamp": micros_of, "timestamp_ntz": micros_of}.get(
-            kind or "", literal
-        )
-        constants = [unit(t) for _, t in free]
-        single = len(a.terms) == len(b.terms) == 1
-        if kind == "float" and nan:
+        if kind == "float" and (nan or len(a.terms) > 1 or len(b.terms) > 1):
             return False
-        if (
-            kind is None
-            or None in constants
-            or (kind in ("date", "timestamp", "timestamp_ntz", "bool") and not single)
-        ):
+        turned = a.terms[0][0] < 0 and b.terms[0][0] < 0  # both sides negated
+        if turned and (kind != "float" or nan is not None):  # NaN is the largest with either sign
+            op, free = _TURNED.get(op, op), negated(free)
+            a, b = (_Side(s.stream, negated(s.terms)) for s in (a, b))
+        plain = a.plain and b.plain
+        if plain and self._text(op, ta, tb, a, b, free, source):
+            return True
+        if kind is None or (kind not in ("int", "decimal", "float") and not plain):
             return False
-        offset = -sum(
-            (g * c for (g, _), c in zip(free, constants, strict=True) if c is not None), Fraction(0)
-        )
+        if (known := constant(kind, free)) is None:
+            return False
+        offset = -known
+        if kind == "int":
+            offset += b.unsigned(tb) - a.unsigned(ta)
         scale = max(ta.scale, tb.scale)
-        left, right = (self._key(s, normal_key(kind, self._sum(s), scale)) for s in (a, b))
+        left, right = (self._key(s, normal_key(kind, s.sql(kind, scale), scale)) for s in (a, b))
         lo, hi, strict = interval_of(
             op, offset * 10**scale if kind == "decimal" else offset, kind == "float"
         )
-        exact = kind != "float" or (single and not free and nan is None)
+        exact = kind != "float" or (not free and nan is None)
         self.links.append(Link((a.stream, left), (b.stream, right), lo, hi, strict, exact))
         if not exact:
             self.residuals.add(source)
-        if op is exp.EQ and offset == 0 and (kind != "float" or (not free and nan is None)):
+        if op is exp.EQ and offset == 0 and exact:
             self.equal.append(((a.stream, left), (b.stream, right)))
         return True
 
     def _text(
         self,
         op: type,
-        ta: Any,
-        tb: Any,
+        ta: SqlType,
+        tb: SqlType,
         a: _Side,
         b: _Side,
-        free: list[Any],
+        free: list[Term],
         source: exp.Expr,
     ) -> bool:
         """Equality of text, binary and wide decimals: by their hash, then by themselves."""
-        if op is not exp.EQ or free or len(a.terms) != 1 or len(b.terms) != 1:
-            return False
-        if (common := hashed_as(ta, tb)) is None:
+        if op is not exp.EQ or free or (common := hashed_as(ta, tb)) is None:
             return False
         left, right = (
-            self._key(s, f"xxhash64(cast({self._sum(s)} as {common}))", null=self._sum(s))
-            for s in (a, b)
+            self._key(s, f"xxhash64(cast({s.sql()} as {common}))", null=s.sql()) for s in (a, b)
         )
         self.links.append(Link((a.stream, left), (b.stream, right), 0, 0, exact=False))
         self.residuals.add(source)
         self.equal.append(((a.stream, left), (b.stream, right)))
         return True
 
-    def _sum(self, side: _Side) -> str:
-        text = ""
-        for sign, term in side.terms:
-            text += (" + " if sign > 0 else " - ") + f"({own(term)})"
-        return text.removeprefix(" + ").strip()
-
     def _type(self, side: _Side) -> SqlType | None:
-        return self.analyser.type_of(self.aliases[side.stream], self._sum(side))
+        alias = self.aliases[side.stream]
+        kinds = [self.analyser.type_of(alias, f"({own(term)})") for _, term in side.terms]
+        return summed([k for k in kinds if k is not None]) if all(kinds) else None
 
     def _key(self, side: _Side, sql: str, null: str | None = None) -> str:
         """The name of the key column with this text; a hash of NULL is NULL."""

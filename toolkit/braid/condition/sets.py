@@ -24,6 +24,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
+from braid.condition.dialect import SparkSql
 from braid.condition.functions import Function
 from braid.condition.predicate import PredicateError
 
@@ -59,8 +60,8 @@ def _inner(node: exp.Expr | None) -> tuple[exp.Expr, exp.Expr] | None:
     if looked is None:
         return None
     x, y = node.this.this, looked.this
-    text = inner_product(x.sql(dialect="spark"), y.sql(dialect="spark"))
-    return (x, y) if sqlglot.parse_one(text, dialect="spark") == node else None
+    text = inner_product(x.sql(dialect=SparkSql), y.sql(dialect=SparkSql))
+    return (x, y) if sqlglot.parse_one(text, dialect=SparkSql) == node else None
 
 
 def lowered(node: exp.Expr, streams: Streams, sized_null: bool = False) -> exp.Expr:
@@ -138,7 +139,7 @@ def _any_common(x: exp.Expr, y: exp.Expr) -> exp.Expr:
 
 def _compact(x: exp.Expr) -> exp.Expr:
     """The elements that are not NULL."""
-    return exp.func("array_compact", x.copy(), dialect="spark")
+    return exp.func("array_compact", x.copy(), dialect=SparkSql)
 
 
 def _may_be_in(x: exp.Expr, y: exp.Expr) -> exp.Expr:

@@ -14,9 +14,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 from sqlglot import exp
 
+from braid.condition.dialect import SparkSql
 from braid.condition.names import quoted, read, resolved
 from braid.condition.predicate import PredicateError
 from braid.condition.sqltypes import SqlType
+from braid.condition.zones import UTC
 
 
 class SparkAnalyser:
@@ -29,6 +31,7 @@ class SparkAnalyser:
         conf = next(iter(frames.values())).sparkSession.conf
         self.ansi = conf.get("spark.sql.ansi.enabled") == "true"
         self.sized_null = not self.ansi and conf.get("spark.sql.legacy.sizeOfNull") == "true"
+        self.zoned = conf.get("spark.sql.session.timeZone") not in UTC
         self._taken = set[str]()
 
     def take(self, conditions: Sequence[str]) -> None:
@@ -108,11 +111,11 @@ class SparkAnalyser:
 
 def _columns(schema: StructType) -> dict[str, StructField]:
     """The columns by how an expression names them."""
-    return {exp.to_identifier(f.name, quoted=True).sql(dialect="spark"): f for f in schema}
+    return {exp.to_identifier(f.name, quoted=True).sql(dialect=SparkSql): f for f in schema}
 
 
 def _sql(tree: exp.Expr) -> str:
-    return tree.sql(dialect="spark", normalize_functions=False)
+    return tree.sql(dialect=SparkSql, normalize_functions=False)
 
 
 def _empty(frame: DataFrame) -> DataFrame:

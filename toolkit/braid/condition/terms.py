@@ -4,16 +4,22 @@ are compared.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import ceil, floor, inf
 
 from sqlglot import exp
 from sqlglot.optimizer.simplify import simplify
 
-from braid.condition.sqltypes import INTEGRAL, NUMERIC, REAL, SqlType
+from braid.condition.dialect import SparkSql
+from braid.condition.sqltypes import BIGINT, INTEGRAL, NUMERIC, REAL, SqlType
 from braid.core.spans import UNITS
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+
+
+Term = tuple[int, exp.Expr]
+"""What is added (1) or taken away (-1)."""
 
 
 def nan_may_hold(op: type, left: int, right: int, capped: bool) -> bool | None:
@@ -52,21 +58,38 @@ def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
     return [tree]
 
 
-def summands(node: exp.Expr, sign: int) -> list[tuple[int, exp.Expr]]:
-    """The signed summands of an expression; a difference of days is one of day numbers."""
+def summands(
+    node: exp.Expr, sign: int, streams: Callable[[exp.Expr], set[int]]
+) -> list[tuple[int, exp.Expr, set[int]]]:
+    """The signed summands of an expression, each with the streams that it names.
+
+    What one stream says stays whole, so that its own types decide what it comes to and whether it
+    fails; only one term with constants beside it is taken from them. A difference of days is one of
+    day numbers.
+    """
     node = node.unnest()
+    found = [s for g, part in _parts(node) for s in summands(part, g * sign, streams)]
+    if not found:
+        return [(sign, node, streams(node))]
+    owners = [owner for _, _, owner in found if owner]
+    both = set().union(*owners)
+    shifted = len(owners) == 1 < len(found)
+    return found if shifted or len(both) != 1 else [(sign, node, both)]
+
+
+def _parts(node: exp.Expr) -> list[tuple[int, exp.Expr]]:
+    """What an expression is the sum of; nothing where it is none."""
     if isinstance(node, (exp.Add, exp.Sub)):
-        other = sign if isinstance(node, exp.Add) else -sign
-        return [*summands(node.this, sign), *summands(node.expression, other)]
+        return [(1, node.this), (1 if isinstance(node, exp.Add) else -1, node.expression)]
     if isinstance(node, exp.Neg):
-        return summands(node.this, -sign)
+        return [(-1, node.this)]
     if isinstance(node, exp.DateDiff) and not node.args.get("unit"):
-        days = [
-            exp.func("unix_date", exp.cast(side.copy(), "date"))
-            for side in (_date(node.this), _date(node.expression))
-        ]
-        return [(sign, days[0]), (-sign, days[1])]
-    return [(sign, node)]
+        days = (
+            exp.Anonymous(this="unix_date", expressions=[exp.cast(_date(side).copy(), "date")])
+            for side in (node.this, node.expression)
+        )
+        return list(zip((1, -1), days, strict=True))
+    return []
 
 
 def _date(node: exp.Expr) -> exp.Expr:
@@ -108,6 +131,14 @@ def days_of(node: exp.Expr) -> Fraction | None:
     return days if days is not None and days.denominator == 1 else None
 
 
+def constant(kind: str, terms: Sequence[Term]) -> Fraction | None:
+    """What constants add up to in the unit of a kind's keys; None where it is not known."""
+    of = {"date": days_of, "timestamp": micros_of, "timestamp_ntz": micros_of}.get(kind, literal)
+    values = [(sign, of(term)) for sign, term in terms]
+    known = [sign * value for sign, value in values if value is not None]
+    return sum(known, Fraction(0)) if len(known) == len(terms) else None
+
+
 def kind_of(a: SqlType, b: SqlType) -> str | None:
     """In which numbers two types are compared, or None where they are not."""
     pair = {a.name, b.name}
@@ -124,6 +155,20 @@ def kind_of(a: SqlType, b: SqlType) -> str | None:
     return "decimal" if sum(_extent(a, b)) <= 18 else None
 
 
+def summed(kinds: Sequence[SqlType]) -> SqlType | None:
+    """A type that holds every sum of values of these types, whatever their signs; None where there
+    may be none: floats round, and the sum of two BIGINTs may be no BIGINT.
+    """
+    if len(kinds) == 1:
+        return kinds[0]
+    if not {k.name for k in kinds} <= {*INTEGRAL[:3], "decimal"}:
+        return None
+    if all(k.name in INTEGRAL for k in kinds):
+        return BIGINT
+    whole, scale = _extent(*kinds)
+    return SqlType("decimal", whole + scale + len(kinds) - 1, scale)
+
+
 def hashed_as(a: SqlType, b: SqlType) -> str | None:
     """The type in which values of two types are hashed to find equal ones; None where they are
     numbers, or not equal.
@@ -137,10 +182,21 @@ def hashed_as(a: SqlType, b: SqlType) -> str | None:
     return f"decimal({digits + scale}, {scale})" if digits + scale <= 38 else None
 
 
-def _extent(a: SqlType, b: SqlType) -> tuple[int, int]:
-    """Digits before and after the point that hold the values of two exact types."""
-    scale = max(a.scale, b.scale)
-    return max(_DIGITS.get(t.name, t.precision) - t.scale for t in (a, b)), scale
+def _extent(*kinds: SqlType) -> tuple[int, int]:
+    """Digits before and after the point that hold the values of exact types."""
+    scale = max(k.scale for k in kinds)
+    return max(_DIGITS.get(k.name, k.precision) - k.scale for k in kinds), scale
+
+
+def negated(terms: Sequence[Term]) -> list[Term]:
+    """The terms with the other signs."""
+    return [(-sign, term) for sign, term in terms]
+
+
+def total(terms: Sequence[Term], kind: str, scale: int) -> str:
+    """Spark SQL of a sum of one stream's terms, each in the numbers of its kind, which hold it."""
+    number = {"int": "bigint", "decimal": f"decimal(18, {scale})", "float": "double"}[kind]
+    return " + ".join(f"{'-' * (g < 0)}cast(({own(t)}) as {number})" for g, t in terms)
 
 
 def normal_key(kind: str, sql: str, scale: int) -> str:
@@ -150,7 +206,9 @@ def normal_key(kind: str, sql: str, scale: int) -> str:
         "int": f"cast({sql} as bigint)",
         "date": f"cast(unix_date({sql}) as bigint)",
         "timestamp": f"unix_micros({sql})",
-        "timestamp_ntz": f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {sql})",
+        # Of what a clock shows in any time zone: timestampdiff would go by that of the session.
+        "timestamp_ntz": f"(((cast(unix_date(cast({sql} as date)) as bigint) * 24 + hour({sql})) "
+        f"* 60 + minute({sql})) * 60000000 + cast(extract(SECOND FROM {sql}) * 1000000 as bigint))",
         "decimal": f"cast(cast(({sql}) as decimal(18, {scale})) * {10**scale} as bigint)",
         "float": f"cast({sql} as double)",
     }[kind]
@@ -176,7 +234,10 @@ def interval_of(op: type, offset: Fraction, real: bool) -> tuple[float, float, t
 
 def own(node: exp.Expr) -> str:
     """Spark SQL over the stream's own columns, without the alias."""
-    bare = node.copy().transform(
-        lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n
-    )
-    return bare.sql(dialect="spark")
+    return node.copy().transform(_bare).sql(dialect=SparkSql)
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.UnixDate):  # sqlglot would write the days between two timestamps
+        return exp.Anonymous(this="unix_date", expressions=[node.this.transform(_bare)])
+    return exp.column(node.name, quoted=True) if isinstance(node, exp.Column) else node

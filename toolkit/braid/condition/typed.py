@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from sqlglot import exp
 
+from braid.condition.dialect import SparkSql
 from braid.condition.sqltypes import NUMERIC, VOID, SqlType, common, duckdb_type, known
 
 Typed = tuple[str, SqlType]
@@ -17,7 +18,7 @@ class Unknown(ValueError):
     """An expression that is not known to mean the same: its text, and why."""
 
     def __init__(self, node: exp.Expr, why: str = "") -> None:
-        self.text, self.why = node.sql(dialect="spark").replace("`", ""), why
+        self.text, self.why = node.sql(dialect=SparkSql).replace("`", ""), why
         super().__init__(f"{self.text!r}{why}")
 
 

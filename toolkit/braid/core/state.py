@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -156,10 +156,8 @@ def decode(body: bytes, policy: type = object, shedding: type = object) -> State
     )
 
 
-def check_version(version: Any, what: str) -> None:
+def check_version(version: Any, what: str, read: Sequence[int] = READ) -> None:
     """Raise ValueError, with one sentence, unless stored data are of a version that is read."""
-    if version not in READ:
-        known = f"{READ[0]} to {READ[-1]}"
-        raise ValueError(
-            f"{what} is of version {version!r}; this version of Braid reads versions {known}"
-        )
+    if version not in read:
+        known = f"versions {read[0]} to {read[-1]}" if len(read) > 1 else f"version {read[0]}"
+        raise ValueError(f"{what} is of version {version!r}; this version of Braid reads {known}")

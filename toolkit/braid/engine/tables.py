@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from braid.condition.arrow import ArrowAnalyser
 from braid.condition.predicate import Predicate
 from braid.condition.residual import answer
+from braid.condition.sqltypes import MOST_DIGITS
 from braid.core.columns import DRAW, ROUTING, TIME, WORTH
 from braid.core.harvest import Harvest
 from braid.core.placement import Placement
@@ -39,6 +40,11 @@ def table(alias: str, given: Any) -> pa.Table | None:
     if not isinstance(given, pa.Table):
         return None
     fields = [pa.field(f.name, _plain(f.type)) for f in given.schema]
+    if wide := [f for f in fields if "decimal256(" in str(f.type)]:
+        raise ValueError(
+            f"the column {alias}.{wide[0].name} is of type {wide[0].type}; a decimal has "
+            f"{MOST_DIGITS} digits at most"
+        )
     try:
         return given.cast(pa.schema(fields))
     except pa.ArrowInvalid as error:
@@ -47,7 +53,7 @@ def table(alias: str, given: Any) -> pa.Table | None:
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     """The type that tuples have here: without dictionaries, long offsets and views, which Polars
-    gives, and with times in microseconds.
+    gives, with times in microseconds and decimals of 128 bits, unless they have more digits.
     """
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
@@ -57,6 +63,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
+    if pa.types.is_decimal256(kind) and kind.precision <= MOST_DIGITS:
+        return pa.decimal128(kind.precision, kind.scale)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(_plain(kind.value_type))
     if pa.types.is_map(kind):

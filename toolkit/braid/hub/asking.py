@@ -9,6 +9,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
+from braid.condition.dialect import SparkSql
 from braid.core.spans import Span, micros, written
 from braid.hub.blueprints import selections_of
 from braid.hub.delivering import Slide, Told
@@ -99,7 +100,7 @@ class Asking:
         """What may fail of what is selected of each match, over a plain table of results."""
         for tree in of_matches(query):
             if tree.find(exp.Star) is None:
-                text = tree.sql(dialect="spark", normalize_functions=False)
+                text = tree.sql(dialect=SparkSql, normalize_functions=False)
                 plain = renamed(text, lambda alias, column: flat(query.aliases[alias], column))
                 if self._may_fail(plain):
                     yield plain
@@ -124,7 +125,7 @@ def of_matches(query: StreamQuery) -> Iterator[exp.Expr]:
     aggregates are of.
     """
     told = [*query.select, *([query.having] if query.having else [])]
-    trees = [sqlglot.parse_one(sql, dialect="spark").unalias() for sql in told]
+    trees = [sqlglot.parse_one(sql, dialect=SparkSql).unalias() for sql in told]
     if not query.groups and not query.aggregates:
         yield from trees
         return

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import sqlglot
 from sqlglot import exp
 
+from braid.condition.dialect import SparkSql
 from braid.core.query import Query
 from braid.hub.conditions import Schemas
 from braid.hub.flat import Texts, compensating, flat, renamed, serves
@@ -110,12 +111,12 @@ class Drawing:
 
 def _over(text: str, owner: Mapping[str, str], inputs: Mapping[str, Input]) -> str:
     """A join condition over ``alias.column`` of inputs."""
-    tree = sqlglot.parse_one(text, dialect="spark")
+    tree = sqlglot.parse_one(text, dialect=SparkSql)
     for column in list(tree.find_all(exp.Column)):
         alias, stream = owner[column.table], column.table
         name = column.name if isinstance(inputs[alias].read, str) else flat(stream, column.name)
         column.replace(exp.column(name, table=alias, quoted=True))
-    return tree.sql(dialect="spark", normalize_functions=False)
+    return tree.sql(dialect=SparkSql, normalize_functions=False)
 
 
 def _linked(groups: list[Joined], joins: list[Joined]) -> bool:

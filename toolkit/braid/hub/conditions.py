@@ -8,6 +8,7 @@ from itertools import combinations
 
 from sqlglot import exp
 
+from braid.condition.dialect import SparkSql
 from braid.condition.sqltypes import INTEGRAL, SqlType
 from braid.hub.dialect import QueryError
 from braid.hub.selecting import selecting
@@ -27,7 +28,7 @@ _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 def sql_of(tree: exp.Expr) -> str:
     """Spark SQL of a tree."""
-    return tree.sql(dialect="spark", normalize_functions=False)
+    return tree.sql(dialect=SparkSql, normalize_functions=False)
 
 
 def aliases_of(tree: exp.Expr) -> set[str]:

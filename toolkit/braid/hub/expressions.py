@@ -8,6 +8,7 @@ import sqlglot
 from sqlglot import exp
 
 from braid.condition.compiler import Compiler
+from braid.condition.dialect import SparkSql
 from braid.condition.failing import is_safe
 from braid.condition.sqltypes import SqlType
 from braid.condition.typed import Unknown
@@ -21,7 +22,7 @@ def may_fail(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
     """Whether Spark SQL over columns of these types, by (alias, name), may fail on some tuple, or
     is not known not to.
     """
-    tree = sqlglot.parse_one(sql, dialect="spark")
+    tree = sqlglot.parse_one(sql, dialect=SparkSql)
     tree = tree.transform(lambda n: n.this if isinstance(n, _TEXT) else n)
     try:
         Compiler(types).compile(tree)
@@ -45,7 +46,7 @@ def is_zoned(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
                 return exp.Literal.number(0)
         return node
 
-    tree = sqlglot.parse_one(sql, dialect="spark").transform(plain)
+    tree = sqlglot.parse_one(sql, dialect=SparkSql).transform(plain)
     return any(kind(c) in _TIMES for c in tree.find_all(exp.Column))
 
 
@@ -53,5 +54,5 @@ def has_float(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
     """Whether Spark SQL reads a column of 32-bit floats. Without ANSI, Spark makes such a float of
     a whole number that it is compared with, and DuckDB is told to make a double of both.
     """
-    columns = sqlglot.parse_one(sql, dialect="spark").find_all(exp.Column)
+    columns = sqlglot.parse_one(sql, dialect=SparkSql).find_all(exp.Column)
     return any(types[c.table, c.name].name == "float" for c in columns)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 
+from braid.condition.dialect import SparkSql
 from braid.core.columns import QUERIES
 from braid.engine.files import parquet
 from braid.papers.reuse.definition import UNBOUNDED, Column, Definition, compensation
@@ -38,8 +39,8 @@ def renamed(sql: str, name: Callable[[str, str], str]) -> str:
             return node
         return exp.column(name(node.table, node.name), quoted=True)
 
-    tree = sqlglot.parse_one(sql, dialect="spark").transform(named)
-    return tree.sql(dialect="spark", normalize_functions=False)
+    tree = sqlglot.parse_one(sql, dialect=SparkSql).transform(named)
+    return tree.sql(dialect=SparkSql, normalize_functions=False)
 
 
 def micros_of(column: str) -> str:

@@ -86,8 +86,7 @@ class Ledger:
         if not path.exists():
             return None
         found = json.loads(path.read_text())
-        if found.pop("v", None) != VERSION:
-            check_version(None, f"the hub in {path.parent}")
+        check_version(found.pop("v", None), f"the hub in {path.parent}", [VERSION])
         deployment = from_plain(found.pop("deployment"))
         ledger = typed({**found, "deployment": {"at": {}}}, cls, f"the hub in {path.parent}")
         ledger.deployment = deployment

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from braid.condition.dialect import SparkSql
 from braid.condition.sqltypes import INTEGRAL, REAL, SqlType
 from braid.papers.reuse.domains import NULL, SOME, Domain, among, interval
 from braid.papers.reuse.selections import Box, Opaque, Selection, both, either
@@ -153,6 +154,6 @@ def _number(literal: exp.Expr, known: SqlType) -> Any:
 
 
 def _opaque(tree: exp.Expr, negated: bool) -> Selection:
-    text = tree.sql(dialect="spark")
+    text = tree.sql(dialect=SparkSql)
     columns = tuple(sorted({c.name for c in tree.find_all(exp.Column)}))
     return Selection.of([Box.of({}, [Opaque(f"NOT ({text})" if negated else text, columns)])])

@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from braid.condition.sqltypes import SqlType
+from braid.condition.zones import UTC
 from braid.core.columns import QUERIES
 from braid.engine.collect import LIMIT, Refused, collected
 from braid.engine.layout import laid_out, layouts
@@ -30,8 +31,6 @@ from braid.hub.query import StreamQuery
 from braid.hub.reader import Part, Reader, Ticks, Turn
 from braid.papers.reuse.definition import Column
 from braid.results import read
-
-_UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class SparkReader(Reader):
         self.spark = next(iter(frames.values())).sparkSession
         self._read = arriving(frames, {s: {} for s in frames})
         self._arriving: dict[str, dict[str, _Arriving]] = {}
-        self.utc = self.spark.conf.get("spark.sql.session.timeZone") in _UTC
+        self.utc = self.spark.conf.get("spark.sql.session.timeZone") in UTC
         self.ansi = self.spark.conf.get("spark.sql.ansi.enabled") == "true"
 
     def _field(self, name: str, column: Column) -> T.StructField:

@@ -10,6 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 from braid.condition.compiler import Compiler
+from braid.condition.dialect import SparkSql
 from braid.condition.sqltypes import BIGINT, BOOLEAN, DOUBLE, INTEGRAL, REAL, SqlType
 from braid.condition.typed import Typed, Unknown
 from braid.hub.conditions import Schemas
@@ -46,15 +47,15 @@ class TableAnswer:
     def _select(self) -> list[tuple[str, str]]:
         found = []
         for sql in self.query.select:
-            tree = sqlglot.parse_one(sql, dialect="spark")
+            tree = sqlglot.parse_one(sql, dialect=SparkSql)
             if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
                 stream = self.query.aliases[tree.table]
                 found += [
-                    (c, self._told(exp.column(c, table=tree.table).sql("spark")))
+                    (c, self._told(exp.column(c, table=tree.table).sql(SparkSql)))
                     for c in self.schemas[stream]
                 ]
             else:
-                found.append((tree.alias_or_name or sql, self._told(tree.unalias().sql("spark"))))
+                found.append((tree.alias_or_name or sql, self._told(tree.unalias().sql(SparkSql))))
         return found
 
     def _compiled(self, sql: str, types: Mapping[tuple[str, str], SqlType]) -> Typed:
@@ -69,9 +70,9 @@ class TableAnswer:
 
     def _told(self, sql: str) -> str:
         """DuckDB SQL of what is selected, aggregates included."""
-        tree = sqlglot.parse_one(sql, dialect="spark")
+        tree = sqlglot.parse_one(sql, dialect=SparkSql)
         calls = _Calls(self)
-        told = self._compiled(calls.without(tree).sql("spark"), self.types | calls.types)[0]
+        told = self._compiled(calls.without(tree).sql(SparkSql), self.types | calls.types)[0]
         for name, call in calls.found.items():
             told = told.replace(f'"{name}"', call)
         return told
@@ -136,7 +137,7 @@ class _Calls:
         """The expression with columns in the place of its aggregates. Raises QueryError."""
         if (chosen := tree.find(exp.Filter)) is not None:
             raise QueryError(
-                f"{chosen.sql('spark')} is an aggregate with FILTER, which takes Spark"
+                f"{chosen.sql(SparkSql)} is an aggregate with FILTER, which takes Spark"
             )
         return tree.transform(lambda n: self._column(n) if isinstance(n, exp.AggFunc) else n)
 
@@ -148,7 +149,7 @@ class _Calls:
     def _sql(self, call: exp.AggFunc) -> Typed:
         inner, once = call.this, ""
         if call.expressions:
-            raise QueryError(f"{call.sql('spark')} is of several expressions, which takes Spark")
+            raise QueryError(f"{call.sql(SparkSql)} is of several expressions, which takes Spark")
         if isinstance(inner, exp.Distinct):
             (inner, *more), once = inner.expressions, "DISTINCT "
             if more:
@@ -161,13 +162,13 @@ class _Calls:
         if isinstance(call, (exp.Min, exp.Max)):
             return f"{type(call).__name__.lower()}({sql})", kind
         if kind.name not in (*INTEGRAL, *REAL):
-            raise QueryError(f"{call.sql('spark')} is of type {kind}, which takes Spark")
+            raise QueryError(f"{call.sql(SparkSql)} is of type {kind}, which takes Spark")
         if isinstance(call, exp.Avg) or kind.name in REAL:
             return f"{type(call).__name__.lower()}({once}CAST({sql} AS DOUBLE))", DOUBLE
         return f"CAST(sum({once}{sql}) AS BIGINT)", BIGINT
 
     def _inner(self, tree: exp.Expr) -> Typed:
-        return self.answer._compiled(tree.sql("spark"), self.answer.types)
+        return self.answer._compiled(tree.sql(SparkSql), self.answer.types)
 
 
 def named(query: StreamQuery, plain: Sequence[pa.Table], schemas: Schemas, time: str) -> pa.Table:

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from sqlglot import exp
 
-from braid.condition.names import SparkSql
+from braid.condition.dialect import SparkSql
 from braid.core.columns import MARK, TIME
 from braid.engine.wire import Layout
 from braid.sharing.changes import Queries, selections
@@ -77,4 +77,4 @@ def _laid_out(sql: str, layout: Layout) -> str:
         for field in fields:
             slot = exp.Dot(this=slot, expression=field.copy())
         column.replace(slot)
-    return tree.sql(dialect="spark")
+    return tree.sql(dialect=SparkSql)

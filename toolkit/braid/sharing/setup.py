@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from sqlglot import exp
 
 from braid.condition.analyser import Analyser
+from braid.condition.dialect import SparkSql
 from braid.condition.names import read
 from braid.condition.parse import parse
 from braid.condition.predicate import PredicateError
@@ -94,9 +95,9 @@ def _conjuncts(on: str) -> set[str]:
         identifier.set("this", identifier.name.lower())
     for c in conjuncts(tree):
         sides = (
-            sorted(side.sql(dialect="spark") for side in c.iter_expressions())
+            sorted(side.sql(dialect=SparkSql) for side in c.iter_expressions())
             if isinstance(c, exp.EQ)
             else []
         )
-        found.add(" = ".join(sides) or c.sql(dialect="spark"))
+        found.add(" = ".join(sides) or c.sql(dialect=SparkSql))
     return found

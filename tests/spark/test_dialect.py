@@ -1,0 +1,63 @@
+"""What is read of Spark SQL and written again gives in Spark what the text itself gives."""
+
+from __future__ import annotations
+
+import sqlglot
+from braid.condition.dialect import SparkSql
+from pyspark.sql import SparkSession
+
+ROWS = r"""
+    (1, 8, 1000.0D, 'a_b', timestamp'2024-03-10 01:30:00', date'2024-03-10', array(1, 2, null),
+     cast(12.345 as decimal(10, 3)), true),
+    (3, 1, -2.5D, 'it\'s', timestamp'2024-01-01 00:00:00', date'2023-12-31', array(5),
+     cast(-1.005 as decimal(10, 3)), false),
+    (null, null, double('nan'), null, null, null, null, null, null)
+"""
+TEXTS = r"""
+    i & 1 << 3;  i | j & 1;  i | j ^ 3 & 5;  j >> 1 & 1;  i ^ j << 1 | 3;  i + 1 << 2;  ~i & j
+    t - interval 1 day 12 hours;  t + interval 1 day 12 hours 30 minutes;  t - interval -1 day
+    t - interval '1 2' day to hour;  t - interval '1 day 2 hours';  e - interval 1 month;  e + 1
+    log10(d);  log2(8);  log(2, d);  log(d);  ln(d);  s = 'it''s';  s = 'it\'s';  s = "it's"
+    "a""b";  'a''''b';  'it' 's';  r'a\nb';  'a\tb';  'a\\b';  '\u0041\x41\101';  s like 'a\_b'
+    s like 'a/_b' escape '/';  s like any ('a%', 'b%');  s ilike 'A%';  1.5BD;  1e3;  10L;  7Y;  1.5F
+    i / 2 * 3;  i div 2;  i * 2 % 3;  i - j - 1;  i - (j - 1);  - -i;  i <=> j;  not i = j and b;  ! b
+    b is not false;  i not between 1 and 2;  i not in (2, 3);  nvl(i, 0);  nvl2(i, 1, 0);  ifnull(i, 0)
+    nullif(i, 1);  decode(i, 1, 'x', 'y');  int(p);  d::string;  cast(p as decimal(5, 1))
+    to_char(p, '99.999');  to_date(t);  to_timestamp('2024/01/01', 'yyyy/MM/dd');  date_trunc('hour', t)
+    year(t);  dayofweek(e);  weekofyear(e);  extract(hour from t);  datediff(t, e);  date_sub(e, 3)
+    timestampdiff(HOUR, t, timestamp'2024-04-01 00:00:00');  dateadd(DAY, 2, t);  date_add(e, 3)
+    unix_timestamp(t);  unix_micros(t);  from_unixtime(0);  from_utc_timestamp(t, 'CET');  trunc(e, 'MM')
+    substring(s, 2);  substring(s from 2 for 1);  substr(s, -2);  trim(both 'i' from s);  btrim(s, 'i')
+    instr(s, 't');  instr(s, 't', 1, 1);  locate('t', s, 2);  position('t' in s);  replace(s, 'i')
+    overlay(s placing 'X' from 2);  s || s || 'x';  s || i;  initcap(s);  len(s);  chr(65);  char(66)
+    regexp_extract(s, '(a)', 1);  split_part(s, '_', 1);  levenshtein(s, 'b', 2);  soundex(s);  ascii(s)
+    ceil(p, 1);  floor(p, 1);  round(p, 1);  power(2, i);  pmod(-7, 3);  signum(d);  isnan(d);  mod(i, 2)
+    greatest(i, j, 2);  shiftleft(i, 2);  shiftrightunsigned(j, 1);  size(l);  array_size(l);  l[0]
+    element_at(l, 1);  try_element_at(l, 9);  array_contains(l, 1);  array_sort(l);  sort_array(l, false)
+    exists(l, x -> x > 1);  aggregate(l, 0, (a, x) -> a + coalesce(x, 0));  transform(l, x -> x + 1)
+    i = 1 or b and j = 1;  (i = 1 or b) and j = 1;  b = (i = 1);  t between e and e + interval 40 days
+"""
+
+
+def test_spark_gives_the_same_for_what_is_written_again(spark: SparkSession) -> None:
+    texts = [
+        text.strip() for line in TEXTS.splitlines() for text in line.split(";") if text.strip()
+    ]
+    rows = spark.sql(f"SELECT * FROM VALUES {ROWS} AS v(i, j, d, s, t, e, l, p, b)")
+    read = (sqlglot.parse_one(text, dialect=SparkSql) for text in texts)
+    written = [tree.sql(dialect=SparkSql, normalize_functions=False) for tree in read]
+    both = (
+        rows.selectExpr(*(f"({text}) AS c{k}" for k, text in enumerate(given)))
+        for given in (texts, written)
+    )
+    own, again = ((each.dtypes, [tuple(map(repr, row)) for row in each.collect()]) for each in both)
+    differ = [
+        (text, to, a, b)
+        for text, to, *a, b, _ in zip(
+            texts, written, own[0], again[0], [0] * len(texts), strict=True
+        )
+        if a[0] != b
+    ]
+    assert differ == [] and len(texts) > 120
+    for a, b in zip(own[1], again[1], strict=True):
+        assert [(t, x, y) for t, x, y in zip(texts, a, b, strict=True) if x != y] == []

@@ -1,0 +1,108 @@
+"""Spark SQL as it is written: sqlglot's dialect, but that what is read means what Spark means, and
+is written again as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.spark import SparkParser
+
+_LOOKED_INTO = """
+    ABS ACOS AGGREGATE ARRAY_COMPACT ARRAY_CONTAINS ARRAY_DISTINCT ARRAY_EXCEPT ARRAY_INTERSECT ASIN
+    ATAN ATAN2 BOOLEAN CEIL CEILING CHARACTER_LENGTH CHAR_LENGTH COALESCE CONCAT CONTAINS
+    COS DATE DATEDIFF DATE_DIFF DAY DAYOFMONTH DIV DOUBLE ENDSWITH EXISTS EXP FLOAT FLOOR GREATEST
+    HOUR IF IFNULL INSTR INT ISNAN LCASE LEAST LEFT LEN LENGTH LEVENSHTEIN LN LOCATE LOG LOWER LTRIM
+    MAP_KEYS MINUTE MOD MONTH NULLIF NVL POW POWER REDUCE REPLACE RIGHT ROUND RTRIM SECOND SIGN
+    SIGNUM SIN SIZE SQRT STARTSWITH STRING SUBSTR SUBSTRING TAN TIMESTAMP TIMESTAMP_LTZ
+    TIMESTAMPADD TIMESTAMPDIFF TIMESTAMP_NTZ TO_DATE TRIM TRY_ELEMENT_AT UCASE UNIX_DATE UNIX_MICROS
+    DATEADD DATE_ADD UPPER YEAR
+    ANY_VALUE APPROX_COUNT_DISTINCT ARRAY_AGG AVG BIT_AND BIT_OR BIT_XOR BOOL_AND BOOL_OR
+    COLLECT_LIST COLLECT_SET CORR COUNT COUNT_IF COVAR_POP COVAR_SAMP CUME_DIST DENSE_RANK FIRST
+    FIRST_VALUE GROUPING GROUPING_ID KURTOSIS LAG LAST LAST_VALUE LEAD MAX MAX_BY MEDIAN MIN MIN_BY
+    MODE NTH_VALUE NTILE PERCENT_RANK RANK REGR_AVGX REGR_AVGY REGR_COUNT REGR_INTERCEPT REGR_R2
+    REGR_SLOPE REGR_SXX REGR_SXY REGR_SYY SKEWNESS STDDEV STDDEV_POP STDDEV_SAMP SUM VARIANCE
+    VAR_POP VAR_SAMP
+"""
+"""Functions that rules look into, and aggregates. All others stay as they are written: of some
+sqlglot makes what is nearly the same, as LOG(10, x) of log10(x).
+"""
+_OWN_SYNTAX = """
+    CAST CEIL EXTRACT FLOOR OVERLAY POSITION SUBSTR SUBSTRING TRIM TRY_CAST
+    APPROX_PERCENTILE LISTAGG MAX_BY MIN_BY PERCENTILE PERCENTILE_APPROX STRING_AGG
+"""
+"""Functions with words between their arguments, and aggregates."""
+_TIGHTER: dict[type[exp.Expr], int] = {
+    exp.BitwiseOr: 1,
+    exp.BitwiseXor: 2,
+    exp.BitwiseAnd: 3,
+    exp.BitwiseLeftShift: 4,
+    exp.BitwiseRightShift: 4,
+}
+"""Of Spark's bit operators the higher one goes first; to sqlglot all are alike."""
+
+
+def _of_two(name: str) -> Callable[[list[Any]], exp.Expr]:
+    """Makes a function of two arguments; with more it stays as it is written."""
+    make: Callable[..., exp.Expr] = SparkParser.FUNCTIONS[name]
+
+    def made(args: list[Any]) -> exp.Expr:
+        return make(args) if len(args) == 2 else exp.Anonymous(this=name, expressions=args)
+
+    return made
+
+
+class SparkSql(Spark):
+    """Spark SQL for conditions and queries."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES: ClassVar[Any] = [*Spark.Tokenizer.STRING_ESCAPES, "'", '"']
+
+    class Parser(SparkParser):
+        FUNCTIONS: ClassVar[Any] = {
+            name: SparkParser.FUNCTIONS[name] for name in _LOOKED_INTO.split()
+        } | {"INSTR": _of_two("INSTR"), "LEVENSHTEIN": _of_two("LEVENSHTEIN")}
+        FUNCTION_PARSERS: ClassVar[Any] = {
+            name: SparkParser.FUNCTION_PARSERS[name] for name in _OWN_SYNTAX.split()
+        }
+
+        def _parse_bitwise(self) -> Any:
+            return _regrouped(super()._parse_bitwise())
+
+        def _parse_interval(self, *args: Any, **kwargs: Any) -> Any:
+            found = super()._parse_interval(*args, **kwargs)
+            return exp.paren(found, copy=False) if isinstance(found, exp.Add) else found
+
+    class Generator(SparkGenerator):
+        TYPE_MAPPING: ClassVar[Any] = {
+            kind: name
+            for kind, name in SparkGenerator.TYPE_MAPPING.items()
+            if kind != exp.DataType.Type.TIME
+        }
+
+
+def _regrouped(node: Any) -> Any:
+    """Bit operators without parentheses, grouped as Spark does."""
+    if type(node) not in _TIGHTER:
+        return node
+    operands, operators = [], []
+    while type(node) in _TIGHTER:
+        operands.append(node.expression)
+        operators.append(type(node))
+        node = node.this
+    waiting: list[tuple[Any, type[exp.Expr]]] = []
+    last = node
+    for operator, operand in zip(reversed(operators), reversed(operands), strict=True):
+        while waiting and _TIGHTER[waiting[-1][1]] >= _TIGHTER[operator]:
+            left, before = waiting.pop()
+            last = before(this=left, expression=last)
+        waiting.append((last, operator))
+        last = operand
+    while waiting:
+        left, before = waiting.pop()
+        last = before(this=left, expression=last)
+    return last
