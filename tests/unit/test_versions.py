@@ -13,6 +13,7 @@ from braid.core.state import VERSION
 from braid.engine.store import Store
 from braid.health import health
 from braid.join import StreamJoin
+from braid.papers.baselines.centralized import Centralized
 from oracle import differ, expected, ids
 
 KEPT = sorted((Path(__file__).parents[1] / "kept").glob("v*.tar.gz"))
@@ -46,3 +47,25 @@ def test_a_kept_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fil
     want = expected(streams, query["on"], {"a": 100, "b": 100})
     assert want.total() > 100 and differ(ids(run.results()), want) == ""
     assert health(folder).state == "completed"
+
+
+def test_a_run_whose_keys_were_made_otherwise_is_refused(tmp_path: Path) -> None:
+    """Also one of a version that did not write them down, if they are more than a column."""
+    rows = pa.table({"id": [1, 2], "k": [1, 2], "n": [3, 4]})
+    refused = "another version of Braid computed the keys of the condition in another way"
+    for on, without, goes_on in [
+        ("a.k = b.k", True, True),
+        ("a.k - a.n < b.k", True, False),
+        ("a.k = b.k", False, False),
+    ]:
+        folder, streams = tmp_path / f"{on} {without}", {"a": rows, "b": rows}
+        assert StreamJoin(streams, on, Centralized()).start(folder).awaitTermination()
+        query = Store(folder).query()
+        assert query is not None and query["keys"]
+        keys = query.pop("keys")
+        Store(folder).create(query if without else {**query, "keys": [{}, *keys[1:]]})
+        if goes_on:
+            assert StreamJoin.resume(folder, streams).awaitTermination()
+        else:
+            with pytest.raises(ValueError, match=refused):
+                StreamJoin.resume(folder, streams)

@@ -316,6 +316,7 @@ class StreamJoin:
         s = self.setup
         query = {
             "on": s.on,
+            "keys": s.predicate.keys,
             "streams": list(s.streams),
             "schemas": s.schemas,
             "windows": s.windows,

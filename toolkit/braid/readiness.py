@@ -4,7 +4,8 @@ ready.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,13 @@ def query_of(store: Store, query: Mapping[str, Any]) -> dict[str, Any] | None:
     if (known := store.query()) is None:
         return None
     differ = [k for k in query if k != "partitions" and known.get(k) != query[k]]
+    if differ == ["keys"] and "keys" not in known and _plain(query["keys"]):
+        differ = []
+    if differ == ["keys"]:
+        raise ValueError(
+            f"{store.where} holds a run for which another version of Braid computed the keys of "
+            "the condition in another way; use a new folder"
+        )
     if differ:
         there, here = _apart(known.get(differ[0]), query[differ[0]])
         raise ValueError(
@@ -38,6 +46,14 @@ def query_of(store: Store, query: Mapping[str, Any]) -> dict[str, Any] | None:
             f"{here!r} here; use a new folder, or StreamJoin.resume to go on with that run"
         )
     return known if known.get("ready") else None
+
+
+def _plain(keys: Sequence[Mapping[str, str]]) -> bool:
+    """Whether every version computes keys so: nothing is added, taken away or turned round.
+    Versions that did not write keys down did that otherwise.
+    """
+    texts = (re.sub("`[^`]*`|'[^']*'", "", sql) for stream in keys for sql in stream.values())
+    return not any(re.search("[-+~]", text) for text in texts)
 
 
 def prepared(
