@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,12 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.engine import files
+from braid import Centralized
+from braid.core import compaction
+from braid.core.events import BatchCommitted, BatchPlanned
+from braid.engine import files, probing
 from braid.engine.files import BlockFiles, ResultFile, parquet
 from braid.engine.wire import Layout
+from braid.join import StreamJoin
+from braid.local import probe
 from braid.local.build import merge
 from braid.local.rows import Partial, Rows
 from braid.local.views import Echo
+from braid.papers.baselines.hashing import HashPartition
 
 ECHOES = (Echo("__time", "ts", "int64"), Echo("__k", "k", "int64"), Echo("__n", "n", "int64"))
 """Of which one is wider than its source."""
@@ -87,6 +94,102 @@ def test_results_are_read_as_they_were_whatever_numbers_they_have(
     assert table["a"].combine_chunks().field("s").equals(struct)
     written = pq.ParquetFile(tmp_path / name).metadata.row_group(0).column(0)
     assert encoding in written.encodings
+
+
+def test_results_of_many_bytes_are_written_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_EMIT_BYTES", 3_000)
+    rows = Rows(pa.record_batch({"t": [f"{n:0400d}" for n in range(10)]}))
+    spec: Any = SimpleNamespace(
+        columns=[["t"]], predicate=SimpleNamespace(aliases=["a"]), worth=None, force=False
+    )
+    results = ResultFile(spec, tmp_path, "000000-0-0000cafe")
+    for n in range(0, 10, 2):
+        results.add(Partial({0: (rows, np.arange(n, n + 2))}))
+    (name,) = results.close()
+    written = pq.ParquetFile(tmp_path / name)
+    assert [written.metadata.row_group(k).num_rows for k in range(written.num_row_groups)] == [8, 2]
+    assert [row["a"]["t"] for row in written.read().to_pylist()] == rows.batch["t"].to_pylist()
+
+
+@pytest.mark.parametrize("on", ["a.k = b.k", "a.k = b.k AND a.t <> b.t"])
+def test_a_run_of_long_texts_finds_the_same_however_little_is_held_or_merged_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str
+) -> None:
+    draw = np.random.default_rng(5)
+    streams = {
+        alias: pa.table(
+            {
+                "id": np.arange(300),
+                "k": draw.integers(0, 40, 300),
+                "t": ["x" * n for n in draw.integers(0, 50, 300)],
+            }
+        )
+        for alias in "ab"
+    }
+
+    def run(name: str) -> tuple[list[Any], int, int]:
+        """The results, how many merges there were, and the largest block's bytes."""
+        run = StreamJoin(streams, on, Centralized()).start(tmp_path / name, batches=30)
+        assert run.awaitTermination()
+        happened = run.events()
+        merges = [d for e in happened if isinstance(e, BatchPlanned) for d in e.derivations]
+        blocks = [b for e in happened if isinstance(e, BatchCommitted) for b in e.blocks]
+        rows = run.results().select(["a", "b"]).to_pylist()
+        ids = sorted((r["a"]["id"], r["b"]["id"]) for r in rows)
+        return ids, len(merges), max(b.bytes for b in blocks)
+
+    whole, merges, largest = run("whole")
+    monkeypatch.setattr(compaction, "MOST_BYTES", largest // 3)
+    monkeypatch.setattr(probe, "BYTES", 500)
+    monkeypatch.setattr(probe, "_LITTLE", 50)
+    monkeypatch.setattr(files, "_EMIT_BYTES", 5_000)
+    found, fewer, smaller = run("little")
+    assert found == whole and len(whole) > 1_000
+    assert 0 < fewer <= merges and smaller <= largest // 3
+
+
+def test_no_more_is_copied_together_for_a_hop_than_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither of small blocks, nor of what other blocks have found."""
+    draw = np.random.default_rng(6)
+    streams = {
+        alias: pa.table(
+            {
+                "id": np.arange(120),
+                "k": draw.integers(0, 40, 120),
+                "t": ["x" * n for n in draw.integers(0, 50, 120)],
+            }
+        )
+        for alias in "abc"
+    }
+    most = 1 << 50
+    many: list[int] = []
+
+    def checked(batches: list[pa.RecordBatch], real: Any = pa.concat_batches) -> pa.RecordBatch:
+        copied = sys._getframe(1).f_code.co_name in ("gather", "_together")
+        texts = [sum(map(len, b["t"].to_pylist())) for b in batches if copied]
+        assert sum(texts) <= most or len(texts) == 1
+        many.append(len(texts))
+        return real(batches)
+
+    monkeypatch.setattr(pa, "concat_batches", checked)
+
+    def run(name: str) -> list[Any]:
+        many.clear()
+        on = "a.k = b.k AND b.k = c.k"
+        run = StreamJoin(streams, on, HashPartition(4)).start(tmp_path / name, batches=12)
+        assert run.awaitTermination()
+        rows = run.results().to_pylist()
+        return sorted(tuple(r[a]["id"] for a in "abc") for r in rows)
+
+    whole = run("whole")
+    most = 400
+    monkeypatch.setattr(probing, "BYTES", most)
+    monkeypatch.setattr(probe, "BYTES", most)
+    assert run("little") == whole and max(many) > 1
 
 
 def test_a_small_parquet_file_is_read_once_if_it_has_the_columns_that_are_expected(

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from math import ceil, log
 
+import pytest
+from braid.core import compaction
 from braid.core.compaction import FANOUT, compact, watermarks_of
 from braid.core.cover import CoverLedger
 from braid.core.plan import Block, Plan, after
@@ -98,6 +100,28 @@ def test_in_a_window_a_merged_block_spans_a_quarter_at_most() -> None:
     assert [d.sources for d in plan.derivations] == [(1, 2, 3, 4), (5, 6, 7, 8)]
     wide = [replace(b, span=(b.span[0] * 2, b.span[1] * 2)) for b in blocks if b.span]
     assert compact(wide, 9, (), (400, 400), (0, 0)) == Plan()
+
+
+def test_blocks_that_would_be_too_large_together_are_left_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 8 bytes a tuple; 2,500 are allowed.
+
+    block    1     2     3     4     5    6
+    bytes    800   800   800   800   40   40
+             |---------------|     |              2,400, and with block 4 too much
+             |---------------|          |----|    2,440 with block 5: four are one
+                                   |         |    wait for others
+    """
+    blocks = [block(i, 100) for i in (1, 2, 3, 4)] + [block(i, 5) for i in (5, 6)]
+    assert [d.sources for d in compact(blocks[:4], 9, (), FULL, FULL).derivations] == [(1, 2, 3, 4)]
+    monkeypatch.setattr(compaction, "MOST_BYTES", 2_500)
+    assert compact(blocks[:4], 9, (), FULL, FULL) == Plan()
+    plan = compact(blocks, 9, (), FULL, FULL)
+    assert [d.sources for d in plan.derivations] == [(1, 2, 3, 5)]
+    assert plan == compact(blocks, 9, (), FULL, FULL)
+    left = list(after(blocks, plan))
+    assert compact(left, 10, (), FULL, FULL) == Plan()
 
 
 BLOCKS = st.lists(
@@ -224,3 +248,22 @@ def test_the_number_of_blocks_grows_with_the_logarithm_of_the_history(sizes: lis
     # above the lowest tier each tuple is rewritten once a tier; below it, at most 16384 tuples at a
     # time
     assert rewritten <= sum(sizes) * (tiers + 1) + 16_384 * len(sizes)
+
+
+@given(
+    st.lists(st.integers(1, 400), min_size=1, max_size=200), st.sampled_from([900, 3_000, 9_000])
+)
+def test_merges_end_at_the_limit_and_leave_few_blocks_more_than_it_takes(
+    sizes: list[int], most: int
+) -> None:
+    """Runs of three at most wait for others, and two of them would be too large together."""
+    live: tuple[Block, ...] = ()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compaction, "MOST_BYTES", most)
+        for batch, rows in enumerate(sizes):
+            plan = compact(live, 2 * batch, (), FULL, FULL)
+            assert all(d.block.bytes <= most for d in plan.derivations)
+            live = (*after(live, plan), block(10_000 + batch, rows))
+        left = settled(list(live), set())
+    assert sum(b.rows for b in left) == sum(sizes)
+    assert len(left) <= (FANOUT - 1) * (2 * 8 * sum(sizes) / most + 1)

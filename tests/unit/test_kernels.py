@@ -15,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid.condition.predicate import Link, Predicate, Residual, window_links
+from braid.condition.residual import residual_mask
 from braid.core.columns import TIME
 from braid.engine.wire import Hashed
 from braid.local.build import build, gather, merge
 from braid.local.intervals import _equal
 from braid.local.mixing import xxhash64
 from braid.local.order import order_of
-from braid.local.probe import Joiner
-from braid.local.rows import Partial, Rows
+from braid.local.probe import Joiner, Meet
+from braid.local.rows import Partial, Rows, unfixed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -330,6 +331,118 @@ def test_chunks_do_not_change_the_results(monkeypatch: pytest.MonkeyPatch, chunk
     assert found == brute([k], {"x": a}, {"x": b})
     assert max(sizes) <= chunk
     assert count.compared == found.total()
+
+
+def held_at_once(found: Partial) -> int:
+    """The bytes of the texts and lists of some results."""
+    return sum(
+        len(value)
+        for rows, at in found.parts.values()
+        for name in ("t", "l")
+        for value in rows.batch.column(name).take(pa.array(at)).to_pylist()
+    )
+
+
+def words(draw: np.random.Generator, size: int) -> dict[str, list[Any]]:
+    """Columns of no fixed width; one value is far longer than the others."""
+    long = [200 if i == 7 else int(n) for i, n in enumerate(draw.integers(0, 9, size))]
+    return {"t": ["x" * n for n in long], "l": [[True] * (n % 7) for n in long]}
+
+
+RESIDUALS = [
+    [],
+    [Residual('"a.y" <> "b.y"', frozenset((0, 1)), ((0, "y"), (1, "y")))],
+    [Residual('"a.t" <> "b.t"', frozenset((0, 1)), ((0, "t"), (1, "t")))],
+]
+
+
+@pytest.mark.parametrize("residuals", RESIDUALS)
+@pytest.mark.parametrize(("most", "near"), [(1, 0), (150, 0), (150, 99), (2_000, 99)])
+def test_chunks_of_few_bytes_do_not_change_the_results(
+    monkeypatch: pytest.MonkeyPatch, most: int, near: int, residuals: list[Residual]
+) -> None:
+    """Neither do results have more at once, nor the texts that a residual reads."""
+    draw, p = np.random.default_rng(most), predicate([link(-1, 1)], residuals)
+    a, b = (
+        {"x": draw.integers(0, 6, n).tolist(), "y": draw.integers(0, 2, n).tolist()}
+        | words(draw, n)
+        for n in (40, 30)
+    )
+    left, blocks = block(p, 0, **a), [block(p, 1, **b), block(p, 1, **b)]
+
+    def mask(residual: Residual, aliases: Any, columns: dict[Any, Any], measured: Any) -> Any:
+        texts = [c for (_, name), c in columns.items() if name == "t"]
+        assert sum(len(t) for c in texts for t in c.to_pylist()) <= most or len(texts[0]) == 1
+        return residual_mask(residual, aliases, columns, measured)
+
+    def found() -> list[Partial]:
+        joiner = Joiner(p, (None, None), (None, None))
+        start, count = Partial({0: (left, left.places())}), SimpleNamespace(compared=0)
+        meets = [Meet(start, rows, False, count) for rows in blocks]
+        return [f for _, f in joiner.probe_all(meets, 1)]
+
+    def pairs(several: list[Partial]) -> list[tuple[int, ...]]:
+        ids = (zip(*(f.values(s, "id").tolist() for s in (0, 1)), strict=True) for f in several)
+        return [pair for each in ids for pair in each]
+
+    whole = found()
+    for name, value in (("BYTES", most), ("_LITTLE", most // 8), ("_NEAR", near)):
+        monkeypatch.setattr(f"braid.local.probe.{name}", value)
+    monkeypatch.setattr("braid.local.probe.residual_mask", mask)
+    pieces = found()
+    assert len(whole) == 2 < len(pieces) and pairs(pieces) == pairs(whole)
+    assert all(held_at_once(f) <= most or len(f) == 1 for f in pieces)
+
+
+def test_where_all_columns_are_of_fixed_width_nobody_looks_at_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("braid.local.probe.BYTES", 1)
+    monkeypatch.setattr("braid.local.probe._LITTLE", 0)
+    for name in ("held", "longest", "lengths"):
+        monkeypatch.setattr(Rows, name, None)
+    p = predicate([link(0, 0)], RESIDUALS[1])
+    a, b = (block(p, s, x=[1] * 9, y=[s] * 9) for s in (0, 1))
+    assert join(p, a, b) == Counter(product(range(9), range(9)))
+
+
+TEXTS = st.one_of(st.none(), st.text(max_size=5))
+UNFIXED = [
+    (pa.string(), TEXTS),
+    (pa.binary(), st.one_of(st.none(), st.binary(max_size=5))),
+    (pa.list_(pa.bool_()), st.one_of(st.none(), st.lists(st.booleans(), max_size=5))),
+    (pa.list_(pa.string()), st.one_of(st.none(), st.lists(TEXTS, max_size=5))),
+    (pa.map_(pa.string(), pa.int16()), st.lists(st.tuples(st.text(max_size=3), st.just(7)))),
+    (pa.struct({"t": pa.string(), "n": pa.int32()}), st.fixed_dictionaries({"t": TEXTS})),
+]
+
+
+def bytes_of(value: Any, kind: pa.DataType) -> int:
+    if pa.types.is_struct(kind):
+        return sum(bytes_of(value.get(f.name), f.type) for f in kind)
+    if pa.types.is_map(kind):
+        return sum(1 + len(key.encode()) + kind.item_type.bit_width // 8 for key, _ in value)
+    if pa.types.is_list(kind):
+        return sum(1 + bytes_of(each, kind.value_type) for each in value or ())
+    if pa.types.is_string(kind):
+        return len((value or "").encode())
+    return len(value or b"") if pa.types.is_binary(kind) else kind.bit_width // 8
+
+
+@pytest.mark.parametrize("n", range(len(UNFIXED)))
+@given(data=st.data())
+def test_lengths_are_those_of_the_values_wherever_their_array_begins(
+    n: int, data: st.DataObject
+) -> None:
+    kind, some = UNFIXED[n]
+    values = data.draw(st.lists(some, min_size=1, max_size=6))
+    first = data.draw(st.integers(0, len(values) - 1))
+    whole = pa.record_batch({"k": np.arange(len(values)), "x": pa.array(values, kind)})
+    assert unfixed(whole.schema) == ["x"]
+    rows, want = Rows(whole.slice(first)), [bytes_of(v, kind) for v in values[first:]]
+    at = np.arange(len(want))[::-1]
+    assert rows.lengths("x", at).tolist() == want[::-1]
+    assert rows.longest("x") == max(want)
 
 
 @given(

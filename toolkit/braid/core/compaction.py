@@ -5,7 +5,8 @@ Merging works as in a log-structured merge tree: the blocks of one stream on the
 grouped in tiers by size, each tier four times the one below; four of a tier whose ranges of routing
 keys touch become one. Size is rows per key, so that the pieces of a block that was cut lie in its
 tier, and grow together again. The number of blocks that a probe enters grows with the logarithm of
-the history, and each tuple is rewritten a logarithmic number of times.
+the history, and each tuple is rewritten a logarithmic number of times. Blocks that would become one
+of more than ``MOST_BYTES`` are left apart.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from braid.core.plan import Block, Derivation, Keys, Plan
 FANOUT = 4
 _SMALLEST = 4096
 """Tuples: all smaller blocks are of the lowest tier."""
+MOST_BYTES = (1 << 31) // 3
+"""Of a merged block. A column of text cannot have 2^31, and blocks may have up to thrice what their
+facts say: of one that was cut, whose rows are a third of a file's or more, it is their share.
+"""
 _Times = tuple[int, int]
 """The earliest event time and the latest."""
 
@@ -119,7 +124,7 @@ def _due(tier: list[Block], window: int | None) -> list[list[Block]]:
     due: list[list[Block]] = []
     runs: list[_Run] = []
     for b in sorted(tier, key=lambda b: (b.batch, b.keys, b.id)):
-        run, apart = _Run([b], b.keys, b.span), []
+        run, apart = _Run([b], b.keys, b.span, b.bytes), []
         for other in runs:
             if _fit(other, run, window):
                 run = other.and_then(run)
@@ -134,24 +139,25 @@ def _due(tier: list[Block], window: int | None) -> list[list[Block]]:
 
 
 class _Run(NamedTuple):
-    """Blocks whose keys touch, and the keys and the event time that they span."""
+    """Blocks whose keys touch, the keys and the event time that they span, and their bytes."""
 
     blocks: list[Block]
     keys: Keys
     span: _Times | None
+    bytes: int
 
     def and_then(self, later: _Run) -> _Run:
         (lo, hi), (low, high) = self.keys, later.keys
-        keys = min(lo, low), max(hi, high)
-        return _Run(self.blocks + later.blocks, keys, _both(self.span, later.span))
+        keys, size = (min(lo, low), max(hi, high)), self.bytes + later.bytes
+        return _Run(self.blocks + later.blocks, keys, _both(self.span, later.span), size)
 
 
 def _fit(a: _Run, b: _Run, window: int | None) -> bool:
-    """Whether the keys of two runs touch. In a window or slice, a run spans a quarter of it at
-    most, so that it leaves in time.
+    """Whether the keys of two runs touch, and they are not too large together. In a window or
+    slice, a run spans a quarter of it at most, so that it leaves in time.
     """
     (lo, hi), (low, high) = a.keys, b.keys
-    if lo > high or low > hi:
+    if lo > high or low > hi or a.bytes + b.bytes > MOST_BYTES:
         return False
     span = None if window is None else _both(a.span, b.span)
     return window is None or span is None or span[1] - span[0] <= window // FANOUT

@@ -29,6 +29,8 @@ from braid.local.rows import Partial, Rows, rows_at
 from braid.local.views import Echo, shorn, whole
 
 _EMIT_ROWS = 1 << 16
+_EMIT_BYTES = 1 << 28
+"""Arrow cannot read a struct's text, if a row group has 2 GB of it."""
 _ONES = pa.array(np.ones(_EMIT_ROWS))
 """Weights of results that had to be found, made once."""
 _WEIGHT = pa.field(WEIGHT, pa.float64(), nullable=False)
@@ -93,13 +95,13 @@ class ResultFile:
         self.spec, self.folder, self.name = spec, folder, f"{stem}.parquet"
         self.pending: list[pa.RecordBatch] = []
         self.weights: list[np.ndarray | None] = []
-        self.rows = 0
+        self.rows = self.size = 0
         self.served: dict[int, int] = {}
         self.writer: pq.ParquetWriter | None = None
 
     def add(self, found: Partial, weights: np.ndarray | None = None) -> None:
-        """Keep results; they are written some ten thousand at a time. In a run that sheds load, no
-        ``weights`` are 1 for each.
+        """Keep results; they are written some ten thousand at a time, fewer if they are large. In a
+        run that sheds load, no ``weights`` are 1 for each.
         """
         columns = [self._struct(found, s) for s in range(len(self.spec.columns))]
         names = list(self.spec.predicate.aliases)
@@ -108,7 +110,8 @@ class ResultFile:
         self.pending.append(pa.record_batch(columns, names=names))
         self.weights.append(weights)
         self.rows += len(found)
-        if self.rows >= _EMIT_ROWS:
+        self.size += self.pending[-1].get_total_buffer_size()
+        if self.rows >= _EMIT_ROWS or self.size >= _EMIT_BYTES:
             self._flush()
 
     def _struct(self, found: Partial, stream: int) -> pa.StructArray:
@@ -136,7 +139,7 @@ class ResultFile:
         self.writer.write_table(table)
         if QUERIES in table.schema.names:
             self._serve(table.column(QUERIES).to_numpy())
-        self.pending, self.weights, self.rows = [], [], 0
+        self.pending, self.weights, self.rows, self.size = [], [], 0, 0
 
     def _of_each(self) -> pa.ChunkedArray:
         """The weights of what is pending, without a new array where all are 1."""

@@ -16,7 +16,7 @@ from braid.engine.files import ResultFile
 from braid.engine.replicas import Replicas
 from braid.local.build import gather
 from braid.local.harvest import Meeting, Reaper
-from braid.local.probe import Joiner, Meet
+from braid.local.probe import BYTES, Joiner, Meet
 from braid.local.rows import Partial, Rows
 from braid.local.sums import Sums
 
@@ -120,8 +120,9 @@ class Probing:
         """
         while self.pending:
             place = min(self.pending, key=lambda place: place[2])
-            partial = Partial.concat(self.pending.pop(place))
-            self.follow(partial, place, [*filter(self.mine, self._hop(place).probes)])
+            hosts = [*filter(self.mine, self._hop(place).probes)]
+            for partial in Partial.together(self.pending.pop(place), BYTES):
+                self.follow(partial, place, hosts)
 
     def _hop(self, place: Place) -> Hop:
         route, path, hop = place
@@ -142,13 +143,14 @@ class Probing:
         self.seconds += time.perf_counter() - began
 
     def _met(self, partial: Partial, place: Place, hosts: Sequence[int]) -> list[Met]:
-        """What a hop meets on these hosts: block by block, but small ones all at once. A block is
-        met by itself where tuples are drawn for it, or have weights, or where it has queries of its
-        own.
+        """What a hop meets on these hosts: block by block, but small ones all at once, unless they
+        are too large together. A block is met by itself where tuples are drawn for it, or have
+        weights, or where it has queries of its own.
         """
         fresh, probes = self.batch.routes[place[0]].fresh, self._hop(place).probes
         alone: list[Met] = []
-        small: dict[bool, list[tuple[int, int, Rows]]] = {}
+        small: dict[tuple[bool, int], list[tuple[int, int, Rows]]] = {}
+        held = group = 0
         apart = partial.weights is not None or self.batch.bitmaps is not None
         some_drawn = self._some_drawn(partial, place)
         for host in hosts:
@@ -160,9 +162,13 @@ class Probing:
                 size = rows.batch.num_rows
                 if apart or drawn or size > _SMALL:
                     alone.append(Met((host,), (block,), rows, stored, (size,), drawn))
-                else:
-                    small.setdefault(stored, []).append((host, block, rows))
-        return alone + [self._gathered(place, few, stored) for stored, few in small.items()]
+                    continue
+                if block not in self.fresh:  # which were one column already
+                    held += rows.held
+                if held > BYTES:
+                    group, held = group + 1, rows.held
+                small.setdefault((stored, group), []).append((host, block, rows))
+        return alone + [self._gathered(place, few, stored) for (stored, _), few in small.items()]
 
     def _sheds(self, place: Place) -> bool:
         """Whether shares of a harvest apply to a hop: to the first of fresh blocks."""
@@ -280,4 +286,5 @@ class Probing:
         for place, found in self.leaving.items():
             hosts = self._hop(place).probes
             partitions = {h % self.batch.spec.partitions for h in hosts} - {self.replicas.partition}
-            yield sorted(partitions), place, Partial.concat(found)
+            for partial in Partial.together(found, BYTES):
+                yield sorted(partitions), place, partial

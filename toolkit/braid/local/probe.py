@@ -16,13 +16,21 @@ from braid.condition.residual import residual_mask
 from braid.core.columns import ROUTING, TIME
 from braid.local.bitmaps import QueryBitmaps
 from braid.local.intervals import holds, ranges
-from braid.local.rows import Partial, Rows
+from braid.local.rows import Partial, Rows, unfixed
 from braid.local.sets import Sets, overlap, sharing
 from braid.local.vectors import measure
 from braid.local.weighted import inner
 
 CHUNK = 1 << 20
 """Candidate pairs that are held in memory at once."""
+BYTES = 1 << 29
+"""Bytes that are taken at once of columns of no fixed width, such as text: a column that is taken
+cannot have 2^31, and of lists that have more elements Arrow makes wrong ones without a word.
+"""
+_LITTLE = BYTES >> 6
+"""Bytes of candidates that need not be known better, although others are added to them."""
+_NEAR = 16
+"""So many values that lie in order are looked at as fast as one that lies anywhere."""
 _LONG = 1 << 13
 """Candidate pairs of a block whose columns are not copied to those of other blocks."""
 
@@ -60,6 +68,7 @@ class Joiner:
     watermarks: Sequence[int | None]
     bitmaps: QueryBitmaps | None = None
     steps: dict[tuple[frozenset[int], int], Step] = field(default_factory=dict)
+    unfixed: dict[int, list[str]] = field(default_factory=dict)
 
     def probe(
         self, partial: Partial, rows: Rows, stream: int, stored: bool, count: Comparisons
@@ -76,17 +85,19 @@ class Joiner:
         blocks at once: for few they take as long as for ten thousand.
         """
         waiting: list[tuple[int, Partial]] = []
-        pairs = 0
+        pairs = size = 0
         for n, meet in enumerate(several):
             step = self._step(frozenset(meet.partial.parts), stream)
-            for found in self._admitted(meet, step):
-                if waiting and pairs + len(found) > CHUNK:
-                    yield from self._fulfilled(waiting, stream)
-                    waiting, pairs = [], 0
-                waiting.append((n, found))
-                pairs += len(found)
+            for admitted in self._admitted(meet, step):
                 if not step.residuals:
-                    yield waiting.pop()
+                    yield from self._whole(n, admitted)
+                    continue
+                for found, more in self._asked(admitted, step):
+                    if waiting and (pairs + len(found) > CHUNK or size + more > BYTES):
+                        yield from self._fulfilled(waiting, stream)
+                        waiting, pairs, size = [], 0, 0
+                    waiting.append((n, found))
+                    pairs, size = pairs + len(found), size + more
         yield from self._fulfilled(waiting, stream)
 
     def _admitted(self, meet: Meet, step: Step) -> Iterator[Partial]:
@@ -124,7 +135,25 @@ class Joiner:
         step = self._step(frozenset(found[0][1].parts) - {stream}, stream)
         for residual in step.residuals:
             found = self._residual(found, residual) if found else found
-        yield from found
+        for n, fulfilled in found:
+            yield from self._whole(n, fulfilled)
+
+    def _whole(self, n: int, found: Partial) -> Iterator[tuple[int, Partial]]:
+        """Partial results in pieces of which all columns can be taken."""
+        columns = [(s, name) for s in found.parts for name in self._unfixed(s, found)]
+        return ((n, piece) for piece, _ in _pieces(found, columns, BYTES))
+
+    def _asked(self, found: Partial, step: Step) -> Iterator[tuple[Partial, int]]:
+        """Candidates in pieces of which the columns can be taken that residuals read."""
+        columns = {
+            c for r in step.residuals for c in r.columns if c[1] in self._unfixed(c[0], found)
+        }
+        return _pieces(found, [*columns], _LITTLE)
+
+    def _unfixed(self, stream: int, found: Partial) -> list[str]:
+        if stream not in self.unfixed:
+            self.unfixed[stream] = unfixed(found.parts[stream][0].batch.schema)
+        return self.unfixed[stream]
 
     def _step(self, visited: frozenset[int], stream: int) -> Step:
         if (visited, stream) not in self.steps:
@@ -238,14 +267,45 @@ def _candidates(
     counts = np.maximum(last - first, 0)
     hits = np.flatnonzero(counts)
     ends = np.cumsum(counts[hits])
-    start = 0
-    while start < len(hits):
-        done = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, done + CHUNK, "right")))
+    for start, stop in _cuts(ends, CHUNK):
         yield from _expand(
             hits[start:stop], first[hits[start:stop]], counts[hits[start:stop]], order
         )
+
+
+def _cuts(ends: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of what has these running sums, of each of which the sum is so much at most, unless
+    it is of one.
+    """
+    start = 0
+    while start < len(ends):
+        done = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, done + most, "right")))
+        yield start, stop
         start = stop
+
+
+def _pieces(
+    found: Partial, columns: Sequence[tuple[int, str]], little: int
+) -> Iterator[tuple[Partial, int]]:
+    """Partial results in pieces, for each of which these columns, of no fixed width, have BYTES at
+    most, unless it is one result; and how many these are, or more. Nobody looks at the values where
+    all columns have so ``little`` at most.
+    """
+    size, most, parts = len(found), 0, found.parts
+    if columns:
+        most = size * sum(rows.held for rows, _ in parts.values())
+    if most > little:
+        near = all(rows.batch.num_rows <= _NEAR * size for rows, _ in parts.values())
+        longest = (parts[s][0].longest(name) for s, name in columns)
+        most = size * sum(longest) if near else BYTES + 1
+    if most <= BYTES:
+        yield found, most
+        return
+    ends = np.cumsum(sum(parts[s][0].lengths(name, parts[s][1]) for s, name in columns))
+    for start, stop in _cuts(ends, BYTES):
+        piece = found if stop - start == size else found.take(np.arange(start, stop))
+        yield piece, int(ends[stop - 1] - (ends[start - 1] if start else 0))
 
 
 def _sharing(

@@ -8,8 +8,9 @@ and for every further index a permutation ``__p:key``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +45,7 @@ class Rows:
         self._weighted: dict[str, Weighted] = {}
         self._span: tuple[int, int] | None = None
         self._nbytes: int | None = None
+        self._longest: dict[str, int] = {}
 
     def numpy(self, name: str) -> np.ndarray:
         """A column as a NumPy array, made once."""
@@ -85,6 +87,25 @@ class Rows:
         if self._nbytes is None:
             self._nbytes = nbytes(self.batch)
         return self._nbytes
+
+    @cached_property
+    def held(self) -> int:
+        """The bytes of the buffers of the batch, of which it may be a part."""
+        return int(self.batch.get_total_buffer_size())
+
+    def longest(self, name: str) -> int:
+        """The bytes of the longest value of a column that is ``unfixed``, found once."""
+        found = self._longest.get(name)
+        if found is None:
+            found = self._longest[name] = _longest(self.batch.column(name))
+        return found
+
+    def lengths(self, name: str, at: np.ndarray) -> np.ndarray:
+        """The bytes of the values of such a column at these positions; of a list, and one for each
+        element.
+        """
+        column = self.batch.column(name)
+        return (_before(column, at + 1) - _before(column, at)).astype(np.int64)
 
     def count(self) -> int:
         """The rows that count."""
@@ -203,6 +224,24 @@ class Partial:
         coins = [np.zeros(len(p), np.uint64) if p.coins is None else p.coins for p in several]
         return Partial(parts, weights=np.concatenate(weights), coins=np.concatenate(coins))
 
+    @staticmethod
+    def together(several: Sequence[Partial], most: int) -> Iterator[Partial]:
+        """All of them, as few as there can be when no more than ``most`` bytes of no fixed width
+        are copied together, unless one has more.
+        """
+        parts = several[0].parts.items()
+        columns = [(s, name) for s, (rows, _) in parts for name in unfixed(rows.batch.schema)]
+        some: list[Partial] = []
+        size = 0
+        for p in several:
+            lengths = (p.parts[s][0].lengths(name, p.parts[s][1]) for s, name in columns)
+            more = sum(int(each.sum()) for each in lengths)
+            if some and size + more > most:
+                yield Partial.concat(some)
+                some, size = [], 0
+            some, size = [*some, p], size + more
+        yield Partial.concat(some)
+
     def take(self, chosen: np.ndarray) -> Partial:
         """The partial results at these positions."""
         queries = None if self.queries is None else self.queries[chosen]
@@ -247,6 +286,57 @@ def _taken(column: pa.Array) -> int:
         return nulls + (count * kind.bit_width + 7) // 8
     except ValueError:  # of no fixed width
         return int(column.nbytes)
+
+
+def unfixed(schema: pa.Schema) -> list[str]:
+    """The columns whose values are of no fixed width, such as text."""
+    return [field.name for field in schema if _is_unfixed(field.type)]
+
+
+def _is_unfixed(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_is_unfixed(field.type) for field in kind)
+    return _is_text(kind) or _is_list(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_map(kind))
+
+
+def _longest(column: pa.Array) -> int:
+    text = _is_text(column.type)
+    before = _offsets(column) if text else _before(column, np.arange(len(column) + 1))
+    return int((before[1:] - before[:-1]).max())
+
+
+def _before(column: pa.Array, at: np.ndarray) -> np.ndarray:
+    """The bytes before the values at these positions, from anywhere on. An element of a list counts
+    as one more, as there cannot be 2^31 of them either.
+    """
+    kind = column.type
+    if pa.types.is_struct(kind):
+        fields = (_before(column.field(n), at) for n in range(kind.num_fields))
+        return sum(fields, np.zeros(len(at), np.int64))
+    if _is_text(kind):
+        return _offsets(column)[at]
+    if _is_list(kind):
+        ends = _offsets(column)[at].astype(np.int64)
+        return ends + _before(column.values, ends)
+    try:
+        return at * (kind.bit_width // 8)
+    except ValueError:  # lists of one length, nulls
+        return at * 0
+
+
+def _offsets(column: pa.Array) -> np.ndarray:
+    """Where the values of text or lists begin, and the last ends."""
+    if not len(column):
+        return np.zeros(1, np.int32)
+    return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)
 
 
 def _together(parts: list[tuple[Rows, np.ndarray]]) -> tuple[Rows, np.ndarray]:
