@@ -51,6 +51,8 @@ def streams(spark: SparkSession) -> Iterator[dict[str, DataFrame]]:
         "hour(a.ts) = hour(b.ts) AND datediff(a.ts, b.ts) = 1",
         "b.ts >= timestamp(a.d) AND b.ts < timestamp(a.d) + INTERVAL 1 DAY",
         "a.k = b.k OR greatest(a.ts, b.ts) = a.ts",
+        "a.ts <= b.ts + INTERVAL 20 HOURS 600 MINUTES AND b.ts < a.ts",
+        "unix_micros(greatest(a.ts, b.ts)) = unix_micros(a.ts) AND a.k = b.k",
     ],
 )
 def test_what_is_taken_is_what_spark_finds(

@@ -70,6 +70,9 @@ def test_operators_go_in_sparks_order_which_is_pythons(first: str, rest: list[An
         ('a.s = "say ""it"""', "a.s = 'say \"it\"'"),
         ("a.s = 'a' 'b'", "a.s = CONCAT('a', 'b')"),
         ("array_size(a.l)", "array_size(a.l)"),
+        ("unix_date(a.d)", "UNIX_DATE(a.d)"),
+        ("dateadd(HOUR, 2, a.t)", "DATE_ADD(HOUR, 2, a.t)"),
+        ("levenshtein(a.s, b.s, 2)", "LEVENSHTEIN(a.s, b.s, 2)"),
         ("1.5BD", "CAST('1.5' AS DECIMAL(2, 1))"),
     ],
 )

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from braid.engine.store import Store
 from braid.hub import moving, works
 from braid.hub import run as hub_run
 from braid.hub.desk import Desk
@@ -85,7 +86,9 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
 def test_of_queries_from_the_start_all_are_there_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
-    """One has no plan, as no way leads to where it is asked; or the start is killed after one."""
+    """One has no plan, as no way leads to where it is asked, or cannot be joined on; or the start
+    is killed after one.
+    """
     nodes = (*NETWORK.nodes, Node("S9", "sink", (9.0, 9.0)))
     hub = QueryHub(tables(1), "ts", network=Network(nodes, NETWORK.links), at=AT)
     asked = {name: {"sql": sql, "at": "S1"} for name, sql in (("one", WIDE), ("two", NARROW))}
@@ -99,6 +102,11 @@ def test_of_queries_from_the_start_all_are_there_or_none(
         with pytest.raises(QueryError):
             hub.start(tmp_path / "hub", "batch", {**asked, "two": {"sql": CROSS, "at": "S9"}})
         assert not Ledger.read(tmp_path / "hub" / "hub.json").queries
+        odd = "SELECT f.num FROM flights f [RANGE 1 MINUTE], checkins c [RANGE 1 MINUTE] WHERE "
+        odd += "f.num = c.flight AND f.ts - c.ts < c.ts - f.ts"
+        with pytest.raises(ValueError, match="cannot be evaluated over two streams at once"):
+            QueryHub(tables(1), "ts", reuse="separate").start(tmp_path / "odd", queries=[WIDE, odd])
+        assert not Ledger.read(tmp_path / "odd" / "hub.json").queries
     run = hub.start(tmp_path / "hub", "batch", asked)
     run.awaitTermination()
     assert set(run.queries) == set(asked)
@@ -453,3 +461,27 @@ def test_a_hub_of_another_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "hub.json").write_text('{"v": 9}')
     with pytest.raises(ValueError, match="is of version 9; this version of Braid reads version 2$"):
         Ledger.read(tmp_path / "hub.json")
+
+
+def test_a_hub_whose_keys_were_made_otherwise_is_refused(tmp_path: Path) -> None:
+    """Also one of a version that did not write them down, if they are more than columns."""
+    data = tables(1)
+    for n, (sql, without, refused) in enumerate(
+        [
+            (WIDE, True, False),
+            (WIDE, False, True),
+            (WIDE.replace("f.num =", "5 - f.num ="), True, True),
+        ]
+    ):
+        run = QueryHub(data, "ts").start(tmp_path / str(n), "batch", [sql])
+        run.awaitTermination()
+        (file,) = (tmp_path / str(n) / "operators").glob("*/run.json")
+        query = Store(file.parent).query()
+        assert query is not None and query["keys"]
+        keys = {} if without else {"keys": [{}, {}]}
+        Store(file.parent).create({"blueprint": query["blueprint"], **keys})
+        if refused:
+            with pytest.raises(ValueError, match="computed the keys of its condition in another"):
+                QueryHub(data, "ts").start(tmp_path / str(n), "batch", [sql])
+        else:
+            QueryHub(data, "ts").start(tmp_path / str(n), "batch", [sql]).awaitTermination()

@@ -178,3 +178,22 @@ def test_a_roll_up_that_cannot_be_written_doubles_nothing(
     with pytest.raises(OSError, match="no space left"):
         store.log.roll(store.log.rolled.archive, 0, before[:1], False)  # type: ignore[union-attr]
     assert store.log.merged == before
+
+
+def test_no_group_of_rows_is_larger_than_what_arrow_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is more read at once: a result is a struct, and of its text there may be much."""
+    tables = [pa.table({"a": pa.array([{"t": "x" * 100}] * rows)}) for rows in (30, 20, 50, 10)]
+    monkeypatch.setattr(merging, "_GROUP_BYTES", 4_000)
+    assert merging._written(tmp_path / "some.parquet", tables)
+    file = pq.ParquetFile(tmp_path / "some.parquet")
+    groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
+    assert [n for n in groups if n] == [50, 50, 10]
+    asked: list[int] = []
+    real = pq.ParquetFile.read_row_group
+    monkeypatch.setattr(
+        pq.ParquetFile, "read_row_group", lambda f, n: (asked.append(n), real(f, n))[1]
+    )
+    assert merging.pages(tmp_path / "some.parquet").equals(pa.concat_tables(tables))
+    assert asked == [*range(len(groups))]

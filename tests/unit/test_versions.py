@@ -56,6 +56,10 @@ def test_a_run_whose_keys_were_made_otherwise_is_refused(tmp_path: Path) -> None
     for on, without, goes_on in [
         ("a.k = b.k", True, True),
         ("a.k - a.n < b.k", True, False),
+        ("5 - a.n = b.n", True, False),
+        ("a.n - b.n > b.n - a.n AND a.k = b.k", True, False),
+        ("a.n | a.k & 4 = b.n", True, False),
+        ("abs(a.n - b.n) <= 9 AND a.k <> b.k", True, True),
         ("a.k = b.k", False, False),
     ]:
         folder, streams = tmp_path / f"{on} {without}", {"a": rows, "b": rows}

@@ -191,6 +191,8 @@ def test_what_was_simulated_for_one_run_is_not_drawn_beside_another(monkeypatch)
     cockpit._asked(None, what, [])
     cockpit._imagining.join(10)
     assert "this is an earlier run; ask again" in told[-1]["told"] and told[-1]["line"] == line
+    cockpit._showing.begin()
+    assert cockpit.page["told"] == ""
 
 
 def test_a_host_that_is_clicked_says_what_it_holds(monkeypatch):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
+from braid.condition.kept import computed_by
 from braid.condition.predicate import Predicate
 from braid.condition.worth import utilities
 from braid.core.accept import flag, folder, seconds, whole
@@ -316,7 +317,6 @@ class StreamJoin:
         s = self.setup
         query = {
             "on": s.on,
-            "keys": s.predicate.keys,
             "streams": list(s.streams),
             "schemas": s.schemas,
             "windows": s.windows,
@@ -328,5 +328,6 @@ class StreamJoin:
             "seed": s.seed,
             "check": s.check,
             "shed": s.shed,
+            "keys": computed_by(s.predicate),
         }
         return dict(plain(query))

@@ -4,11 +4,11 @@ ready.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from braid.condition.kept import same
 from braid.core.codec import typed
 from braid.core.placement import Placement
 from braid.engine.check import advice
@@ -32,7 +32,7 @@ def query_of(store: Store, query: Mapping[str, Any]) -> dict[str, Any] | None:
     if (known := store.query()) is None:
         return None
     differ = [k for k in query if k != "partitions" and known.get(k) != query[k]]
-    if differ == ["keys"] and "keys" not in known and _plain(query["keys"]):
+    if differ == ["keys"] and same(known.get("keys"), query["keys"], query["on"]):
         differ = []
     if differ == ["keys"]:
         raise ValueError(
@@ -46,14 +46,6 @@ def query_of(store: Store, query: Mapping[str, Any]) -> dict[str, Any] | None:
             f"{here!r} here; use a new folder, or StreamJoin.resume to go on with that run"
         )
     return known if known.get("ready") else None
-
-
-def _plain(keys: Sequence[Mapping[str, str]]) -> bool:
-    """Whether every version computes keys so: nothing is added, taken away or turned round.
-    Versions that did not write keys down did that otherwise.
-    """
-    texts = (re.sub("`[^`]*`|'[^']*'", "", sql) for stream in keys for sql in stream.values())
-    return not any(re.search("[-+~]", text) for text in texts)
 
 
 def prepared(

@@ -189,7 +189,7 @@ class Compiler(Arrays):
         return f"{type(node).__name__.lower()}({', '.join(parts)})", kind
 
     def _cast(self, node: exp.Cast) -> Typed:
-        wanted = SqlType.of(node.to.sql("spark").lower().replace("long", "bigint"))
+        wanted = SqlType.of(node.to.sql(SparkSql).lower().replace("long", "bigint"))
         if isinstance(node.this, exp.Literal) and node.this.is_number and wanted == DOUBLE:
             return f"CAST({node.this.this} AS DOUBLE)", DOUBLE
         if isinstance(node.this, exp.Literal) and node.this.is_string:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from braid.condition.analyser import Analyser
 from braid.condition.arrow import ArrowAnalyser
+from braid.condition.dialect import SparkSql
 from braid.condition.links import End, composite, equality, implied, merged, named
 from braid.condition.names import quoted, read, resolved, shallow
 from braid.condition.pairs import Residuals
@@ -118,7 +119,7 @@ class _Parser:
             if len(streams) == 1:
                 filters[next(iter(streams))].append(f"({own(conjunct)})")
             elif not streams:
-                filters[0].append(f"({conjunct.sql(dialect='spark')})")
+                filters[0].append(f"({conjunct.sql(dialect=SparkSql)})")
             elif not any(rule(self, conjunct) for rule in LINKING):
                 self.residuals.add(conjunct)
         links = [*composite(self.equal, self.keys), *self.links, *implied(self.equal)]
@@ -215,7 +216,7 @@ class _Parser:
         if self.analyser.zoned and self._type(a) == TIMESTAMP:
             if len(self._streams(left)) == 2 or len(self._streams(right)) == 2:
                 return False  # how long it is between two times goes by the zone's clocks
-            if any(abs(micros_of(term) or Fraction(0)) >= UNITS["day"] for _, term in free):
+            if sum(abs(micros_of(term) or Fraction(0)) for _, term in free) >= UNITS["day"]:
                 (a, b), free = self._as_they_are(left, right), []
         nan = nan_may_hold(op, len(self._streams(left)), len(self._streams(right)), capped)
         return self._bound(op, a, _Side(b.stream, negated(b.terms)), free, source, nan)

@@ -85,7 +85,7 @@ def _parts(node: exp.Expr) -> list[tuple[int, exp.Expr]]:
         return [(-1, node.this)]
     if isinstance(node, exp.DateDiff) and not node.args.get("unit"):
         days = (
-            exp.Anonymous(this="unix_date", expressions=[exp.cast(_date(side).copy(), "date")])
+            exp.func("unix_date", exp.cast(_date(side).copy(), "date"))
             for side in (node.this, node.expression)
         )
         return list(zip((1, -1), days, strict=True))
@@ -234,10 +234,7 @@ def interval_of(op: type, offset: Fraction, real: bool) -> tuple[float, float, t
 
 def own(node: exp.Expr) -> str:
     """Spark SQL over the stream's own columns, without the alias."""
-    return node.copy().transform(_bare).sql(dialect=SparkSql)
-
-
-def _bare(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.UnixDate):  # sqlglot would write the days between two timestamps
-        return exp.Anonymous(this="unix_date", expressions=[node.this.transform(_bare)])
-    return exp.column(node.name, quoted=True) if isinstance(node, exp.Column) else node
+    bare = node.copy().transform(
+        lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n
+    )
+    return bare.sql(dialect=SparkSql)

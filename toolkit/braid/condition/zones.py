@@ -32,7 +32,10 @@ _COMPARE = (
     exp.Between,
     exp.In,
     exp.Is,
+    exp.ArrayContains,
+    exp.UnixMicros,
 )
+"""They say no more of timestamps than which instants they are."""
 
 
 def goes_by_zone(tree: exp.Expr, kind: Callable[[exp.Column], str]) -> bool:

@@ -28,6 +28,8 @@ from braid.engine.log import Kept, Merged, Named, in_order, ours
 _LARGE = 64 << 20
 """Bytes of result files that make a file; a batch that has more is not written again."""
 _GROUP_ROWS = 1 << 16
+_GROUP_BYTES = 1 << 28
+"""Arrow cannot read a struct's text, if a row group has 2 GB of it."""
 
 
 def pages(file: Path) -> pa.Table:
@@ -35,11 +37,19 @@ def pages(file: Path) -> pa.Table:
     their checksums.
     """
     try:
-        return pq.ParquetFile(file, page_checksum_verification=True).read()
+        return pa.concat_tables(_groups(pq.ParquetFile(file, page_checksum_verification=True)))
     except FileNotFoundError:
         raise Damaged(f"{file} is missing") from None
     except (OSError, pa.ArrowException) as error:
         raise Damaged(f"{file} is damaged: {error}") from None
+
+
+def _groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
+    """The rows, group by group: of all at once there may be more than Arrow reads."""
+    for number in range(file.num_row_groups):
+        yield file.read_row_group(number)
+    if not file.num_row_groups:
+        yield file.read()
 
 
 def of_many(name: str) -> bool:
@@ -96,7 +106,7 @@ class Merging:
             body = (self.results / name).read_bytes()
             if Seal(len(body), zlib.crc32(body)) != seal:
                 durable.check(self.results / name, seal)
-            yield pq.ParquetFile(pa.BufferReader(body)).read()
+            yield from _groups(pq.ParquetFile(pa.BufferReader(body)))
 
     def again(self, name: str, batches: Sequence[Sequence[str]], force: bool) -> Named:
         """Write a part anew from the files of its batches, which others see. Raises Damaged where
@@ -161,6 +171,7 @@ def _together(batches: Iterable[Kept]) -> Iterator[list[Kept]]:
 def _written(file: Path, tables: Iterable[pa.Table]) -> bool:
     """Write tables one after the other, if they have the same columns; whether they do."""
     waiting, writer = list[pa.Table](), None
+    rows = size = 0
     try:
         for table in tables:
             if waiting and waiting[0].schema != table.schema:
@@ -170,9 +181,10 @@ def _written(file: Path, tables: Iterable[pa.Table]) -> bool:
                     str(file), table.schema, compression="zstd", write_page_checksum=True
                 )
             waiting.append(table)
-            if sum(t.num_rows for t in waiting) >= _GROUP_ROWS:
+            rows, size = rows + table.num_rows, size + table.nbytes
+            if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
                 writer.write_table(pa.concat_tables(waiting))
-                waiting = [table.slice(table.num_rows)]
+                waiting, rows, size = [table.slice(table.num_rows)], 0, 0
         if writer is not None:
             writer.write_table(pa.concat_tables(waiting))
         return True

@@ -123,11 +123,16 @@ class Desk:
         except PlanError as error:
             raise QueryError(str(error)) from None
 
-    def check(self, several: Iterable[New]) -> None:
-        """Raises QueryError if there is no plan for one of these, submitted one after the other."""
+    def check(self, several: Sequence[New]) -> None:
+        """Raises ValueError if one of these, submitted one after the other, has no plan, or one
+        that cannot be built.
+        """
         then = self.deployment
         for new in several:
             then = submitted(then, new.asked, self.plan(new, then).tree)
+        texts = self.asking.texts(self.ledger.queries, *(new.query for new in several))
+        todo = pure.changes(self.deployment, then)
+        self.works.check(todo.build, then, self.ledger, texts)
 
     def submit(self, new: New) -> Served:
         """Answer a query from the next batch on."""

@@ -13,7 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.condition.kept import computed_by, same
 from braid.condition.parse import parse
+from braid.condition.predicate import Predicate
 from braid.core.codec import plain, typed
 from braid.core.columns import MARK, ROUTING, TIME
 from braid.core.events import BatchCommitted
@@ -89,6 +91,12 @@ class Rows:
     marks: str
 
 
+def predicate_of(made: Blueprint, reader: Reader) -> Predicate:
+    """What an instance joins on. Raises PredicateError for what cannot be joined on."""
+    frames = {alias: reader.frame(i.arriving) for alias, i in made.inputs.items()}
+    return parse(made.on, frames, (None,) * len(frames))
+
+
 class Instance:
     """Runs batches; results of each are committed once, whatever is done again after a crash."""
 
@@ -97,12 +105,17 @@ class Instance:
     ) -> None:
         self.made, self.reader, self.folder = made, reader, folder
         self.store = Store(folder)
-        if self.store.query() is None:
-            self.store.create({"blueprint": plain(made)})
+        self.predicate = predicate_of(made, reader)
+        limits = (None,) * len(made.inputs)
+        computed = computed_by(self.predicate)
+        if (known := self.store.query()) is None:
+            self.store.create({"blueprint": plain(made), "keys": computed})
+        elif not same(known.get("keys"), computed, made.on):
+            raise ValueError(
+                f"{folder} holds an operator for which another version of Braid computed the keys "
+                "of its condition in another way; use a new folder for the hub"
+            )
         self.store.clean()
-        frames = {alias: reader.frame(i.arriving) for alias, i in made.inputs.items()}
-        limits = (None,) * len(frames)
-        self.predicate = parse(made.on, frames, limits)
         columns = tuple(tuple(i.stored) for i in made.inputs.values())
         spec = JoinSpec(self.predicate, columns, (), limits, str(folder), 1)
         self.last: BatchCommitted | None = None

@@ -27,6 +27,7 @@ from braid.hub.instance import (
     blueprint_of,
     folder_of,
     names_of,
+    predicate_of,
 )
 from braid.hub.ledger import Ledger
 from braid.hub.reader import Reader
@@ -82,6 +83,14 @@ class Works:
 
     def _instance(self, folder: Path, made: Any) -> Instance:
         return Instance(folder, made, self.reader, self.slack, executor("process"))
+
+    def check(
+        self, operators: Iterable[Operator], new: Deployment, ledger: Ledger, texts: Texts
+    ) -> None:
+        """Raises PredicateError for an operator that cannot be built."""
+        drawing = Drawing(new, self.reader.schemas, texts, self.reader.time)
+        for operator in operators:
+            predicate_of(drawing.of(operator, ledger.epoch), self.reader)
 
     def build(
         self, operators: Iterable[Operator], new: Deployment, ledger: Ledger, texts: Texts

@@ -229,6 +229,9 @@ class Partial:
         """All of them, as few as there can be when no more than ``most`` bytes of no fixed width
         are copied together, unless one has more.
         """
+        if len(several) == 1:
+            yield several[0]
+            return
         parts = several[0].parts.items()
         columns = [(s, name) for s, (rows, _) in parts for name in unfixed(rows.batch.schema)]
         some: list[Partial] = []

@@ -174,7 +174,7 @@ class Cockpit(anywidget.AnyWidget):
     def _resend(self) -> None:
         """Tell the browser what stands beside the run."""
         rest = self._track().rest(self.page["state"])
-        self._tell({name: rest[name] for name in ("line", "told")[self._earlier :]})
+        self._tell({name: rest[name] for name in ("line", "told")})
 
     def _tell(self, new: dict[str, Any]) -> None:
         """Tell the browser what is new besides batches."""
@@ -217,6 +217,9 @@ class Cockpit(anywidget.AnyWidget):
         try:
             self.what_if(str(imagined["placement"]), int(imagined["hosts"]), int(imagined["since"]))
         except (ValueError, KeyError, TypeError) as error:
+            if self._earlier:  # what is told is not of the run that comes
+                self._tell({"told": cause(error)})
+                return
             self._track().told = cause(error)
             self._resend()
 
