@@ -48,7 +48,9 @@ class StreamJoin:
         results are Arrow tables. The condition is Spark SQL there too, but only of what is known to
         mean the same without Spark (see ``braid.condition.compiler``).
     on
-        The condition: Spark SQL over ``alias.column``. NULL never matches.
+        The condition: Spark SQL over ``alias.column``. NULL never matches. Where the session's time
+        zone is not UTC, timestamps of two streams may be compared, with an INTERVAL on either side;
+        what else depends on the zone (a difference, an hour, a date) is for one stream to say.
     placement
         The policy, for instance ``AdaptiveGrid(hosts=16)``. "auto", the default, chooses one, on as
         many hosts as work at once, by simulating those that could serve the join
