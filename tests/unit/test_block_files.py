@@ -113,21 +113,25 @@ def test_results_of_many_bytes_are_written_a_few_at_a_time(
     assert [row["a"]["t"] for row in written.read().to_pylist()] == rows.batch["t"].to_pylist()
 
 
+def long_texts(aliases: str, rows: int, seed: int) -> dict[str, pa.Table]:
+    draw = np.random.default_rng(seed)
+    return {
+        alias: pa.table(
+            {
+                "id": np.arange(rows),
+                "k": draw.integers(0, 40, rows),
+                "t": ["x" * n for n in draw.integers(0, 50, rows)],
+            }
+        )
+        for alias in aliases
+    }
+
+
 @pytest.mark.parametrize("on", ["a.k = b.k", "a.k = b.k AND a.t <> b.t"])
 def test_a_run_of_long_texts_finds_the_same_however_little_is_held_or_merged_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str
 ) -> None:
-    draw = np.random.default_rng(5)
-    streams = {
-        alias: pa.table(
-            {
-                "id": np.arange(300),
-                "k": draw.integers(0, 40, 300),
-                "t": ["x" * n for n in draw.integers(0, 50, 300)],
-            }
-        )
-        for alias in "ab"
-    }
+    streams = long_texts("ab", 300, seed=5)
 
     def run(name: str) -> tuple[list[Any], int, int]:
         """The results, how many merges there were, and the largest block's bytes."""
@@ -154,17 +158,7 @@ def test_no_more_is_copied_together_for_a_hop_than_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither of small blocks, nor of what other blocks have found."""
-    draw = np.random.default_rng(6)
-    streams = {
-        alias: pa.table(
-            {
-                "id": np.arange(120),
-                "k": draw.integers(0, 40, 120),
-                "t": ["x" * n for n in draw.integers(0, 50, 120)],
-            }
-        )
-        for alias in "abc"
-    }
+    streams = long_texts("abc", 120, seed=6)
     most = 1 << 50
     many: list[int] = []
 

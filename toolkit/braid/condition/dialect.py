@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.dialect import rename_func
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
@@ -89,24 +89,19 @@ class SparkSql(Spark):
         }
 
 
+def written(tree: exp.Expr) -> str:
+    """The text of a tree. Raises SqlglotError where something would be left out."""
+    return tree.sql(dialect=SparkSql, unsupported_level=ErrorLevel.RAISE)
+
+
 def _regrouped(node: Any) -> Any:
-    """Bit operators without parentheses, grouped as Spark does."""
+    """Bit operators without parentheses, grouped as Spark does: what is right of a looser one, left
+    of a tighter one, belongs to the tighter one.
+    """
     if type(node) not in _TIGHTER:
         return node
-    operands, operators = [], []
-    while type(node) in _TIGHTER:
-        operands.append(node.expression)
-        operators.append(type(node))
-        node = node.this
-    waiting: list[tuple[Any, type[exp.Expr]]] = []
-    last = node
-    for operator, operand in zip(reversed(operators), reversed(operands), strict=True):
-        while waiting and _TIGHTER[waiting[-1][1]] >= _TIGHTER[operator]:
-            left, before = waiting.pop()
-            last = before(this=left, expression=last)
-        waiting.append((last, operator))
-        last = operand
-    while waiting:
-        left, before = waiting.pop()
-        last = before(this=left, expression=last)
-    return last
+    left, right = _regrouped(node.this), node.expression
+    if _TIGHTER.get(type(left), 9) >= _TIGHTER[type(node)]:
+        return type(node)(this=left, expression=right)
+    tight = type(node)(this=left.expression, expression=right)
+    return type(left)(this=left.this, expression=_regrouped(tight))

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 import sqlglot
 from sqlglot import exp
 
-from braid.condition.dialect import SparkSql
+from braid.condition.dialect import SparkSql, written
 from braid.condition.predicate import PredicateError
 from braid.core.accept import shown
 
-_RAISE = sqlglot.ErrorLevel.RAISE
 _LONG = 300
 """Letters of a condition that a sentence shows."""
 
@@ -39,7 +38,7 @@ def read(on: str) -> exp.Expr:
     """The tree of a condition. Raises PredicateError for what is not one condition in Spark SQL."""
     try:
         tree = sqlglot.parse_one(on, dialect=SparkSql)
-        tree.sql(dialect=SparkSql, unsupported_level=_RAISE)  # so that nothing is left out
+        written(tree)  # as it is later, and nothing may be left out then
     except sqlglot.errors.SqlglotError as error:
         found = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
         found = re.sub(r"Required keyword: .* missing for <.*>", "Something is missing", found)

@@ -10,31 +10,9 @@ from sqlglot import exp
 
 UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 """Names of it."""
-_CHOOSE = (
-    exp.Paren,
-    exp.Coalesce,
-    exp.Greatest,
-    exp.Least,
-    exp.Case,
-    exp.If,
-    exp.Nullif,
-)
+_CHOOSE = (exp.Paren, exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Nullif)
 """They give one of their operands as it is."""
-_COMPARE = (
-    exp.EQ,
-    exp.NEQ,
-    exp.LT,
-    exp.LTE,
-    exp.GT,
-    exp.GTE,
-    exp.NullSafeEQ,
-    exp.NullSafeNEQ,
-    exp.Between,
-    exp.In,
-    exp.Is,
-    exp.ArrayContains,
-    exp.UnixMicros,
-)
+_COMPARE = (exp.Predicate, exp.ArrayContains, exp.UnixMicros)
 """They say no more of timestamps than which instants they are."""
 
 

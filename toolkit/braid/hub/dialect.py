@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from braid.condition.dialect import SparkSql
+from braid.condition.dialect import SparkSql, written
 from braid.core.spans import micros
 from braid.papers.reuse.definition import UNBOUNDED
 
@@ -57,9 +57,8 @@ def read(sql: str) -> exp.Select:
         raise QueryError(f"the query is {sql!r}; it must be text, such as SELECT ... FROM ...")
     try:
         trees = sqlglot.parse(sql, dialect=CQL)
-        for tree in trees:
-            if tree is not None:  # it is written again later, and nothing may be left out then
-                tree.sql(dialect=SparkSql, unsupported_level=sqlglot.ErrorLevel.RAISE)
+        for tree in filter(None, trees):
+            written(tree)  # as it is later, and nothing may be left out then
     except sqlglot.errors.SqlglotError as error:
         found = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
         raise QueryError(f"the query is not valid Spark SQL: {found}") from None
