@@ -7,11 +7,13 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from hypothesis import settings
@@ -109,6 +111,39 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()  # else DuckDB reports what is left at the end
 
 
+STUCK = 540
+"""A test that takes so many seconds waits for ever. A minute later pytest tells where its threads
+are and ends the process, so that all other tests go on: `faulthandler_timeout`.
+"""
+STDERR = pytest.StashKey[int]()
+"""That of the whole run; a test has its own."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[STDERR] = os.dup(2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    timer = threading.Timer(STUCK, tell_stuck, [item.config.stash[STDERR], item.nodeid])
+    timer.daemon = True
+    timer.start()
+    try:
+        return (yield)
+    finally:
+        timer.cancel()
+
+
+def tell_stuck(stderr: int, test: str) -> None:
+    """Tell what the threads do of each JVM that this process has started."""
+    import psutil
+
+    os.write(stderr, f"\n{test} is stuck\n".encode())
+    for child in psutil.Process().children(recursive=True):
+        if child.name() == "java":
+            subprocess.run(["jstack", "-l", str(child.pid)], stdout=stderr, stderr=stderr)
+
+
 def folder_of(item: pytest.Item) -> str:
     inside = item.path.is_relative_to(HERE)  # else an example in a docstring
     return item.path.relative_to(HERE).parts[0] if inside else "unit"
@@ -130,12 +165,30 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFolder(LoadScopeScheduling):
+        ended: ClassVar[set[str]] = set()
+
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
             if "/test_notebooks.py" in file:
                 return nodeid
             folders = [f for f in ("spark", "browser") if f"tests/{f}/" in file]
             return folders[0] if folders else file
+
+        def remove_node(self, node: Any) -> str | None:
+            units = self.assigned_work[node].values()
+            self.ended.update(
+                [test for unit in units for test, done in unit.items() if not done][:1]
+            )
+            return super().remove_node(node)
+
+        def _reschedule(self, node: Any) -> None:
+            """A test that has ended its process is not tried again, but all that come after it."""
+            for test in self.ended:
+                if unit := self.workqueue.get(scope := self._split_scope(test)):
+                    unit[test] = True
+                    if all(unit.values()):
+                        del self.workqueue[scope]
+            super()._reschedule(node)
 
     config.option.loadscopereorder = False  # the order is as collected
     return ByFolder(config, log)
