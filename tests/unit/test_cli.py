@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from braid.reports.outcome import VERSION
 from braid.reports.page import external_loads
 from braid.reports.parameters import NotebookError, Parameter, parameters
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from oracle import until
 
 pytestmark = pytest.mark.usefixtures("kernels")
 PARAMETERS = """\
@@ -162,6 +164,22 @@ def test_a_kernel_that_dies_is_told(folder: Path) -> None:
     ran = run(folder / "reports" / "dies.ipynb", {}, said.append, before=before)
     assert ran.error.splitlines() == ["the kernel died in cell 2 of 2", "out of luck"]
     assert "s left] skew" in said[0] and len(said) == 2 and len(ran.cells) == 2
+
+
+@pytest.mark.parametrize("ends", [signal.SIGTERM, signal.SIGINT])
+def test_a_report_that_is_told_to_end_leaves_its_page(tmp_path: Path, ends: signal.Signals) -> None:
+    """As a scheduler's limit does, and Ctrl-C."""
+    begun, page = tmp_path / "begun", tmp_path / "page.html"
+    wait = f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(600)"
+    write(tmp_path / "slow.ipynb", "print('what came before')", wait)
+    given = ("report", "slow", "-o", str(page), "--notebooks", str(tmp_path))
+    command = [sys.executable, "-c", "import sys, braid.reports.cli as c; sys.exit(c.main())"]
+    process = subprocess.Popen([*command, *given], stderr=subprocess.PIPE, text=True)
+    until(lambda: begun.exists() or process.poll() is not None, "the cell to begin", 60)
+    process.send_signal(ends)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1 and said == "braid: slow: a signal ended it in cell 3 of 3\n"
+    assert "what came before" in page.read_text()
 
 
 def test_the_time_left_of_a_first_run_is_that_expected_less_what_is_gone() -> None:

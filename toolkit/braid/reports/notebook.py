@@ -6,6 +6,7 @@ for no button.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import tempfile
@@ -131,15 +132,22 @@ def run(
     ran = Ran(ready, progress.done)
     whole = {**os.environ, **ENVIRONMENT, **(environment or {})}
     with tempfile.TemporaryFile("w+") as noise:
+        client = _client(ready, notebook.parent, progress)
         try:
-            _client(ready, notebook.parent, progress).execute(env=whole, stderr=noise)
+            client.execute(env=whole, stderr=noise)
         except CellExecutionError as error:
             ran.error = f"{progress} failed.\n{_brief(error)}"
         except DeadKernelError:
             noise.seek(0)
             last = "\n".join(noise.read().strip().splitlines()[-5:])
             ran.error = f"the kernel died in {progress}" + (f"\n{last}" if last else "")
+        except Exception:  # the kernel was still starting
+            if not client.by_signal:
+                raise
         finally:
+            if client.by_signal:
+                where = f"in {progress}" if progress.cell else "before the first cell"
+                ran.error = f"a signal ended it {where}"
             progress.ends()
     return ran
 
@@ -191,9 +199,27 @@ class Progress:
 
 def _client(notebook: NotebookNode, folder: Path, progress: Progress) -> Any:
     from nbclient import NotebookClient
+    from nbclient.util import ensure_async
     from traitlets.config import Config
 
     class Client(NotebookClient):
+        @property
+        def by_signal(self) -> asyncio.Future[None] | None:
+            """What ends the kernel because of SIGTERM or SIGINT, if one of these came."""
+            return getattr(self, "_async_cleanup_kernel_future", None)
+
+        async def _async_cleanup_kernel(self) -> None:
+            """A signal comes here in the middle of a cell. The kernel goes, by that the cell fails,
+            and all is tidied up once that is seen: nbclient would not find what it still needs.
+            """
+            if self.by_signal is asyncio.current_task():
+                if self.km is not None:
+                    await ensure_async(self.km.shutdown_kernel())
+                return
+            if self.by_signal:
+                await self.by_signal
+            await super()._async_cleanup_kernel()
+
         def process_message(self, msg: Any, cell: NotebookNode, cell_index: int) -> Any:
             if msg["msg_type"] == "stream":
                 progress.chat(msg["content"]["text"])
