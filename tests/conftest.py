@@ -111,10 +111,6 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()  # else DuckDB reports what is left at the end
 
 
-STUCK = 540
-"""A test that takes so many seconds waits for ever. A minute later pytest tells where its threads
-are and ends the process, so that all other tests go on: `faulthandler_timeout`.
-"""
 STDERR = pytest.StashKey[int]()
 """That of the whole run; a test has its own."""
 
@@ -125,7 +121,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    timer = threading.Timer(STUCK, tell_stuck, [item.config.stash[STDERR], item.nodeid])
+    """A test that takes `faulthandler_timeout` waits for ever: pytest tells where its threads are and
+    ends the process, and all other tests go on. Shortly before, its JVMs are asked.
+    """
+    seconds = float(item.config.getini("faulthandler_timeout")) or threading.TIMEOUT_MAX
+    timer = threading.Timer(0.9 * seconds, tell_stuck, [item.config.stash[STDERR], item.nodeid])
     timer.daemon = True
     timer.start()
     try:
@@ -176,9 +176,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
         def remove_node(self, node: Any) -> str | None:
             units = self.assigned_work[node].values()
-            self.ended.update(
-                [test for unit in units for test, done in unit.items() if not done][:1]
-            )
+            waiting = [test for unit in units for test, done in unit.items() if not done]
+            self.ended.update(waiting[:1])
             return super().remove_node(node)
 
         def _reschedule(self, node: Any) -> None:

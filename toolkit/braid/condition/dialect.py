@@ -4,12 +4,14 @@ is written again as it was.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.dialect import rename_func
 from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
@@ -94,6 +96,12 @@ def written(tree: exp.Expr) -> str:
     return tree.sql(dialect=SparkSql, unsupported_level=ErrorLevel.RAISE)
 
 
+def fault(error: SqlglotError) -> str:
+    """What sqlglot found, in a line."""
+    line = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
+    return re.sub(r"Required keyword: .* missing for <.*>", "Something is missing", line)
+
+
 def _regrouped(node: Any) -> Any:
     """Bit operators without parentheses, grouped as Spark does: what is right of a looser one, left
     of a tighter one, belongs to the tighter one.
@@ -101,7 +109,7 @@ def _regrouped(node: Any) -> Any:
     if type(node) not in _TIGHTER:
         return node
     left, right = _regrouped(node.this), node.expression
-    if _TIGHTER.get(type(left), 9) >= _TIGHTER[type(node)]:
+    if type(left) not in _TIGHTER or _TIGHTER[type(left)] >= _TIGHTER[type(node)]:
         return type(node)(this=left, expression=right)
     tight = type(node)(this=left.expression, expression=right)
     return type(left)(this=left.this, expression=_regrouped(tight))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import sqlglot
 from sqlglot import exp
 
-from braid.condition.dialect import SparkSql, written
+from braid.condition.dialect import SparkSql, fault, written
 from braid.condition.predicate import PredicateError
 from braid.core.accept import shown
 
@@ -40,10 +39,8 @@ def read(on: str) -> exp.Expr:
         tree = sqlglot.parse_one(on, dialect=SparkSql)
         written(tree)  # as it is later, and nothing may be left out then
     except sqlglot.errors.SqlglotError as error:
-        found = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
-        found = re.sub(r"Required keyword: .* missing for <.*>", "Something is missing", found)
         raise PredicateError(
-            f"the join condition {quoted(on)} is not valid Spark SQL: {found}"
+            f"the join condition {quoted(on)} is not valid Spark SQL: {fault(error)}"
         ) from None
     if tree.find(exp.Query, exp.Subquery):
         raise PredicateError(

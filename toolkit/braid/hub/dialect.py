@@ -6,14 +6,13 @@ Source: Seshadri 2008, section 2.1, whose queries are written so.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from braid.condition.dialect import SparkSql, written
+from braid.condition.dialect import SparkSql, fault, written
 from braid.core.spans import micros
 from braid.papers.reuse.definition import UNBOUNDED
 
@@ -60,8 +59,7 @@ def read(sql: str) -> exp.Select:
         for tree in filter(None, trees):
             written(tree)  # as it is later, and nothing may be left out then
     except sqlglot.errors.SqlglotError as error:
-        found = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
-        raise QueryError(f"the query is not valid Spark SQL: {found}") from None
+        raise QueryError(f"the query is not valid Spark SQL: {fault(error)}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         raise QueryError(f"the query is {sql.strip()!r}; it must be one SELECT over streams")
     return trees[0]
