@@ -175,11 +175,15 @@ class Notebook:
     page: Page
     errors: list[str] = field(default_factory=list)
 
+    def ready(self) -> None:
+        """Wait until the kernel answers."""
+        self.page.wait_for_function(READY, timeout=MINUTE)
+
     def run_all(self) -> None:
         """Run all cells. JupyterLab drops a run that comes while the kernel's session is being
         made; then it is run again.
         """
-        self.page.wait_for_function(READY, timeout=MINUTE)
+        self.ready()
         started = False
         while not started:
             self.page.evaluate(RUN_ALL)
