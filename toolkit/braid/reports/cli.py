@@ -94,6 +94,18 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         help="the last batch that is kept; -1: begin anew; without it, none is given up",
     )
+    whole.add_argument(
+        "--answers",
+        action="store_true",
+        help="also recompute the results from the input, and show what differs",
+    )
+    whole.add_argument(
+        "--sample",
+        metavar="SHARE",
+        type=float,
+        default=1.0,
+        help="with --answers: the share of the first stream's rows to do that for (default: 1)",
+    )
     whole.set_defaults(command=_check)
     back.set_defaults(command=_repair)
     advice = commands.add_parser(
@@ -229,7 +241,17 @@ def _check(options: argparse.Namespace) -> int:
         print(f"{has}: restore these objects")
     else:
         print(f"{has}: {advice(Store(options.run))}")
-    return 1 if faults else 0
+    if faults or not options.answers:
+        return 1 if faults else 0
+    return _check_answers(options)
+
+
+def _check_answers(options: argparse.Namespace) -> int:
+    from braid.answer_check import check_answers
+
+    report = check_answers(options.run, options.sample)
+    print(report)
+    return 0 if report.is_right else 1
 
 
 @_refuses(ValueError, RuntimeError)

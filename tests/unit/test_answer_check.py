@@ -1,0 +1,175 @@
+"""`braid check --answers`: results recomputed from the input, by another way than they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from braid import Shed
+from braid.answer_check import AnswerReport, check_answers
+from braid.engine import durable
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from braid.local.probe import Joiner
+from braid.reports.cli import main
+from oracle import expected, tables, until
+
+WINDOWS = {"a": 150, "b": 110, "c": 130}
+
+
+@dataclass
+class Case:
+    """A join whose answers are recomputed."""
+
+    on: str
+    windowed: bool = False
+    streams: str = "ab"
+    settings: dict[str, Any] | None = None
+
+    def run(self, folder: Path, rows: int = 300) -> int:
+        """Return the number of results that the whole join has."""
+        streams = tables(self.streams, rows, seed=7)
+        windows = {a: WINDOWS[a] for a in streams} if self.windowed else {}
+        spans = {a: f"{seconds} seconds" for a, seconds in windows.items()} or None
+        join = StreamJoin(streams, self.on, windows=spans, time="ts", **(self.settings or {}))
+        join.start(folder, batches="batch").awaitTermination()
+        kept = {a: t.drop_columns(["batch"]) for a, t in streams.items()}
+        return expected(kept, self.on, windows).total()
+
+
+CASES = {
+    "equality and residual": Case("a.k = b.k AND a.s <> b.s"),
+    "band": Case("a.n BETWEEN b.n - 3 AND b.n + 3", windowed=True),
+    "text, decimal, NaN": Case("a.s LIKE concat(b.s, '%') AND a.f >= b.f AND a.m < b.m"),
+    "three streams": Case("a.k = b.k AND b.n < c.n AND a.d = c.d", True, "abc"),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_right_answers_are_all_right(case: Case, tmp_path: Path) -> None:
+    """As many rows are compared as DuckDB finds on the streams that were given."""
+    results = case.run(tmp_path / "run")
+    report = check_answers(tmp_path / "run")
+    assert report.is_right and results
+    assert report.results + report.late >= results >= report.results
+    assert str(report).startswith(f"{report.results:,} results, recomputed from the input by Duck")
+
+
+def with_query(folder: Path, **changed: Any) -> None:
+    """Have the run's settings say something else than it ran."""
+    store = Store(folder)
+    query = store.query()
+    assert query is not None
+    durable.put(store.query_file, durable.sealed({"v": 4, **query, **changed}), False)
+
+
+@pytest.mark.parametrize(
+    ("on", "windows", "missing", "wrong"),
+    [
+        ("a.k = b.k AND a.n < b.n AND a.flag", None, False, True),
+        ("a.k = b.k AND a.n <= b.n + 100", None, True, False),
+        ("a.k = b.k AND a.n < b.n", {"a": "60 seconds", "b": "60 seconds"}, False, True),
+    ],
+)
+def test_a_result_too_few_or_too_many_is_found(
+    on: str, windows: Any, missing: bool, wrong: bool, tmp_path: Path
+) -> None:
+    Case("a.k = b.k AND a.n < b.n").run(tmp_path / "run")
+    with_query(tmp_path / "run", on=on, windows=windows or {})
+    report = check_answers(tmp_path / "run")
+    assert (report.missing > 0, report.wrong > 0) == (missing, wrong)
+    assert len(report.examples) == 5
+    assert all(e.is_missing == missing for e in report.examples)
+    assert "a(id=" in str(report.examples[0]) and "b(id=" in str(report.examples[0])
+    shares = [check_answers(tmp_path / "run", sample) for sample in (0.3, 0.6)]
+    counts = [r.missing + r.wrong for r in (*shares, report)]
+    assert counts == sorted(counts) and 0 < counts[0] < counts[2]
+
+
+@pytest.mark.parametrize("change", ["lost", "doubled"])
+def test_a_kernel_that_errs_is_found(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first part of each probe is lost, or comes twice; the command ends with 1."""
+    real: Callable[..., Iterator[Any]] = Joiner.probe_all
+
+    def probe(self: Joiner, *given: Any, **more: Any) -> Iterator[Any]:
+        first, *rest = [*real(self, *given, **more)] or [None]
+        times = 0 if first is None or change == "lost" else 2
+        return iter([first] * times + rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Joiner, "probe_all", probe)
+        Case("a.k = b.k").run(tmp_path / "run")
+    report = check_answers(tmp_path / "run")
+    assert (report.missing > 0, report.wrong > 0) == (change == "lost", change == "doubled")
+    assert main(["check", str(tmp_path / "run"), "--answers"]) == 1
+    told = capsys.readouterr().out
+    assert "all whole" in told and f"{report.missing:,} missing, {report.wrong:,} wrong" in told
+
+
+def test_late_tuples_are_counted_apart(tmp_path: Path) -> None:
+    """Of b's tuples of minute 0 that come in batch 3, some partners may have expired."""
+    first, second = tables("ab", 200, seed=3, batches=4).values()
+    late = second["batch"].to_numpy().copy()
+    late[:20] = 3
+    moved = second.set_column(1, "batch", pa.array(late, pa.int32()))
+    windows = {"a": "30 seconds", "b": "30 seconds"}
+    join = StreamJoin({"a": first, "b": moved}, "a.k = b.k", windows=windows, time="ts")
+    join.start(tmp_path / "run", batches="batch").awaitTermination()
+    report = check_answers(tmp_path / "run")
+    assert report.is_right and report.late > 0
+
+
+def test_a_run_that_sheds_load_may_miss_rows(tmp_path: Path) -> None:
+    whole = Case("a.k = b.k", windowed=True, settings={"shed": Shed(fraction=0.5)})
+    results = whole.run(tmp_path / "run")
+    report = check_answers(tmp_path / "run")
+    assert report.is_right and 0 < report.results < results
+    assert report.notes == ("the run sheds load: rows that are missing were not counted",)
+
+
+def test_a_stopped_run_is_checked_as_far_as_it_came(tmp_path: Path) -> None:
+    streams = tables("ab", 300, seed=7)
+    join = StreamJoin(streams, "a.k = b.k", time="ts")
+    run = join.start(tmp_path / "run", batches="batch", pace=30)
+    until(lambda: run.status["batch"], "first batch")
+    run.stop()
+    report = check_answers(tmp_path / "run")
+    assert report.is_right and 0 < report.results < expected(streams, "a.k = b.k").total()
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"hub": 1}, "holds a hub; answers can be recomputed for the run of a StreamJoin"),
+        ({"chain": "auto"}, "holds a shared run; answers can be"),
+        ({"on": "a.k = nonsense(b.k)"}, "cannot be evaluated a second time by DuckDB: "),
+    ],
+)
+def test_refusals_say_why(changed: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    Case("a.k = b.k").run(tmp_path / "run", rows=20)
+    with_query(tmp_path / "run", **changed)
+    with pytest.raises(ValueError, match=sentence):
+        check_answers(tmp_path / "run")
+
+
+@pytest.mark.parametrize("sample", [0, -1, 1.5, "all"])
+def test_a_sample_is_a_share(sample: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="it must be a share above 0, at most 1"):
+        check_answers(tmp_path, sample)
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds no run"):
+        check_answers(tmp_path / "none")
+
+
+def test_a_report_counts_both_kinds() -> None:
+    report = AnswerReport("Spark", 5, 2, 1, 0, (), ())
+    assert not report.is_right
+    assert str(report) == "5 results, recomputed from the input by Spark: 2 missing, 1 wrong"

@@ -1,0 +1,397 @@
+"""Recompute a stopped run's results from its input, and compare them with its result files.
+
+``braid check`` reads files against their checksums: it says whether a run is whole. This module
+says whether its answers are right. It shares no code with the engine's kernels, with the compiler
+of conditions, or with any placement:
+
+- Runs of tables: DuckDB evaluates the condition, which sqlglot translates from Spark SQL.
+- Runs of Spark: Spark's own batch join evaluates it.
+
+Windows are applied to all pairs at once, and rows are compared as multisets. A late tuple may meet
+fewer partners than its windows allow, as some have expired by then. So results that have a late
+member may be there or not, and the report says how many these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import sqlglot
+
+from braid.core.accept import shown
+from braid.core.spans import micros
+from braid.engine import microbatches
+from braid.engine.copied import Copied
+from braid.engine.log import number
+from braid.engine.mirror import Mirror, opened
+from braid.engine.store import Store
+from braid.engine.whole import Whole
+
+_EXAMPLES = 5
+"""Differing rows that a report shows."""
+_PARTS = 1_000_000
+"""Hash values among which a sample is drawn."""
+_ROWS_A_BATCH = 1 << 40
+"""A row's number is that of its micro-batch times this, plus its place there."""
+
+
+@dataclass(frozen=True)
+class DifferingRow:
+    """A result that is missing or not right: the batch that has it, or should, and its values."""
+
+    is_missing: bool
+    batch: int
+    values: str
+
+    def __str__(self) -> str:
+        return f"{'missing' if self.is_missing else 'not right'}, batch {self.batch}: {self.values}"
+
+
+@dataclass(frozen=True)
+class AnswerReport:
+    """The outcome of ``check_answers``.
+
+    Parameters
+    ----------
+    oracle
+        "DuckDB" or "Spark": what evaluated the condition.
+    results
+        Result rows that were compared.
+    missing
+        Rows that the run should have and has not; 0 for a run that sheds load.
+    wrong
+        Rows that the run has and should not have, counted as often as they occur too often.
+    late
+        Rows with a late member, which may be there or not.
+    examples
+        The first differing rows.
+    notes
+        Sentences that say what could not be checked.
+    """
+
+    oracle: str
+    results: int
+    missing: int
+    wrong: int
+    late: int
+    examples: tuple[DifferingRow, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether no row differs."""
+        return not self.missing and not self.wrong
+
+    def __str__(self) -> str:
+        head = f"{self.results:,} results, recomputed from the input by {self.oracle}: "
+        head += "all right" if self.is_right else f"{self.missing:,} missing, {self.wrong:,} wrong"
+        late = f"; {self.late:,} with a late tuple may be there or not" if self.late else ""
+        return "\n".join([head + late, *self.notes, *map(str, self.examples)])
+
+
+def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
+    """Recompute the results of the stopped run at ``path`` and compare them with its result files.
+
+    ``sample`` is the share of the first stream's distinct rows for which that is done. Raises
+    ValueError for a run whose input is not kept, for shared runs and hubs, and for a condition that
+    the oracle cannot evaluate.
+    """
+    if not isinstance(sample, int | float) or not 0 < sample <= 1:
+        raise ValueError(f"sample is {shown(sample)}; it must be a share above 0, at most 1")
+    store = opened(path)
+    query = _read_query(store)
+    if isinstance(store, Mirror):
+        store.bring()
+    with duckdb.connect() as database:
+        database.execute("SET TimeZone = 'UTC'")
+        return _Recomputation(database, store, query, float(sample)).compare()
+
+
+def _read_query(store: Store) -> dict[str, Any]:
+    query = store.query()
+    if query is None:
+        raise ValueError(f"{store.where} holds no run")
+    if "hub" in query or "chain" in query:
+        kind = "a hub" if "hub" in query else "a shared run"
+        raise ValueError(
+            f"{store.where} holds {kind}; answers can be recomputed for the run of a StreamJoin"
+        )
+    return query
+
+
+class _Recomputation:
+    """The views of one run in DuckDB: each stream, the pairs that should be found, the results."""
+
+    def __init__(
+        self,
+        database: duckdb.DuckDBPyConnection,
+        store: Store,
+        query: Mapping[str, Any],
+        sample: float,
+    ) -> None:
+        self.database, self.store, self.query = database, store, query
+        self.aliases: list[str] = query["streams"]
+        self.is_table_run = "" in query["schemas"]
+        self.sample = round(sample * _PARTS)
+        state = store.state()
+        self.epoch = -1 if state is None else state.epoch
+        self.owes = state is not None and bool(state.pinned)
+        self.windows = {a: micros(w, f"window of {a}") for a, w in query["windows"].items()}
+
+    def compare(self) -> AnswerReport:
+        """Return what differs."""
+        files = self.store.result_files()
+        self._register_results(files)
+        for alias in self.aliases:
+            self._register_stream(alias)
+        try:
+            self._register_expected()
+        except (duckdb.Error, sqlglot.errors.SqlglotError) as error:
+            line = str(error).splitlines()[0]
+            raise ValueError(
+                f"the condition {shown(self.query['on'])} cannot be evaluated a second time by "
+                f"DuckDB: {line}"
+            ) from None
+        return self._report()
+
+    # The result files.
+
+    def _register_results(self, files: Sequence[str]) -> None:
+        """Make ``results``: a struct for each alias, and the batch of the file."""
+        self.kinds: dict[str, str] = {}
+        if not files:
+            return
+        batches = pa.table({"file": [*files], "of": [number(Path(f).name) for f in files]})
+        self.database.register("result_batches", batches)
+        source = f"read_parquet({_text_list(files)}, filename = true)"
+        described = self.database.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        self.kinds = {name: kind for name, kind, *_ in described if name in self.aliases}
+        names = ", ".join(map(_quote, self.aliases))
+        self.database.execute(
+            f"CREATE TEMP VIEW results AS SELECT {names}, b.of AS __batch FROM {source} r "
+            f"JOIN result_batches b ON b.file = r.filename{self._sampled(_quote(self.aliases[0]))}"
+        )
+
+    def _sampled(self, struct: str) -> str:
+        if self.sample >= _PARTS:
+            return ""
+        return f" WHERE hash({struct}) % {_PARTS} < {self.sample}"
+
+    # The streams.
+
+    def _register_stream(self, alias: str) -> None:
+        """Make the view ``alias``, of which the first stream's is sampled: its columns, ``__row``,
+        ``__batch``, the event time in microseconds as ``__time``, and all columns as the struct
+        that results have, ``__struct``.
+        """
+        source, names = self._read_input(alias)
+        time = self._times.get(alias)
+        micros_of_row = "NULL::BIGINT" if time is None else f"epoch_us({_quote(time)}::TIMESTAMP)"
+        packed = ", ".join(f"{_quote(n)} := {_quote(n)}" for n in names)
+        struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
+        where = self._sampled("__struct") if alias == self.aliases[0] and self.kinds else ""
+        self.database.execute(
+            f"CREATE TEMP VIEW {_whole(alias)} AS SELECT *, {micros_of_row} AS __time, "
+            f"{struct} AS __struct FROM ({source}); "
+            f"CREATE TEMP VIEW {_quote(alias)} AS SELECT * FROM {_whole(alias)}{where}"
+        )
+
+    @property
+    def _times(self) -> dict[str, str]:
+        time = self.query["time"]
+        if time is None:
+            return {}
+        return dict(time) if isinstance(time, Mapping) else dict.fromkeys(self.aliases, time)
+
+    def _read_input(self, alias: str) -> tuple[str, list[str]]:
+        """Return SQL of a stream's rows with ``__batch`` and ``__row``, and its columns' names."""
+        folder = self.store.input / alias
+        file = folder.with_suffix(".arrow")
+        if file.exists() and self.is_table_run:
+            return self._read_whole(alias, Whole(file))
+        if file.exists():
+            raise ValueError(
+                f"the input of stream {alias} is not in its final files yet; resume the run in "
+                f"{self.store.where} once, then check its answers"
+            )
+        files = self.input_files(alias)
+        source = f"read_parquet({_text_list(files)}, filename = true, file_row_number = true)"
+        if not files:
+            raise ValueError(
+                f"stream {alias} does not end and its input is not kept, so the answers of "
+                f"{self.store.where} cannot be recomputed"
+            )
+        told = pa.table({"file": files, "of": [*range(len(files))]})
+        self.database.register(f"__input_{alias}", told)
+        names = [*self.store.copied.schema(alias).names]
+        columns = ", ".join(f"r.{_quote(n)}" for n in names)
+        row = f"b.of * {_ROWS_A_BATCH} + r.file_row_number"
+        joined = f'{source} r JOIN "__input_{alias}" b ON b.file = r.filename'
+        return f"SELECT {columns}, b.of AS __batch, {row} AS __row FROM {joined}", names
+
+    def _read_whole(self, alias: str, stream: Whole) -> tuple[str, list[str]]:
+        """The same from the file of a stream that has not been cut to micro-batches yet."""
+        ends = stream.ends[: self.epoch + 1]
+        sizes = np.diff(ends, prepend=0)
+        batch = np.repeat(np.arange(len(ends)), sizes)
+        place = np.arange(len(batch)) - np.repeat(ends - sizes, sizes)
+        rows = stream.rows.slice(0, len(batch))
+        names = [*rows.column_names]
+        rows = rows.append_column("__batch", pa.array(batch, pa.int64()))
+        rows = rows.append_column("__row", pa.array(batch * _ROWS_A_BATCH + place, pa.int64()))
+        self.database.register(f"__input_{alias}", rows)
+        return f'SELECT * FROM "__input_{alias}"', names
+
+    def input_files(self, alias: str) -> list[str]:
+        """The files of a stream's committed micro-batches, in order."""
+        folder = self.store.input / alias
+        files = [microbatches.file(folder, n) for n in range(self.epoch + 1)]
+        return [str(f) for f in files if f.exists()]
+
+    # The pairs.
+
+    def _register_expected(self) -> None:
+        """Make ``expected``: of each combination within the windows the structs, the batch in which
+        the last member came, and whether a member was late.
+        """
+        given = self._pairs_by_duckdb() if self.is_table_run else self._pairs_by_spark()
+        structs = ", ".join(f"{_quote(a)}.__struct AS {_quote(a)}" for a in self.aliases)
+        batch = f"greatest({', '.join(f'{_quote(a)}.__batch' for a in self.aliases)})"
+        late = " OR ".join(self._lateness(a) for a in self.aliases)
+        self.database.execute(
+            f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS __batch, "
+            f"coalesce({late}, false) AS __late FROM {given}"
+        )
+
+    def _pairs_by_duckdb(self) -> str:
+        condition = sqlglot.transpile(self.query["on"], read="spark", write="duckdb")[0]
+        froms = ", ".join(map(_quote, self.aliases))
+        return f"{froms} WHERE {' AND '.join([f'({condition})', *self._within_windows()])}"
+
+    def _pairs_by_spark(self) -> str:
+        files = {a: self.input_files(a) for a in self.aliases}
+        pairs = _join_row_numbers(self.store.copied, files, self.query["on"])
+        self.database.register("pairs", pairs)
+        joins = " ".join(
+            f"JOIN {_quote(a)} ON {_quote(a)}.__row = pairs.{_quote(a)}" for a in self.aliases
+        )
+        where = " AND ".join(self._within_windows()) or "true"
+        return f"pairs {joins} WHERE {where}"
+
+    def _within_windows(self) -> list[str]:
+        """T - T_i < W_i for every stream i with a window, T being the latest event time."""
+        if not self.windows:
+            return []
+        times = [f"{_quote(a)}.__time" for a in self.aliases]
+        latest = f"greatest({', '.join(times)})"
+        known = [f"{t} IS NOT NULL" for t in times]
+        return known + [f"{latest} - {_quote(a)}.__time < {w}" for a, w in self.windows.items()]
+
+    # Lateness.
+
+    def _lateness(self, alias: str) -> str:
+        """SQL that says whether a stream's tuple was late.
+
+        It was if it lay behind the greatest event time before its batch, less the lateness. The
+        run's own clocks are at most as far, so no tuple that is late there is punctual here.
+        """
+        if not self.windows:
+            return "false"
+        allowed = micros(self.query["lateness"], "lateness", zero=True)
+        before = (
+            f"SELECT __batch, max(max(__time)) OVER (ORDER BY __batch ROWS BETWEEN UNBOUNDED "
+            f"PRECEDING AND 1 PRECEDING) - {allowed} AS before FROM {_whole(alias)} "
+            "GROUP BY __batch"
+        )
+        own = f"{_quote(alias)}.__batch"
+        bound = f"(SELECT before FROM ({before}) clock WHERE clock.__batch = {own})"
+        return f"{_quote(alias)}.__time < {bound}"
+
+    # The comparison.
+
+    def _report(self) -> AnswerReport:
+        names = ", ".join(map(_quote, self.aliases))
+        since = self.store.log.since
+        may_miss = "shed" in self.query and self.query["shed"] is not None
+        notes = []
+        if may_miss:
+            notes.append("the run sheds load: rows that are missing were not counted")
+        if self.owes:
+            may_miss = True
+            notes.append(
+                "a change of the placement is on its way, and pairs that it owes come later: rows "
+                "that are missing were not counted"
+            )
+        must = "0" if may_miss else f"(NOT __late AND __batch >= {since})::INT"
+        found = "SELECT *, 1 AS found, 0 AS must, 0 AS may, 0 AS late FROM results UNION ALL"
+        self.database.execute(
+            f"CREATE TEMP TABLE differing AS SELECT {names}, max(__batch) AS __batch, "
+            "sum(found) AS found, sum(must) AS must, sum(may) AS may, sum(late) AS late FROM "
+            f"({found if self.kinds else ''} SELECT {names}, __batch, 0 AS found, {must} AS must, "
+            f"1 AS may, __late::INT AS late FROM expected) GROUP BY {names}"
+        )
+        (row,) = self.database.execute(
+            "SELECT coalesce(sum(found), 0), coalesce(sum(greatest(must - found, 0)), 0), "
+            "coalesce(sum(greatest(found - may, 0)), 0), coalesce(sum(late), 0) FROM differing"
+        ).fetchall()
+        results, missing, wrong, late = map(int, row)
+        examples = self.database.execute(
+            f"SELECT found < must, __batch, {names} FROM differing "
+            f"WHERE found < must OR found > may ORDER BY __batch LIMIT {_EXAMPLES}"
+        ).fetchall()
+        return AnswerReport(
+            "DuckDB" if self.is_table_run else "Spark",
+            *(results, missing, wrong, late),
+            tuple(DifferingRow(m, b, _shown_row(self.aliases, v)) for m, b, *v in examples),
+            tuple(notes),
+        )
+
+
+def _join_row_numbers(copied: Copied, files: Mapping[str, Sequence[str]], on: str) -> pa.Table:
+    """Return the numbers of the rows that Spark's batch join combines, a column for each stream."""
+    from functools import reduce
+
+    from pyspark.sql import functions as F
+
+    from braid.engine.static import schema
+    from braid.spark_session import session
+
+    spark = session()
+    numbered = []
+    for alias, several in files.items():
+        rows = spark.read.schema(schema(copied, alias, spark)).parquet(*several)
+        batch = F.regexp_extract("_metadata.file_name", r"(\d+)\.parquet$", 1).cast("bigint")
+        number = batch * _ROWS_A_BATCH + F.col("_metadata.row_index")
+        numbered.append(rows.select("*", number.alias(f"__row_{alias}")).alias(alias))
+    joined = reduce(lambda a, b: a.crossJoin(b), numbered).filter(F.expr(on))
+    return joined.select(*(F.col(f"__row_{a}").alias(a) for a in files)).toArrow()
+
+
+def _shown_row(aliases: Sequence[str], structs: Sequence[Any]) -> str:
+    """Return a result row for a sentence, as ``a(id=1, k='x') b(id=2)``."""
+    return " ".join(map(_shown_struct, aliases, structs))
+
+
+def _shown_struct(alias: str, struct: Any) -> str:
+    if not isinstance(struct, Mapping):  # text, if there are no results that say the types
+        return f"{alias}{struct}"
+    return f"{alias}({', '.join(f'{name}={shown(value)}' for name, value in struct.items())})"
+
+
+def _whole(alias: str) -> str:
+    """The view of a stream that is not sampled."""
+    return _quote(f"__whole_{alias}")
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text_list(texts: Sequence[str]) -> str:
+    return "[" + ", ".join("'" + t.replace("'", "''") + "'" for t in texts) + "]"
