@@ -1,0 +1,59 @@
+"""Time, random names and what a process is called, in one place: the engine and the hub ask
+``environment()`` alone, so that a test can have the same answers each time.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Environment:
+    """This process, as it is."""
+
+    def clock(self) -> float:
+        """Return seconds since some moment, for how long something takes."""
+        return time.perf_counter()
+
+    def now(self) -> float:
+        """Return seconds since 1970."""
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    def token(self) -> str:
+        """Return eight random hexadecimal digits, for a name that nobody else gives."""
+        return uuid.uuid4().hex[:8]
+
+    def host(self) -> str:
+        """Return the name of this machine."""
+        return socket.gethostname()
+
+    def process(self) -> int:
+        """Return the number of this process."""
+        return os.getpid()
+
+
+_current = Environment()
+
+
+def environment() -> Environment:
+    """Return the environment in use."""
+    return _current
+
+
+@contextmanager
+def replaced_environment(by: Environment) -> Iterator[Environment]:
+    """Have all code of this process ask another environment meanwhile."""
+    global _current
+    before, _current = _current, by
+    try:
+        yield by
+    finally:
+        _current = before

@@ -1,0 +1,57 @@
+"""Threads, in one place: the engine and the hub start theirs through ``workers()`` alone, so that a
+test can have the work done in an order that it chooses.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+
+
+class Workers:
+    """The threads of this process."""
+
+    def __init__(self) -> None:
+        self._shared: dict[str, Executor] = {}
+        os.register_at_fork(after_in_child=self._shared.clear)  # a forked process has no threads
+
+    def shared(self, name: str, most: int) -> Executor:
+        """Return the pool of this name, of at most so many threads, which all callers share. It
+        stays: to start a thread takes a millisecond while others compute, and allocators keep for
+        each thread the memory that it needed once.
+        """
+        if (pool := self._shared.get(name)) is None:
+            pool = self._shared.setdefault(name, ThreadPoolExecutor(most, name))
+        return pool
+
+    def pool(self, name: str, most: int) -> Executor:
+        """Return a new pool of at most so many threads. The caller shuts it down."""
+        return ThreadPoolExecutor(most, name)
+
+    def start(self, name: str, work: Callable[[], None]) -> threading.Thread:
+        """Start a thread that does a piece of work; the process does not wait for it at its end."""
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        thread.start()
+        return thread
+
+
+_current = Workers()
+
+
+def workers() -> Workers:
+    """Return the threads in use."""
+    return _current
+
+
+@contextmanager
+def replaced_workers(by: Workers) -> Iterator[Workers]:
+    """Have all code of this process use other threads meanwhile."""
+    global _current
+    before, _current = _current, by
+    try:
+        yield by
+    finally:
+        _current = before
