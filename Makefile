@@ -55,6 +55,9 @@ lint: $(READY) js-lint ## rules, format, types, and which floor may import which
 	@$(BIN)/mypy --no-error-summary
 	@told=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$told"; exit 1; }
 
+words: $(READY) ## figures about names and docstrings, which tests/unit/test_names.py bounds
+	@$(BIN)/python tests/words.py
+
 js: $(MODULES) ## make what the widgets draw with: types of frames from Python, then bundles, from widgets/js
 	@$(BIN)/python widgets/js/frames.py
 	@$(JS) biome check --write --error-on-warnings . >/dev/null
@@ -85,4 +88,4 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium
+.PHONY: words recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium

@@ -1,0 +1,99 @@
+"""Names and prose follow the rules of docs/style.md; the counts of what does not may only fall."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+from words import ROOT, Words, check_subject, folder_of, measure_words
+
+LIMITS = tomllib.loads((Path(__file__).parent / "names_ratchet.toml").read_text())
+
+
+@cache
+def measured() -> Words:
+    return measure_words()
+
+
+def test_function_names_have_more_than_one_word() -> None:
+    words = measured()
+    assert words.one_word_share <= LIMITS["one_word_share"]
+    assert words.mean_words >= LIMITS["mean_words"]
+
+
+@pytest.mark.parametrize("rule", LIMITS["names"])
+def test_names_that_break_a_rule_only_become_fewer(rule: str) -> None:
+    broken = [f for f in measured().findings if f.rule == rule]
+    assert len(broken) <= LIMITS["names"][rule], "\n".join(map(str, broken))
+
+
+def test_every_rule_has_a_limit() -> None:
+    rules = {f.rule for f in measured().findings if not f.rule.startswith("prose")}
+    assert rules <= set(LIMITS["names"])
+
+
+@pytest.mark.parametrize("folder", sorted(measured().docstrings))
+def test_docstrings_that_break_a_rule_only_become_fewer(folder: str) -> None:
+    words, most = measured(), LIMITS["prose"].get(folder, LIMITS["prose"]["new folder"])
+    broken = [
+        f for f in words.findings if f.rule.startswith("prose") and folder_of(f.path) == folder
+    ]
+    assert words.prose_share(folder) <= most, "\n".join(map(str, broken))
+
+
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [
+        ("def told(): ...", "stop list: function"),
+        ("class Told: ...", "stop list: class"),
+        ("def f():\n    found = 1", "stop list: assigned name"),
+        ("def ready() -> bool: ...", "boolean asks no question"),
+        ("def seal_of(): ...", "ends in _of"),
+        ('"""What came of it."""', "prose: opening"),
+        ('"""Return it; the user is told."""', "prose: phrase"),
+        (f'"""Return {"very " * 30}much."""', "prose: long sentence"),
+    ],
+)
+def test_one_broken_rule_is_found_with_file_and_line(
+    source: str, rule: str, tmp_path: Path
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/papers.toml").write_text("")
+    folder = tmp_path / "toolkit/braid"
+    folder.mkdir(parents=True)
+    (folder / "module.py").write_text(source)
+    found = measure_words(tmp_path).findings
+    assert [f.rule for f in found] == [rule]
+    assert str(found[0]).startswith("toolkit/braid/module.py:")
+
+
+def test_a_module_of_the_stop_list_is_found(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/papers.toml").write_text('[gu]\nfolders = ["theta"]\nvocabulary = ["kept"]')
+    for name in ("told", "papers/theta/kept", "papers/psp/kept"):
+        path = tmp_path / f"toolkit/braid/{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    found = {f.path for f in measure_words(tmp_path).findings}
+    assert found == {"toolkit/braid/told.py", "toolkit/braid/papers/psp/kept.py"}
+
+
+def test_subjects_of_commits_are_short_and_say_what_they_do() -> None:
+    """Of all commits since the rule was made; a copy of the sources without git has none."""
+    git = ["git", "-C", str(ROOT), "log", "--format=%H"]
+    added = subprocess.run(
+        [*git, "--diff-filter=A", "--", "tests/words.py"], capture_output=True, text=True
+    )
+    if added.returncode or not added.stdout.strip():
+        return
+    since = added.stdout.split()[-1]
+    subjects = subprocess.run(
+        ["git", "-C", str(ROOT), "log", "--format=%s", f"{since}^..HEAD"],
+        capture_output=True,
+        text=True,
+    )
+    faults = {s: fault for s in subjects.stdout.splitlines() if (fault := check_subject(s))}
+    assert not faults

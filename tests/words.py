@@ -1,0 +1,237 @@
+"""Measure the words of the code: names of modules, functions and fields, and docstrings.
+
+``python tests/words.py`` (``make words``) prints the figures. ``tests/unit/test_names.py`` holds
+them against the limits in ``tests/unit/names_ratchet.toml``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("toolkit/braid", "toolkit/braid_lab", "widgets/braid_widgets")
+"""The folders whose names count; tests and benchmarks are looked at for prose alone."""
+_SAYS_NOTHING = """
+    told tells telling found kept made came come whole known asked asking said says mine ours own
+    again anew beside apart abreast twin somebody weakly did owed reign reaper things nobody
+"""
+STOP_LIST = frozenset(_SAYS_NOTHING.split())
+"""Words that say nothing to a reader who does not know the code yet."""
+BOOLEAN_PREFIXES = ("is", "has", "can", "may", "needs", "should", "checks", "are", "was", "would")
+SUCCESS_ACTIONS = frozenset({"try_acquire", "main"})
+"""Functions that act and return whether they succeeded."""
+_OPENINGS = re.compile(r"(What|Who|Whom|Of|By|That|Where|Those|So)\b")
+_PHRASES = re.compile(
+    r"\bso many\b[^.]*\bas\b|\b(is|are) told\b|\bas far as it\b|\bthere is none of\b|\bwho does\b"
+    r"|\bwhoever\b|\bof which\b|\blies\b|\blie\b"
+)
+_LONGEST_SENTENCE = 30
+"""Words of a sentence in the first paragraph of a docstring."""
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """A name or a sentence that breaks a rule."""
+
+    rule: str
+    path: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.rule}: {self.text}"
+
+
+@dataclass
+class Words:
+    """Names and findings of some source files."""
+
+    functions: list[str] = field(default_factory=list)
+    docstrings: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def one_word_share(self) -> float:
+        """The share of function names that have one word."""
+        return sum(len(split_words(f)) == 1 for f in self.functions) / max(1, len(self.functions))
+
+    @property
+    def mean_words(self) -> float:
+        """The mean number of words of a function name."""
+        return sum(len(split_words(f)) for f in self.functions) / max(1, len(self.functions))
+
+    def count(self, rule: str) -> int:
+        """Return how often a rule is broken."""
+        return sum(f.rule == rule for f in self.findings)
+
+    def prose_share(self, folder: str) -> float:
+        """Return the share of a folder's docstrings that break a rule of prose."""
+        broken = {
+            (f.path, f.line)
+            for f in self.findings
+            if f.rule.startswith("prose") and folder_of(f.path) == folder
+        }
+        return len(broken) / max(1, self.docstrings.get(folder, 0))
+
+
+def split_words(name: str) -> list[str]:
+    """Return the words of a name.
+
+    >>> split_words("_read_manifest"), split_words("awaitTermination")
+    (['read', 'manifest'], ['await', 'termination'])
+    """
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return [w.lower() for w in spaced.split("_") if w]
+
+
+def folder_of(path: str) -> str:
+    """Return the folder for which prose is counted, as ``toolkit/braid/core``."""
+    parts = Path(path).parts
+    return "/".join(parts[:-1][:3])
+
+
+def measure_words(root: Path = ROOT) -> Words:
+    """Return the words of all of the project's Python."""
+    found = Words()
+    allowed = paper_words(root)
+    for folder in (*PACKAGES, "tests", "benchmarks"):
+        for path in sorted((root / folder).rglob("*.py")):
+            if "node_modules" not in path.parts:
+                _measure_file(path, root, found, allowed)
+    return found
+
+
+def paper_words(root: Path) -> dict[str, frozenset[str]]:
+    """Return, by folder of a paper, the words of that paper that its code may use."""
+    papers = tomllib.loads((root / "docs/papers.toml").read_text())
+    return {
+        folder: frozenset(paper["vocabulary"])
+        for paper in papers.values()
+        if isinstance(paper, dict) and "vocabulary" in paper
+        for folder in paper["folders"]
+    }
+
+
+def _measure_file(path: Path, root: Path, found: Words, allowed: dict[str, frozenset[str]]) -> None:
+    name = str(path.relative_to(root))
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if name.startswith(PACKAGES):
+        words = next((w for f, w in allowed.items() if f"/{f}/" in name), frozenset[str]())
+        found.functions += [n.name for n in _functions(tree)]
+        found.findings += _check_names(tree, name, STOP_LIST - words)
+    found.findings += _check_prose(tree, name, found.docstrings)
+
+
+def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_special(node.name):
+            yield node
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def _check_names(tree: ast.Module, path: str, stops: frozenset[str]) -> Iterator[Finding]:
+    stem = Path(path).stem
+    if stem in stops:
+        yield Finding("stop list: module", path, 1, stem)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _check_function(node, path, stops)
+        elif isinstance(node, ast.ClassDef) and {*split_words(node.name)} & stops:
+            yield Finding("stop list: class", path, node.lineno, node.name)
+        elif _assigns(node) and node.id.strip("_") in stops:
+            yield Finding("stop list: assigned name", path, node.lineno, node.id)
+
+
+def _assigns(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def _check_function(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, path: str, stops: frozenset[str]
+) -> Iterator[Finding]:
+    words = split_words(node.name)
+    if node.name.strip("_") in stops:
+        yield Finding("stop list: function", path, node.lineno, node.name)
+    if len(words) > 1 and words[-1] == "of":
+        yield Finding("ends in _of", path, node.lineno, node.name)
+    gives_bool = isinstance(node.returns, ast.Name) and node.returns.id == "bool"
+    if gives_bool and not node.name.startswith("_") and not _asks(words, node):
+        yield Finding("boolean asks no question", path, node.lineno, node.name)
+
+
+def _asks(words: list[str], node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return (
+        words[0] in BOOLEAN_PREFIXES
+        or words[0].endswith("s")
+        or node.name in SUCCESS_ACTIONS
+        or node.name == "awaitTermination"
+    )
+
+
+def _check_prose(tree: ast.Module, path: str, counts: dict[str, int]) -> Iterator[Finding]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if not (text := ast.get_docstring(node)):
+            continue
+        folder = folder_of(path)
+        counts[folder] = counts.get(folder, 0) + 1
+        line = node.body[0].lineno
+        for rule in broken_prose_rules(text):
+            yield Finding(f"prose: {rule}", path, line, text.splitlines()[0][:80])
+
+
+def broken_prose_rules(text: str) -> Iterator[str]:
+    """Yield the rules that a docstring breaks.
+
+    >>> [*broken_prose_rules("What came of it is told.")]
+    ['opening', 'phrase']
+    """
+    first = text.split("\n\n")[0].replace("\n", " ")
+    if _OPENINGS.match(first):
+        yield "opening"
+    if _PHRASES.search(text.replace("\n", " ")):
+        yield "phrase"
+    sentences = re.split(r"(?<=[.;:!?])\s", first)
+    if any(len(s.split()) > _LONGEST_SENTENCE for s in sentences):
+        yield "long sentence"
+
+
+def check_subject(subject: str) -> str:
+    """Return what is wrong with the subject of a commit; empty if nothing is.
+
+    >>> check_subject("Refuse arguments that no rule reads")
+    ''
+    >>> check_subject("What a zone means is told.")
+    'it ends with a full stop; it begins with What, a question word'
+    """
+    faults = []
+    if len(subject) > 72:
+        faults.append(f"it has {len(subject)} characters, at most 72 are accepted")
+    if subject.endswith("."):
+        faults.append("it ends with a full stop")
+    if opening := _OPENINGS.match(subject):
+        faults.append(f"it begins with {opening[0]}, a question word")
+    return "; ".join(faults)
+
+
+def main() -> None:
+    """Print the figures."""
+    words = measure_words()
+    print(f"one-word function names {words.one_word_share:.3f}, mean words {words.mean_words:.2f}")
+    for rule in sorted({f.rule for f in words.findings}):
+        print(f"{rule}: {words.count(rule)}")
+    for folder in sorted(words.docstrings):
+        print(f"prose {folder}: {words.prose_share(folder):.3f} of {words.docstrings[folder]}")
+
+
+if __name__ == "__main__":
+    main()
