@@ -72,7 +72,7 @@ def killed_at(step: int) -> Iterator[list[str]]:
         patch.setattr(merging.Merging, "merge", counted("merge", real))
         for name in ("link", "replace", "fsync", "mkdir"):
             patch.setattr(os, name, counted(name, getattr(os, name)))
-        patch.setattr(Path, "unlink", counted("unlink", Path.unlink))
+        patch.setattr(os, "unlink", counted("unlink", os.unlink))
         patch.setattr(
             pq.ParquetWriter, "write_table", counted("write", pq.ParquetWriter.write_table)
         )

@@ -65,7 +65,7 @@ class Disk:
         with pytest.MonkeyPatch.context() as patch:
             for name in ("fsync", "link", "replace"):
                 patch.setattr(os, name, self._watched(getattr(os, name)))
-            patch.setattr(Path, "unlink", self._locked(Path.unlink))
+            patch.setattr(os, "unlink", self._locked(os.unlink))
             yield self
         for at in self.held:
             os.close(at)

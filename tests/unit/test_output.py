@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from braid.engine import sink_log
+from braid.engine.disk import Disk
 from braid.engine.durable import Damaged
 from braid.engine.log import Merged
 from braid.engine.output import Output
@@ -183,8 +184,8 @@ def cut_off(patch: pytest.MonkeyPatch, steps: int) -> None:
 
         return change
 
-    patch.setattr(sink_log.os, "replace", counted(sink_log.os.replace))
-    patch.setattr(Path, "unlink", counted(Path.unlink))
+    for name in ("replace", "unlink"):
+        patch.setattr(Disk, name, counted(getattr(Disk, name)))
 
 
 @pytest.mark.parametrize("batch", [0, 4, 5, 9, 19, 29, 32, 199])

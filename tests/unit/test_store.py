@@ -275,7 +275,7 @@ def test_a_commit_is_whole_or_absent(store: Store, monkeypatch: pytest.MonkeyPat
         raise OSError("no space left")
 
     snapshot = store.snapshot(state(1))
-    monkeypatch.setattr("braid.engine.durable.os.fsync", dies)
+    monkeypatch.setattr("braid.engine.disk.os.fsync", dies)
     with pytest.raises(OSError, match="no space left"):
         store.commit(1, snapshot, {}, [])
     assert (Store(store.path).state(), store.committed()) == (first, [0])

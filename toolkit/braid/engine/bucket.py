@@ -7,15 +7,16 @@ Objects are put whole, and are there for all once ``put`` returns. They have nam
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from braid.core.environment import environment
 from braid.core.extras import Needs
+from braid.core.work import workers
+from braid.engine.disk import disk
 
 _AT_ONCE = 16
 """Requests that are on their way."""
@@ -62,14 +63,14 @@ class Bucket:
         """Copy an object to a file, which is there whole or not at all."""
         import obstore
 
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+        temporary = path.with_name(f".{path.name}.{environment().token()}")
         try:
-            with self._told(name), open(temporary, "wb") as file:
+            with self._told(name), disk().open(temporary, "wb") as file:
                 for chunk in obstore.get(self._store, name).stream():
                     file.write(chunk)
-            os.replace(temporary, path)
+            disk().replace(temporary, path)
         finally:
-            temporary.unlink(missing_ok=True)
+            disk().unlink(temporary, missing_ok=True)
 
     def size(self, name: str) -> int:
         """The bytes of an object; -1: it is missing."""
@@ -101,7 +102,7 @@ class Bucket:
 
     def probe(self) -> None:
         """Raise ValueError unless of two that put an object of one name only the first does."""
-        name = f"probe-{uuid.uuid4().hex}"
+        name = f"probe-{environment().token()}"
         try:
             self.put(name, b"1", new=True)
             try:
@@ -142,7 +143,7 @@ def each(work: Callable[[str], Any], names: Iterable[str]) -> list[Any]:
     todo = [*names]
     if len(todo) < 2:
         return [work(name) for name in todo]
-    with ThreadPoolExecutor(min(_AT_ONCE, len(todo)), "braid-bucket") as pool:
+    with workers().pool("braid-bucket", min(_AT_ONCE, len(todo))) as pool:
         return [*pool.map(work, todo)]
 
 

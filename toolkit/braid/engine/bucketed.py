@@ -11,6 +11,7 @@ from braid.core.log import LOGGER
 from braid.engine import durable
 from braid.engine.bucket import Bucket, each
 from braid.engine.delivered import Delivered
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged
 from braid.engine.log import Log
 from braid.engine.output import Output
@@ -45,7 +46,7 @@ class BucketLog(Log):
         there = {name.name for name in names}
         each(self._unbundle, [name for name in map(_bundle, begins) if name in there])
         wanted = (self.path(n) for n in range(self._next, end))
-        each(self._fetch, [path.name for path in wanted if not path.exists()])
+        each(self._fetch, [path.name for path in wanted if not disk().exists(path)])
         self.refresh()
         self._bundles = next(n for n in count() if _bundle(n * _TOGETHER) not in there)
 
@@ -56,7 +57,7 @@ class BucketLog(Log):
         entries = self._bucket.get(f"commits/{name}").split(b"\n")
         if len(entries) == _TOGETHER and all(map(durable.whole, entries)):
             for n, body in enumerate(entries, int(name.split("-")[1])):
-                durable.write(self.path(n), body, False)
+                disk().write(self.path(n), body)
 
     def append(self, *given: Any, **named: Any) -> None:
         """Put the next entry into place; see Log. What it says is real then: that a bundle cannot
@@ -76,9 +77,9 @@ class BucketLog(Log):
             self._bundles += 1
 
     def _body(self, name: str) -> bytes:
-        if not (self.folder / name).exists():  # it is rolled up here
+        if not disk().exists(self.folder / name):  # it is rolled up here
             return self._bucket.get(f"commits/{name}")
-        return (self.folder / name).read_bytes()
+        return disk().read(self.folder / name)
 
     def _fetch(self, name: str) -> None:
         try:
@@ -107,7 +108,7 @@ class BucketLog(Log):
         the second try found the first. A commit names a state of its own; a driver's beginning may
         look like another's.
         """
-        return self.path(entry).read_bytes() == body and self.read(entry).state is not None
+        return disk().read(self.path(entry)) == body and self.read(entry).state is not None
 
 
 def _bundle(first: int) -> str:
@@ -149,12 +150,12 @@ class BucketOutput(Output):
     def create(self) -> None:
         """Make the folders."""
         for folder in (self.new, self.results):
-            folder.mkdir(exist_ok=True)
+            disk().mkdir(folder)
 
     def path(self, name: str) -> str:
         """Where a committed file is, once it has been brought."""
         file = self.results / name
-        if not file.exists():
+        if not disk().exists(file):
             try:
                 self._bucket.fetch(f"results/{name}", file)
             except FileNotFoundError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -11,6 +10,7 @@ from typing import Any
 
 from braid.core.state import State
 from braid.engine import durable
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged
 from braid.engine.log import OLD, Kept
 from braid.engine.mirror import Mirror, in_bucket, opened
@@ -49,7 +49,7 @@ def check(path: str | Path) -> tuple[list[str], str]:
         store.bring()
     found = [fault.replace(str(store.path), store.where) for fault in _faults(store, query)]
     if "hub" in query:
-        operators = sorted((store.path / "operators").glob("[0-9]*"))
+        operators = disk().find(store.path / "operators", "[0-9]*")
         found += [fault for o in operators for fault in _faults(Store(o), {})]
         return found, f"a hub of {len(operators)} operators"
     state = _tried(store.state)
@@ -110,7 +110,7 @@ def _go_back(store: Store, batch: int) -> None:
     if state is not None:
         store.checkpoint.cut(state.epoch)
     else:
-        shutil.rmtree(store.checkpoint.folder, ignore_errors=True)
+        disk().rmtree(store.checkpoint.folder)
 
 
 def _query(store: Store) -> dict[str, Any]:

@@ -8,7 +8,6 @@ has committed it.
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +15,7 @@ import msgspec
 
 from braid.core.state import VERSION
 from braid.engine import durable
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged
 
 
@@ -28,19 +28,19 @@ class Checkpoint:
 
     def _folders(self) -> list[Path]:
         sources = self.folder / "sources"
-        below = sorted(sources.iterdir()) if sources.exists() else []
+        below = disk().find(sources)
         logs = [self.folder, self.folder / "offsets", self.folder / "commits", sources, *below]
-        return [folder for folder in logs if folder.is_dir()]
+        return [folder for folder in logs if disk().is_folder(folder)]
 
     def sync(self) -> None:
         """Force to disk what Spark has written since the last time."""
-        if not self._synced and self.folder.is_dir():
+        if not self._synced and disk().is_folder(self.folder):
             durable.sync(self.folder.parent)
         for folder in self._folders():
-            names = {f.name for f in folder.iterdir() if not f.name.startswith(".")}
+            names = {n for n in disk().names(folder) if not n.startswith(".")}
             new = names - self._synced.get(folder, set())
             for file in [folder / name for name in sorted(new)]:
-                if file.is_file():
+                if disk().is_file(file):
                     durable.sync(file)
             if new:
                 durable.sync(folder)
@@ -49,7 +49,7 @@ class Checkpoint:
     def last(self, log: str) -> int:
         """The last micro-batch in a log, "offsets" or "commits"; -1: none."""
         folder = self.folder / log
-        names = [f.name for f in folder.iterdir()] if folder.is_dir() else []
+        names = disk().names(folder) if disk().is_folder(folder) else []
         return max((int(n) for n in names if n.isdecimal()), default=-1)
 
     def sweep(self) -> None:
@@ -57,9 +57,9 @@ class Checkpoint:
         disk.
         """
         for folder in self._folders():
-            for file in folder.iterdir():
-                if file.is_file() and not file.stat().st_size:
-                    file.unlink()
+            for file in disk().find(folder):
+                if disk().is_file(file) and not disk().size(file):
+                    disk().unlink(file)
 
     def saved(self, last: int = 3) -> bytes:
         """What Spark needs of it to go on, sealed: all but what is older than the ``last`` micro-
@@ -68,19 +68,19 @@ class Checkpoint:
         logs = [self.folder / log for log in ("offsets", "commits")]
         found: dict[str, str] = {}
         for folder in self._folders():
-            files = [f for f in folder.iterdir() if f.is_file() and not f.name.startswith(".")]
+            files = [f for f in disk().find(folder, "[!.]*") if disk().is_file(f)]
             if folder in logs:
                 files = sorted((f for f in files if f.name.isdecimal()), key=_number)[-last:]
-            found |= {f.relative_to(self.folder).as_posix(): f.read_text() for f in files}
+            found |= {f.relative_to(self.folder).as_posix(): _text(f) for f in files}
         return durable.sealed({"v": VERSION, "files": found})
 
     def restore(self, saved: Path) -> None:
         """Have what was saved to a file, and nothing else. Raises Damaged when it is not that."""
         body = durable.opened(saved, f"the checkpoint in {saved.parent}")
-        shutil.rmtree(self.folder, ignore_errors=True)
+        disk().rmtree(self.folder)
         for name, text in msgspec.json.decode(body)["files"].items():
-            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.folder / name).write_text(text)
+            disk().mkdir((self.folder / name).parent)
+            disk().write(self.folder / name, text.encode())
 
     def check(self, epoch: int) -> None:
         """Raise Damaged unless Spark's micro-batches are those of a run whose last one is
@@ -106,14 +106,15 @@ class Checkpoint:
     def _listed(self, batch: int) -> dict[int, int]:
         """By file source, how far its list goes with a micro-batch."""
         file = self.folder / "offsets" / str(batch)
-        lines = file.read_text().splitlines()[2:] if file.exists() else []
+        lines = _text(file).splitlines()[2:] if disk().exists(file) else []
         parsed = [json.loads(line) if line.startswith("{") else {} for line in lines]
         return {n: p["logOffset"] for n, p in enumerate(parsed) if "logOffset" in p}
 
     def _entries(self, source: int, number: int) -> list[Path]:
         log = self.folder / "sources" / str(source)
-        file = next((f for s in ("", ".compact") if (f := log / f"{number}{s}").exists()), None)
-        lines = file.read_text().splitlines()[1:] if file is not None else []
+        names = (log / f"{number}{suffix}" for suffix in ("", ".compact"))
+        file = next(filter(disk().exists, names), None)
+        lines = _text(file).splitlines()[1:] if file is not None else []
         mine = [line for line in lines if line.endswith(f'"batchId":{number}}}')]
         urls = [urlsplit(json.loads(line)["path"]) for line in mine]
         return [Path(unquote(url.path)) for url in urls if url.scheme == "file"]
@@ -122,9 +123,13 @@ class Checkpoint:
         """Have Spark go on after micro-batch ``epoch``."""
         for log, last in (("commits", epoch), ("offsets", epoch + 1)):
             folder = self.folder / log
-            for file in folder.iterdir() if folder.is_dir() else ():
+            for file in disk().find(folder):
                 if file.name.isdecimal() and int(file.name) > last:
-                    file.unlink()
+                    disk().unlink(file)
+
+
+def _text(file: Path) -> str:
+    return disk().read(file).decode()
 
 
 def _number(file: Path) -> int:

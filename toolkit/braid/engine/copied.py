@@ -5,7 +5,6 @@ micro-batches.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -14,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from braid.core.state import VERSION, Seal
+from braid.core.work import workers
 from braid.engine import durable, microbatches
 from braid.engine.cutting import Cutting, Seals
+from braid.engine.disk import disk
 from braid.engine.whole import Whole
 
 
@@ -40,13 +41,14 @@ class Copied:
 
     def seal(self, force: bool) -> None:
         """Note what has been written; with ``force`` it is on disk then."""
-        files = sorted(self.folder.glob("[A-Za-z]*/*.parquet"))
-        with ThreadPoolExecutor(8) as pool:
+        folders = disk().find(self.folder, "[A-Za-z]*")
+        files = [f for folder in folders for f in disk().find(folder, "*.parquet")]
+        with workers().pool("braid-seal", 8) as pool:
             seals = [*pool.map(partial(durable.seal, force=force), files)]
         found: Seals = {}
         for file, seal in zip(files, seals, strict=True):
             found.setdefault(file.parent.name, []).append(seal)
-        whole = {f.stem: durable.seal(f, force) for f in sorted(self.folder.glob("*.arrow"))}
+        whole = {f.stem: durable.seal(f, force) for f in disk().find(self.folder, "*.arrow")}
         self._note(_Noted(VERSION, found, whole), force)
 
     def _note(self, noted: _Noted, force: bool) -> None:
@@ -76,7 +78,8 @@ class Copied:
         """The columns of a stream, with what whoever wrote it has noted of them."""
         if (stream := self._streams.get(alias)) is not None:
             return stream.schema
-        return pq.read_schema(microbatches.file(self.folder / alias, 0))
+        with disk().source(microbatches.file(self.folder / alias, 0)) as source:
+            return pq.read_schema(source)
 
     def check(self, batch: int | None = None, deep: bool = False) -> None:
         """Raise Damaged unless the files of a micro-batch, or of all, have their lengths, and their
@@ -98,9 +101,9 @@ class Copied:
 
     def begin(self, first: int, force: bool) -> None:
         """Have what is still whole cut in the background, from micro-batch ``first`` on."""
-        for file in self.folder.glob("*.arrow"):
+        for file in disk().find(self.folder, "*.arrow"):
             if file.stem not in self._noted.whole:  # all was cut of it before a kill
-                file.unlink()
+                disk().unlink(file)
         if self._streams:
             done = partial(self._done, force=force)
             self._cutting = Cutting(self._streams, first, force, done)
@@ -110,7 +113,7 @@ class Copied:
         whole = [*self._noted.whole]
         self._note(_Noted(VERSION, seals), force)
         for alias in whole:
-            self._whole(alias).unlink(missing_ok=True)
+            disk().unlink(self._whole(alias), missing_ok=True)
 
     def wait(self, batch: int) -> None:
         """Until the files of a micro-batch are there, or will not be."""

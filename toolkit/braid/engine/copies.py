@@ -8,13 +8,13 @@ first read, and go when a later batch does not name them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
 from braid.core import scratch
 from braid.engine.bucket import bucket, each
+from braid.engine.disk import disk
 from braid.engine.wire import Batch
 
 
@@ -23,14 +23,14 @@ class Copies:
 
     def __init__(self, batch: Batch) -> None:
         self.folder, self._bucket = Path(batch.spec.folder), batch.spec.bucket
-        if self._bucket and not os.access(self.folder / "blocks", os.W_OK):
+        if self._bucket and not disk().is_writable(self.folder / "blocks"):
             self.folder = _own(self._bucket)
             self._forget(batch)
 
     def block(self, name: str) -> Path:
         """Where a block file is; it is brought if it has to be."""
         file = self.folder / "blocks" / name
-        if self._bucket and not file.exists():
+        if self._bucket and not disk().exists(file):
             bucket(self._bucket).fetch(f"blocks/{name}", file)
         return file
 
@@ -43,13 +43,13 @@ class Copies:
         files |= {f"results/{name}": new / name for name in results}
         each(lambda name: there.put(name, files[name]), files)
         for name in results:
-            (new / name).unlink()
+            disk().unlink(new / name)
 
     def _forget(self, batch: Batch) -> None:
         """Remove what earlier batches have left and this one does not name."""
-        for file in (self.folder / "blocks").glob("[0-9]*"):
+        for file in disk().find(self.folder / "blocks", "[0-9]*"):
             if file.name not in batch.files and int(file.name.partition("-")[0]) < batch.number:
-                file.unlink(missing_ok=True)
+                disk().unlink(file, missing_ok=True)
 
 
 @cache
@@ -57,5 +57,5 @@ def _own(url: str) -> Path:
     """This process's own folder for a run."""
     made = scratch.folder("cache")
     for name in ("blocks", "new"):
-        (made / name).mkdir()
+        disk().mkdir(made / name)
     return made

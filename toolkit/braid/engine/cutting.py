@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from braid.core.state import Seal
 from braid.core.waiting import PART
+from braid.core.work import workers
 from braid.engine.whole import Whole
 
 Seals = dict[str, list[Seal]]
@@ -27,8 +28,7 @@ class Cutting:
         self._ended, self._leaving, self._news = False, False, threading.Condition()
         for stream in streams.values():
             stream.name()
-        self._thread = threading.Thread(target=self._work, name="braid-input", daemon=True)
-        self._thread.start()
+        self._thread = workers().start("braid-input", self._work)
 
     def _work(self) -> None:
         try:

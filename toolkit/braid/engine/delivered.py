@@ -8,6 +8,7 @@ import msgspec
 
 from braid.core.state import VERSION
 from braid.engine import durable
+from braid.engine.disk import disk
 
 
 class _Delivered(msgspec.Struct, frozen=True):
@@ -24,7 +25,7 @@ class Delivered:
     @property
     def last(self) -> int:
         """-1: none. Raises Damaged."""
-        if not self.file.exists():
+        if not disk().exists(self.file):
             return -1
         body = durable.opened(self.file, f"{self.file}")
         return msgspec.json.decode(body, type=_Delivered).batch

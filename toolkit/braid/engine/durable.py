@@ -5,19 +5,19 @@ power cut leaves them.
 from __future__ import annotations
 
 import errno
-import mmap
-import os
 import re
-import uuid
 import zlib
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from braid.core.environment import environment
 from braid.core.state import READ, Seal, check_version
+from braid.core.work import workers
+from braid.engine.disk import disk
 
 T = TypeVar("T")
 Durability = Literal["power", "process"]
@@ -45,47 +45,23 @@ def checked(durability: str) -> str:
 
 def sync(path: Path) -> None:
     """Force a file, or the names in a folder, to disk."""
-    at = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(at)
-    finally:
-        os.close(at)
+    disk().sync(path)
 
 
 def seal(path: Path, force: bool) -> Seal:
     """The seal of a file as it is now, on disk if ``force``."""
-    with open(path, "rb", buffering=0) as file:
-        size, crc = os.fstat(file.fileno()).st_size, 0
-        if size:
-            with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as whole:
-                crc = zlib.crc32(whole)
-        if force:
-            os.fsync(file.fileno())
-    return Seal(size, crc)
-
-
-_threads = [ThreadPoolExecutor(_MOST_THREADS, "braid-disk")]
-"""The pool in its first place: a forked process has none of its threads, and takes another."""
-
-
-def _forked() -> None:
-    _threads[0] = ThreadPoolExecutor(_MOST_THREADS, "braid-disk")
-
-
-os.register_at_fork(after_in_child=_forked)
+    return Seal(*disk().checksum(path, force))
 
 
 def beside(work: Callable[[], T]) -> Future[T]:
-    """Do it on another thread, while the caller goes on. Threads stay for what comes next: to start
-    one takes a millisecond where others compute.
-    """
-    return _threads[0].submit(work)
+    """Do it on another thread, while the caller goes on."""
+    return workers().shared("braid-disk", _MOST_THREADS).submit(work)
 
 
 def check(path: Path, known: Seal, deep: bool = True) -> None:
     """Raise Damaged unless a file has its seal; of its length alone if not ``deep``."""
     try:
-        size = os.stat(path).st_size
+        size = disk().size(path)
     except FileNotFoundError:
         raise Damaged(f"{path} is missing") from None
     if size != known.bytes:
@@ -97,34 +73,25 @@ def check(path: Path, known: Seal, deep: bool = True) -> None:
         )
 
 
-def write(path: Path, body: bytes, force: bool) -> None:
-    """Write a file, on disk if ``force``."""
-    with open(path, "wb") as file:
-        file.write(body)
-        file.flush()
-        if force:
-            os.fsync(file.fileno())
-
-
 def put(path: Path, body: bytes, force: bool, new: bool = False) -> None:
     """Write a file so that it is there whole or not at all, also after a power cut if ``force``.
 
     Raises FileExistsError where it is to be ``new`` and is there: of several that write it, one
     does.
     """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    write(temporary, body, force)
+    temporary = path.with_name(f".{path.name}.{environment().token()}")
+    disk().write(temporary, body, force)
     if new:
         _link(temporary, path)
     else:
-        os.replace(temporary, path)
+        disk().replace(temporary, path)
     if force:
         sync(path.parent)
 
 
 def _link(temporary: Path, path: Path) -> None:
     try:
-        os.link(temporary, path)
+        disk().link(temporary, path)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
@@ -133,7 +100,7 @@ def _link(temporary: Path, path: Path) -> None:
             "needs a folder where they are made"
         ) from None
     finally:
-        temporary.unlink()
+        disk().unlink(temporary)
 
 
 def sealed(value: Any) -> bytes:
@@ -152,7 +119,7 @@ def opened(path: Path, what: str) -> bytes:
     ValueError when ``what`` it is has another version.
     """
     try:
-        body = path.read_bytes()
+        body = disk().read(path)
     except FileNotFoundError:
         raise Damaged(f"{path} is missing") from None
     if not whole(body):

@@ -6,13 +6,13 @@ knows a policy or Spark, and nothing in a policy knows Spark.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from braid.condition.predicate import windowed
 from braid.core import step
+from braid.core.environment import environment
 from braid.core.events import BatchCommitted, Event
 from braid.core.placement import Placement
 from braid.core.query import Query, longest
@@ -49,9 +49,9 @@ class Engine:
         executor: Executor,
         queries: tuple[Query, ...] = (),
         shedder: Shedder | None = None,
-        clock: Callable[[], float] = time.perf_counter,
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        self.shedder, self.clock = shedder, clock
+        self.shedder, self.clock = shedder, clock or environment().clock
         self.committing = self.last_commit = 0.0
         self.alone = replace(spec, force=store.force)
         self.placement, self.store = placement, store
@@ -209,7 +209,7 @@ class Engine:
         state is ``policy``.
 
         ``remade`` has every block's rows anew: a block that is left out is gone. None leaves all as
-        they are. ``began`` is when that work did, by ``time.perf_counter``.
+        they are. ``began`` is when that work did, by ``environment().clock``.
         """
         old, outcome = self.state, made(remade or ())
         self.store.present(outcome)
@@ -235,7 +235,7 @@ class Engine:
             named = step.named(places, {}, outcome.files)
             state = replace(state, blocks=blocks, places=places, files=named)
         after = step.amended(self.rules, old, state, outcome)
-        snapshot, total = self.store.snapshot(state), time.perf_counter() - began
+        snapshot, total = self.store.snapshot(state), environment().clock() - began
         seconds = split(total, source=0.0, planning=0.0, kernels=0.0, commit=0.0)
         self._commit(Step(state, (*happened, *after.events)), snapshot, {}, seconds, {})
         self.serve(queries)

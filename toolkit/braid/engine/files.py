@@ -5,7 +5,6 @@ file of another one.
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -23,6 +22,7 @@ from braid.core.columns import QUERIES, WEIGHT
 from braid.core.plan import Keys
 from braid.core.state import Address, Seal
 from braid.engine import durable
+from braid.engine.disk import disk
 from braid.engine.encoding import encodings
 from braid.engine.wire import JoinSpec
 from braid.local.rows import Partial, Rows, rows_at
@@ -54,6 +54,7 @@ class BlockFiles:
     ) -> None:
         self.folder, self.stem, self.force, self.echoes = folder, stem, force, echoes
         self.writers: dict[int, Any] = {}
+        self.sinks: list[Any] = []
         self.written: dict[int, int] = {}
         self.sealing: dict[str, Future[Seal]] | None = None
 
@@ -61,15 +62,16 @@ class BlockFiles:
         """Append a block's rows to the file of their stream; returns where they are."""
         name, batch = f"{self.stem}-{stream}.arrow", shorn(batch, self.echoes(stream))
         if stream not in self.writers:
-            self.writers[stream] = pa.ipc.new_file(str(self.folder / name), batch.schema)
+            self.sinks.append(disk().sink(self.folder / name))
+            self.writers[stream] = pa.ipc.new_file(self.sinks[-1], batch.schema)
         self.writers[stream].write_batch(batch)
         self.written[stream] = self.written.get(stream, 0) + 1
         return Address(name, self.written[stream] - 1)
 
     def end(self) -> None:
         """All is written: each file is sealed on another thread, while the hosts go on."""
-        for writer in self.writers.values():
-            writer.close()
+        for file in (*self.writers.values(), *self.sinks):
+            file.close()
         paths = [self.folder / f"{self.stem}-{stream}.arrow" for stream in self.writers]
         _readers.trust(map(str, paths))
         self.sealing = {
@@ -98,6 +100,7 @@ class ResultFile:
         self.rows = self.size = 0
         self.served: dict[int, int] = {}
         self.writer: pq.ParquetWriter | None = None
+        self.sink: Any = None
 
     def add(self, found: Partial, weights: np.ndarray | None = None) -> None:
         """Keep results; they are written some ten thousand at a time, fewer if they are large. In a
@@ -127,8 +130,9 @@ class ResultFile:
         if self.spec.worth is not None:
             table = table.append_column(_WEIGHT, self._of_each())
         if self.writer is None:
+            self.sink = disk().sink(self.folder / self.name)
             self.writer = pq.ParquetWriter(
-                str(self.folder / self.name),
+                self.sink,
                 table.schema,
                 compression="lz4",
                 use_dictionary=False,
@@ -163,6 +167,7 @@ class ResultFile:
         if self.writer is None:
             return {}
         self.writer.close()
+        self.sink.close()
         return {self.name: durable.seal(self.folder / self.name, self.spec.force)}
 
 
@@ -197,7 +202,7 @@ class _Readers:
                 durable.check(Path(path), seal, deep=path not in whole)
                 whole.add(path)
                 # Given a file, Arrow has another thread read: three times as long for a small one.
-                self._open[path] = pa.ipc.open_file(pa.memory_map(path).read_buffer()), Lock()
+                self._open[path] = pa.ipc.open_file(disk().map(path).read_buffer()), Lock()
             self._open.move_to_end(path)
             if len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
@@ -247,9 +252,9 @@ def parquet(path: str | Path, schema: pa.Schema | None = None, **how: Any) -> pa
     where it is small. A column that is never null in the file may be so in the ``schema``.
     """
     with suppress(OSError, pa.ArrowInvalid):  # which are raised below, with the file's name
-        if os.path.getsize(path) <= _SMALL:
+        if disk().size(path) <= _SMALL:
             with (
-                pa.OSFile(str(path)) as source,
+                disk().source(path) as source,
                 pq.ParquetFile(source, pre_buffer=False, **how) as file,
             ):
                 if schema is None:
@@ -257,13 +262,14 @@ def parquet(path: str | Path, schema: pa.Schema | None = None, **how: Any) -> pa
                 found = file.schema_arrow
                 if found.names == schema.names and found.types == schema.types:
                     return file.read(use_threads=False).cast(schema)
-    return pq.read_table(path, schema=schema, **how)
+    with disk().source(path) as source:
+        return pq.read_table(source, schema=schema, **how)
 
 
 def remove(files: Collection[Path]) -> None:
     """Remove block files, and keep them open in this process no longer."""
     for file in files:
-        file.unlink(missing_ok=True)  # who starts the run again removes them too
+        disk().unlink(file, missing_ok=True)  # who starts the run again removes them too
     _readers.forget(map(str, files))
 
 

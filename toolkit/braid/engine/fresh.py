@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.core.columns import ROUTING, TIME
+from braid.core.environment import environment
 from braid.core.plan import Block, Route
 from braid.core.state import Address
 from braid.engine.files import BlockFiles
@@ -61,10 +61,10 @@ class Cutter:
         """
         found: list[Fresh] = []
         for s, batches in arrived.items():
-            began = time.perf_counter()
+            began = environment().clock()
             whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
             made = [self._fresh(*each, serves) for each in self._split(whole, s, routes)]
-            seconds = time.perf_counter() - began
+            seconds = environment().clock() - began
             came = sum(f.rows.batch.num_rows * len([*filter(serves, f.hosts)]) for f in made)
             found += [f._replace(seconds=seconds / came * f.rows.batch.num_rows) for f in made]
         return found

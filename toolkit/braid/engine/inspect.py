@@ -11,6 +11,7 @@ from braid.core.events import Event, RunEnded, RunStarted
 from braid.core.jsonl import event_of, read
 from braid.core.recorded import Recorded
 from braid.core.telling import plan, story, summary, why
+from braid.engine.disk import disk
 from braid.engine.mirror import in_bucket, opened
 from braid.engine.store import Store
 
@@ -21,9 +22,9 @@ def load(path: str | Path) -> Recorded:
     """
     if not in_bucket(path):
         path = Path(path)
-        if path.is_file():
+        if disk().is_file(path):
             return Recorded.of(read(path))
-        if not path.is_dir():
+        if not disk().is_folder(path):
             raise ValueError(f"{path} is neither a run folder nor a recording")
     store = opened(path)
     if store.query() is None:
@@ -34,7 +35,8 @@ def load(path: str | Path) -> Recorded:
 def _told(store: Store) -> list[Event]:
     """What the manifests hold, between the start and the end of the run, which they do not."""
     file = store.path / "events.jsonl"
-    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []  # the last may be cut off
+    whole = disk().read(file) if disk().exists(file) else b""
+    lines = whole.split(b"\n")[:-1]  # the last may be cut off
     ends = [event_of(line) for line in (*lines[:1], *lines[-1:])]
     started = [e for e in ends[:1] if isinstance(e, RunStarted)]
     return [*started, *store.history(), *(e for e in ends[1:] if isinstance(e, RunEnded))]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import time
 from pathlib import Path
 from typing import IO
+
+from braid.core.environment import environment
+from braid.engine.disk import disk
 
 _ASKING = 0.05
 """Seconds, in which whoever has just asked whether a run is held has done so."""
@@ -17,27 +17,26 @@ class Lock:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._mine: IO[str] | None = None
+        self._mine: IO[bytes] | None = None
 
     def take(self) -> bool:
         """Hold it for this process, until it is released; whether no other one does. Raises OSError
         where the file cannot be made.
         """
-        lock = open(self.file, "w")  # noqa: SIM115 (held until release)
-        if not _locked(lock, fcntl.LOCK_EX):
-            time.sleep(_ASKING)
-            if not _locked(lock, fcntl.LOCK_EX):
-                lock.close()
-                return False
-        self._mine = lock
-        return True
+        self._mine = disk().lock(self.file)
+        if self._mine is None:
+            environment().sleep(_ASKING)
+            self._mine = disk().lock(self.file)
+        return self._mine is not None
 
     def held(self) -> bool:
         """Whether some process holds it."""
-        if not self.file.exists():
+        if not disk().exists(self.file):
             return False
-        with open(self.file) as lock:
-            return not _locked(lock, fcntl.LOCK_SH)
+        if (lock := disk().lock(self.file, shared=True)) is None:
+            return True
+        lock.close()
+        return False
 
     def release(self) -> None:
         """Let other processes have it."""
@@ -49,18 +48,8 @@ class Lock:
         """Raise RuntimeError if what this process holds is no longer that of the run."""
         if self._mine is None:
             return
-        file = self.file
-        if not file.exists() or not os.path.samestat(os.fstat(self._mine.fileno()), file.stat()):
+        if not disk().same(self._mine, self.file):
             raise RuntimeError(
-                f"{file} has been removed or replaced, so that another driver may have the run; "
-                "this one stops"
+                f"{self.file} has been removed or replaced, so that another driver may have the "
+                "run; this one stops"
             )
-
-
-def _locked(file: IO[str], how: int) -> bool:
-    """Lock an open file, unless another process's lock is in the way."""
-    try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

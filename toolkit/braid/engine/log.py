@@ -7,9 +7,7 @@ that its next entry is there.
 
 from __future__ import annotations
 
-import os
 import re
-import socket
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +15,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from braid.core.environment import environment
 from braid.core.state import VERSION, Seal
 from braid.engine import durable
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged
 from braid.engine.told import Archive
 
@@ -71,7 +71,9 @@ class Driver(msgspec.Struct, frozen=True):
     @classmethod
     def here(cls) -> Driver:
         """This process, now."""
-        return cls(socket.gethostname(), os.getpid(), datetime.now(UTC).isoformat(" ", "seconds"))
+        here = environment()
+        since = datetime.fromtimestamp(here.now(), UTC).isoformat(" ", "seconds")
+        return cls(here.host(), here.process(), since)
 
     def __str__(self) -> str:
         return f"process {self.process} on {self.host}, since {self.since}"
@@ -199,7 +201,7 @@ class Log:
         first = not self._next
         if first:
             self._unroll()
-        while self.path(self._next).exists():
+        while disk().exists(self.path(self._next)):
             self._take(*self._read(self._next))
         if not first and any(_number(file) >= self._next for file in self._roll_ups()):
             self._nothing()  # others have gone on long since
@@ -229,7 +231,7 @@ class Log:
         return msgspec.json.decode(body, type=Rolled)
 
     def _roll_ups(self) -> list[Path]:
-        return sorted(self.folder.glob("rolled-*.json"), key=_number)
+        return sorted(disk().find(self.folder, "rolled-*.json"), key=_number)
 
     def roll(self, archive: Archive, opening: int, merged: Sequence[Merged], force: bool) -> None:
         """Sum up all entries but those from the last commit but one on; ``archive`` has their
@@ -237,7 +239,7 @@ class Log:
         roll-up are kept, and that.
         """
         last = self.commits[-OLD].entry - 1
-        crc = durable.crc_of(self.path(last).read_bytes())
+        crc = durable.crc_of(disk().read(self.path(last)))
         end = merged[-1].end if merged else 0
         kept = [k for k in self.commits if k.batch >= end]
         results = [k.results for k in kept[:-OLD]]
@@ -254,7 +256,7 @@ class Log:
         """
         for file in self._roll_ups():
             if self.rolled is not None and _number(file) > self.rolled.entry:
-                file.unlink()
+                disk().unlink(file)
             else:
                 self._amend(file, lambda merged: _from(self.since, merged), force)
 
@@ -279,16 +281,16 @@ class Log:
         """Remove the entries up to one, and roll-ups before it."""
         for n in self._entries():
             if n <= entry:
-                self.path(n).unlink()
+                disk().unlink(self.path(n))
         for file in self._roll_ups()[:-OLD]:
-            file.unlink()
+            disk().unlink(file)
 
     def unrolled(self) -> list[Kept]:
         """The commits whose entries are still to be rolled up, in order."""
         return [kept for kept in self.commits if kept.entry >= 0]
 
     def _entries(self) -> list[int]:
-        return sorted(int(f.stem) for f in self.folder.glob("[0-9]*.json"))
+        return sorted(int(f.stem) for f in disk().find(self.folder, "[0-9]*.json"))
 
     def _take(self, found: Manifest, crc: str) -> None:
         if found.before != self._before:
@@ -305,10 +307,10 @@ class Log:
     def cut(self, last: int) -> None:
         """Remove what comes after entry ``last``, the latest first."""
         for entry in reversed([n for n in self._entries() if n > last]):
-            self.path(entry).unlink()
+            disk().unlink(self.path(entry))
         for file in self._roll_ups():
             if _number(file) > last:
-                file.unlink()
+                disk().unlink(file)
         self._nothing()
 
     def _nothing(self) -> None:
@@ -349,7 +351,7 @@ class Log:
 
     def _come(self) -> bool:
         """Whether the next entry is there, and at hand."""
-        return self.path(self._next).exists()
+        return disk().exists(self.path(self._next))
 
     def _lost(self) -> Superseded:
         who = self.read(self._next).driver or "another driver"

@@ -11,7 +11,6 @@ take a merged one for new.
 
 from __future__ import annotations
 
-import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from braid.core.state import Seal
 from braid.engine import durable
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged
 from braid.engine.log import Kept, Merged, Named, in_order, ours
 
@@ -37,7 +37,10 @@ def pages(file: Path) -> pa.Table:
     their checksums.
     """
     try:
-        return pa.concat_tables(_groups(pq.ParquetFile(file, page_checksum_verification=True)))
+        with disk().source(file) as source:
+            return pa.concat_tables(
+                _groups(pq.ParquetFile(source, page_checksum_verification=True))
+            )
     except FileNotFoundError:
         raise Damaged(f"{file} is missing") from None
     except (OSError, pa.ArrowException) as error:
@@ -68,11 +71,12 @@ class Merging:
     def path(self, name: str) -> Path:
         """Where a file of many batches is; a run that was killed may have left it unmoved."""
         file = self.merged / name
-        return file if file.exists() or not (self.new / name).exists() else self.new / name
+        moved = disk().exists(file) or not disk().exists(self.new / name)
+        return file if moved else self.new / name
 
     def linked(self, name: str) -> Path | None:
         """Where a file of results/ is too, if it was worth no merging."""
-        return file if (file := self.merged / name).exists() else None
+        return file if disk().exists(file := self.merged / name) else None
 
     def merge(self, batches: Sequence[Kept], force: bool, now: int) -> Merged:
         """Write the results of batches that follow each other into parts, which exist once a
@@ -97,13 +101,13 @@ class Merging:
             return files
         name = f"{several[0].batch:06d}-{several[-1].batch:06d}.parquet"
         if not _written(self.new / name, self._tables(files)):
-            (self.new / name).unlink()
+            disk().unlink(self.new / name)
             return files
         return [Named(name, durable.seal(self.new / name, force))]
 
     def _tables(self, files: Iterable[Named]) -> Iterator[pa.Table]:
         for name, seal in files:
-            body = (self.results / name).read_bytes()
+            body = disk().read(self.results / name)
             if Seal(len(body), zlib.crc32(body)) != seal:
                 durable.check(self.results / name, seal)
             yield from _groups(pq.ParquetFile(pa.BufferReader(body)))
@@ -115,7 +119,7 @@ class Merging:
         files = [self.results / file for names in batches for file in names]
         _written(self.new / name, map(pages, files))
         named = Named(name, durable.seal(self.new / name, force))
-        os.replace(self.new / name, self.merged / name)
+        disk().replace(self.new / name, self.merged / name)
         if force:
             durable.sync(self.merged)
         return named
@@ -129,26 +133,26 @@ class Merging:
     def bring(self, names: Iterable[str], force: bool) -> None:
         """Move these to results/."""
         for name in names:
-            os.replace(self.new / name, self.results / name)
+            disk().replace(self.new / name, self.results / name)
         if force:
             durable.sync(self.results)
 
     def show(self, merged: Iterable[Merged]) -> None:
         """Let others see what a roll-up names; again, after a crash."""
-        self.merged.mkdir(exist_ok=True)
+        disk().mkdir(self.merged)
         for name in (part.name for each in merged for part in each.parts):
-            if (self.new / name).exists():
-                os.replace(self.new / name, self.merged / name)
-            elif not (self.merged / name).exists():
-                os.link(self.results / name, self.merged / name)
+            if disk().exists(self.new / name):
+                disk().replace(self.new / name, self.merged / name)
+            elif not disk().exists(self.merged / name):
+                disk().link(self.results / name, self.merged / name)
 
     def recover(self, merged: Sequence[Merged]) -> None:
         """Do again what a crash may have cut off, and remove what no roll-up names."""
         self.show(merged)
         named = {part.name for each in merged for part in each.parts}
-        for file in self.merged.iterdir():
+        for file in disk().find(self.merged):
             if ours(file.name) and file.name not in named:
-                file.unlink()
+                disk().unlink(file)
 
 
 def _in_order(file: Named) -> tuple[int, int, str]:
@@ -170,15 +174,16 @@ def _together(batches: Iterable[Kept]) -> Iterator[list[Kept]]:
 
 def _written(file: Path, tables: Iterable[pa.Table]) -> bool:
     """Write tables one after the other, if they have the same columns; whether they do."""
-    waiting, writer = list[pa.Table](), None
+    waiting, writer, sink = list[pa.Table](), None, None
     rows = size = 0
     try:
         for table in tables:
             if waiting and waiting[0].schema != table.schema:
                 return False
             if writer is None:
+                sink = disk().sink(file)
                 writer = pq.ParquetWriter(
-                    str(file), table.schema, compression="zstd", write_page_checksum=True
+                    sink, table.schema, compression="zstd", write_page_checksum=True
                 )
             waiting.append(table)
             rows, size = rows + table.num_rows, size + table.nbytes
@@ -191,3 +196,5 @@ def _written(file: Path, tables: Iterable[pa.Table]) -> bool:
     finally:
         if writer is not None:
             writer.close()
+        if sink is not None:
+            sink.close()

@@ -4,14 +4,15 @@ micro-batch 12.
 
 from __future__ import annotations
 
-import os
-import time as clock
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from braid.core.environment import environment
+from braid.engine.disk import disk
 
 _EARLIEST = np.iinfo(np.int64).min
 
@@ -58,7 +59,6 @@ def date(folder: Path, batches: int, end: float | None = None) -> None:
     """Put the files in order, each there: Spark reads them as they were modified, one after the
     other. The last is as old as ``end``, by default as now.
     """
-    began = (clock.time() if end is None else end) - batches
+    began = (environment().now() if end is None else end) - batches
     for k in range(batches):
-        file(folder, k).touch()
-        os.utime(file(folder, k), (began + k, began + k))
+        disk().utime(file(folder, k), began + k)

@@ -19,21 +19,20 @@ run. Before the next driver deletes what is not named, it has taken over, by an 
 
 from __future__ import annotations
 
-import os
-import shutil
-import uuid
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from braid.core import scratch
+from braid.core.environment import environment
 from braid.core.jsonl import line_of
 from braid.core.report import Outcome
 from braid.core.state import VERSION, Seal, State
 from braid.engine import durable
 from braid.engine.bucket import bucket, each
 from braid.engine.bucketed import BucketDelivered, BucketLog, BucketOutput
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged, Durability
 from braid.engine.log import OLD, Merged, Named, Superseded, ours
 from braid.engine.store import Store
@@ -75,7 +74,7 @@ class Mirror(Store):
         """The query that the bucket holds a run of, or None for one without objects; what has been
         committed is at hand then. Raises ValueError for a bucket that holds something else.
         """
-        if not self.query_file.exists():
+        if not disk().exists(self.query_file):
             try:
                 self.bucket.fetch("run.json", self.query_file)
             except FileNotFoundError:
@@ -100,7 +99,7 @@ class Mirror(Store):
         run began.
         """
         for folder in (self.blocks, self.commits, self.input):
-            folder.mkdir(exist_ok=True)
+            disk().mkdir(folder)
         self.output.create()
         self.log.pull()
         states = [kept.state.name for kept in self.log.commits[-OLD:] if kept.state is not None]
@@ -110,8 +109,8 @@ class Mirror(Store):
     def _bring(self, name: str, to: str = "") -> None:
         """Copy an object to the mirror, if it is there and not here."""
         file = self.path / (to or name)
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
+        if not disk().exists(file):
+            disk().mkdir(file.parent)
             try:
                 self.bucket.fetch(name, file)
             except FileNotFoundError:
@@ -127,8 +126,8 @@ class Mirror(Store):
             return
         new = not self._input
         if new:
-            self._input = uuid.uuid4().hex[:8]
-            files = [f for f in self.input.rglob("[!.]*") if f.is_file()]
+            self._input = environment().token()
+            files = [*_files_below(self.input)]
             self._put({f"{self._copy}/{f.relative_to(self.input).as_posix()}": f for f in files})
         try:
             body = durable.sealed({"v": VERSION, **query, "input": self._input})
@@ -157,7 +156,7 @@ class Mirror(Store):
         """Let go what only batches need."""
         super().release()
         for folder in (self.blocks, self.input):
-            shutil.rmtree(folder, ignore_errors=True)
+            disk().rmtree(folder)
 
     def take_over(self) -> None:
         """Write into the log that this process goes on with the run from here, after whatever
@@ -240,7 +239,7 @@ class Mirror(Store):
         Raises Superseded when another driver has the run.
         """
         if self.follows:
-            if (self.checkpoint.folder / "state").exists():
+            if disk().exists(self.checkpoint.folder / "state"):
                 raise RuntimeError(
                     f"a stream of the run in {self.url} keeps state in Spark, as one without "
                     "duplicates or with aggregates does, which a bucket does not get; keep the run "
@@ -272,8 +271,9 @@ class Mirror(Store):
         """
         copied = self.bucket.names(self._copy)
         each(lambda name: self._bring(name, name.replace(self._copy, "input", 1)), copied)
-        for file in self.input.glob("*/*.parquet"):
-            os.utime(file, (float(file.stem),) * 2)
+        for file in _files_below(self.input):
+            if file.suffix == ".parquet":
+                disk().utime(file, float(file.stem))
 
     def _named(self) -> Iterable[tuple[str, Seal]]:
         """The result files of all batches and the block files of the last, with their seals."""
@@ -307,8 +307,8 @@ class Mirror(Store):
         whoever is given every batch would have all results here in the end.
         """
         folder = self.path / "lent"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
+        disk().rmtree(folder)
+        disk().mkdir(folder)
         files = {f.name: f.seal for f in self.log.commits[batch - self.log.first].results}
         try:
             each(lambda name: self.bucket.fetch(f"results/{name}", folder / name), files)
@@ -325,6 +325,15 @@ class Mirror(Store):
     def _merge(self) -> list[Merged]:
         """Results are not merged there, nor is the log rolled up but here."""
         return []
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """The files in a folder, at any depth, but for hidden ones."""
+    for path in disk().find(folder, "[!.]*"):
+        if disk().is_folder(path):
+            yield from _files_below(path)
+        else:
+            yield path
 
 
 def _spark(state: str) -> str:

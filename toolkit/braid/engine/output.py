@@ -13,10 +13,10 @@ only where not, or where something else is, are names looked at.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from braid.engine.disk import disk
 from braid.engine.log import Merged, in_order, number, ours
 from braid.engine.sink_log import SinkLog
 
@@ -31,17 +31,18 @@ class Output(SinkLog):
     def create(self) -> None:
         """Make the folders of the output; those that are there stay."""
         for folder in (self.new, self.results, self.log):
-            folder.mkdir(exist_ok=True)
+            disk().mkdir(folder)
 
     def path(self, name: str) -> str:
         """Where a committed file is; a run that was killed may have left it unmoved."""
         file = self.results / name
-        return str(file if file.exists() or not (self.new / name).exists() else self.new / name)
+        moved = disk().exists(file) or not disk().exists(self.new / name)
+        return str(file if moved else self.new / name)
 
     def listed(self, end: int) -> list[list[str]]:
         """The files of the batches up to, not with, ``end`` that others see, in order."""
         found = list[list[str]]([] for _ in range(end))
-        for name in os.listdir(self.results) if end and self.results.is_dir() else ():
+        for name in disk().names(self.results) if end and disk().exists(self.results) else ():
             if ours(name) and (batch := number(name)) < end:
                 found[batch].append(name)
         return [sorted(names, key=in_order) for names in found]
@@ -52,7 +53,7 @@ class Output(SinkLog):
         """
         self.forget(since, first)
         for name in (name for names in self.listed(first) for name in names):
-            (self.results / name).unlink()
+            disk().unlink(self.results / name)
 
     def publish(self, batch: int, names: Sequence[str]) -> None:
         """Let others see a batch that has been committed."""
@@ -61,13 +62,13 @@ class Output(SinkLog):
 
     def sweep(self, batch: int) -> None:
         """Remove what tasks have left of the batches up to this one: what is named has moved."""
-        for name in os.listdir(self.new):
+        for name in disk().names(self.new):
             if ours(name) and number(name) <= batch:
-                (self.new / name).unlink(missing_ok=True)
+                disk().unlink(self.new / name, missing_ok=True)
 
     def seen(self) -> int:
         """How many files others see, and what else is there, but for the log."""
-        return len(os.listdir(self.results)) - 1 if self.results.is_dir() else 0
+        return len(disk().names(self.results)) - 1 if disk().exists(self.results) else 0
 
     def recover(
         self,
@@ -82,7 +83,7 @@ class Output(SinkLog):
         """
         self.create()
         named = {name for names in later for name in names}
-        waiting = [name for name in os.listdir(self.new) if name in named]
+        waiting = [name for name in disk().names(self.new) if name in named]
         self._move(waiting)
         if not self._whole(merged, later, self.seen() if seen is None else seen + len(waiting)):
             self.again(earlier(), later)
@@ -99,16 +100,16 @@ class Output(SinkLog):
         """
         files = [*merged, *later]
         known = {name for names in files for name in names}
-        self._move(name for name in os.listdir(self.new) if name in known)
+        self._move(name for name in disk().names(self.new) if name in known)
         self.renew(files, len(merged))
         self._clean(self.results, known)
 
     def _clean(self, folder: Path, known: set[str]) -> None:
-        for file in folder.iterdir():
-            if file.name not in known and ours(file.name) and file.is_file():
-                file.unlink()
+        for file in disk().find(folder):
+            if file.name not in known and ours(file.name) and disk().is_file(file):
+                disk().unlink(file)
 
     def _move(self, names: Iterable[str]) -> None:
         for name in names:
-            if (self.new / name).exists():
-                os.replace(self.new / name, self.results / name)
+            if disk().exists(self.new / name):
+                disk().replace(self.new / name, self.results / name)

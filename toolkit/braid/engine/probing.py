@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from braid.core.environment import environment
 from braid.core.facts import AgedMatches, Visit
 from braid.core.plan import Hop
 from braid.engine.files import ResultFile
@@ -130,17 +130,17 @@ class Probing:
 
     def follow(self, partial: Partial, place: Place, hosts: Sequence[int]) -> None:
         """One hop on these hosts; what it finds is a result, or waits for the next hop."""
-        began = time.perf_counter()
+        began = environment().clock()
         met = self._met(partial, place, hosts)
         for host in hosts:
             self.replicas.count(host).probed += len(partial)
         for at, several in groupby(met, key=lambda m: m.hosts):
-            since = time.perf_counter()
+            since = environment().clock()
             self._follow(partial, place, list(several))
-            seconds = (time.perf_counter() - since) / len(at)
+            seconds = (environment().clock() - since) / len(at)
             for host in at:
                 self.replicas.count(host).seconds += seconds
-        self.seconds += time.perf_counter() - began
+        self.seconds += environment().clock() - began
 
     def _met(self, partial: Partial, place: Place, hosts: Sequence[int]) -> list[Met]:
         """What a hop meets on these hosts: block by block, but small ones all at once, unless they

@@ -7,10 +7,9 @@ are objects.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -18,8 +17,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from braid.core.environment import environment
 from braid.core.plan import Route
 from braid.core.report import Report
+from braid.core.work import workers
 from braid.engine.choice import Choice, Executed
 from braid.engine.fresh import Fresh
 from braid.engine.memory import cores, keep_freed
@@ -45,14 +46,14 @@ class ProcessExecutor:
     def __init__(self, threads: int | None = None, alone: int = 1 << 20) -> None:
         self.threads, self.alone = threads or cores(), alone
         self.worked = self.work = 0.0
-        self._pool = ThreadPoolExecutor(self.threads, "braid-task")
+        self._pool = workers().pool("braid-task", self.threads)
         keep_freed()
 
     def execute(self, frame: Any, batch: Batch) -> Executed:
         """Run a batch in this process, a thread for each task, stage by stage."""
-        began = time.perf_counter()
+        began = environment().clock()
         tuples, size = self._tuples(frame(batch.harvest) if callable(frame) else frame, batch)
-        self.worked, source = 0.0, time.perf_counter() - began
+        self.worked, source = 0.0, environment().clock() - began
         tasks = self._tasks(tuples, batch)
         shares = _shares(batch.routes, tuples, len(tasks))
         fresh = [*chain(*self._each(partial(_made, tuples, shares), tasks))]
@@ -100,14 +101,14 @@ class ProcessExecutor:
         """Do a piece of work for every task, or stream. All have ended when one's error is
         raised.
         """
-        began = time.perf_counter()
+        began = environment().clock()
         others = [self._pool.submit(work, one) for one in several[1:]]
         try:
             first = [work(one) for one in several[:1]]
         finally:
             wait(others)
         done = [*first, *(future.result() for future in others)]
-        self.worked += time.perf_counter() - began
+        self.worked += environment().clock() - began
         return done
 
 

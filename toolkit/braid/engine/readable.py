@@ -12,6 +12,7 @@ from pathlib import Path
 from braid.core.log import LOGGER
 from braid.core.state import Seal
 from braid.engine import durable
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged
 from braid.engine.log import Log, Merged, Named, in_order, number
 from braid.engine.merging import Merging, of_many, pages
@@ -45,7 +46,7 @@ class Readable:
         """
         many = of_many(named.name)
         file = self.merging.path(named.name) if many else Path(self.output.path(named.name))
-        if not many and not file.exists():
+        if not many and not disk().exists(file):
             file = self.merging.linked(named.name) or file
         durable.check(file, named.seal, deep)
         return str(file)
@@ -105,7 +106,7 @@ class Readable:
             self.check_other(name)
             return str(file)
         except Damaged:
-            if file.exists():
+            if disk().exists(file):
                 raise
         if same := self.merging.linked(name):
             return str(same)
@@ -127,7 +128,7 @@ class Readable:
         if deep:
             pages(file)
         try:
-            size = file.stat().st_size
+            size = disk().size(file)
         except FileNotFoundError:
             raise Damaged(f"{file} is missing") from None
         if self._sizes.get(name, size) != size:

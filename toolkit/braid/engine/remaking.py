@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 
 from braid.core.events import BatchCommitted
 from braid.engine import durable
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged
 from braid.engine.log import Merged, Named
 from braid.engine.merging import of_many
@@ -77,8 +77,8 @@ def _logged(store: Store) -> Iterator[Remakable]:
 
 def _linked(store: Store, part: Named) -> Remakable:
     def make() -> None:
-        (store.results / part.name).unlink(missing_ok=True)
-        os.link(store.merging.merged / part.name, store.results / part.name)
+        disk().unlink(store.results / part.name, missing_ok=True)
+        disk().link(store.merging.merged / part.name, store.results / part.name)
 
     return Remakable(f"results/{part.name}", "from merged/, where it is too", make)
 
@@ -93,10 +93,12 @@ def _apart(
     """The files that are gone, of the rows of a part: those that stand where theirs did. Where
     several that follow each other in a batch are, the first has the rows of all.
     """
-    whole, at, rows = pq.read_table(store.merging.path(part.name)), 0, dict[str, pa.Table]()
+    at, rows = 0, dict[str, pa.Table]()
+    with disk().source(store.merging.path(part.name)) as source:
+        whole = pq.read_table(source)
     first = int(part.name.partition("-")[0])
     for batch, names in enumerate(files, first):
-        sizes = [0 if n in gone else pq.read_metadata(store.results / n).num_rows for n in names]
+        sizes = [0 if n in gone else _rows(store.results / n) for n in names]
         lost = [k for k, name in enumerate(names) if name in gone]
         left = counts.get(batch, sum(sizes)) - sum(sizes)
         if lost and (lost != [*range(lost[0], lost[-1] + 1)] or left < 0):
@@ -117,6 +119,11 @@ def _apart(
 
     told = f"results/{min(gone)}" + (f" and {len(gone) - 1} more" if len(gone) > 1 else "")
     yield Remakable(told, f"from merged/{part.name}", make)
+
+
+def _rows(file: Path) -> int:
+    with disk().source(file) as source:
+        return int(pq.read_metadata(source).num_rows)
 
 
 def _lost(store: Store) -> Iterator[tuple[Named, list[list[str]]]]:

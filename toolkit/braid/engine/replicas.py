@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from braid.core.environment import environment
 from braid.core.plan import Derivation, Keys
 from braid.core.report import HostDid, Replica, Report, Size
 from braid.core.state import Address
@@ -143,10 +143,10 @@ class _clock:
         self.counts = counts
 
     def __enter__(self) -> None:
-        self.began = time.perf_counter()
+        self.began = environment().clock()
 
     def __exit__(self, *_: object) -> None:
-        self.counts.seconds += time.perf_counter() - self.began
+        self.counts.seconds += environment().clock() - self.began
 
 
 def _is_dense(view: Rows) -> bool:

@@ -5,17 +5,18 @@ the oldest go.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from braid.core.environment import environment
 from braid.core.jsonl import event_of
 from braid.core.log import LOGGER
+from braid.core.work import workers
 from braid.engine import durable
 from braid.engine.delivered import Delivered
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged
 from braid.engine.keeping import Keep, dropped
 from braid.engine.log import OLD, Kept, Merged
@@ -24,10 +25,6 @@ from braid.engine.told import Told
 
 _EVERY = 500
 """So many commits are rolled up at once, and their results merged."""
-_THREAD = ThreadPoolExecutor(1, "braid-merge")
-"""Merges for all runs. Allocators keep for each thread what it needed once, and whenever a run
-starts, Spark calls from another thread.
-"""
 
 
 class Rolling(Readable):
@@ -65,7 +62,7 @@ class Rolling(Readable):
             self.told.opening = rolled.opening
             self.told.look(rolled.archive, and_cut=True)
         else:
-            self.told.path.write_bytes(b"")
+            disk().write(self.told.path, b"")
             self.told.append(opening)
             self.told.opening = len(opening)
         for kept in self.log.unrolled():
@@ -118,7 +115,7 @@ class Rolling(Readable):
             return 0
         end = merged[-1].end if merged else 0
         later = sum(f.seal.bytes for k in self.log.commits if k.batch >= end for f in k.results)
-        sink = self.delivered.file.exists()
+        sink = disk().exists(self.delivered.file)
         try:
             promised = min(self.delivered.last + 1, self.log.first) if sink else self.log.first
         except Damaged as damaged:
@@ -133,7 +130,8 @@ class Rolling(Readable):
         made, waiting = list[Merged](), self.log.commits[:-OLD]
         some = _EVERY - self.log.first % _EVERY
         while len(waiting) >= some:
-            merging = _THREAD.submit(self.merging.merge, waiting[:some], self.force, _now())
+            thread = workers().shared("braid-merge", 1)  # whenever a run starts, Spark has another
+            merging = thread.submit(self.merging.merge, waiting[:some], self.force, _now())
             made.append(merging.result())
             waiting, some = waiting[some:], _EVERY
         return made
@@ -161,4 +159,4 @@ class Rolling(Readable):
 
 def _now() -> int:
     """Microseconds since 1970."""
-    return time.time_ns() // 1000
+    return int(environment().now() * 10**6)

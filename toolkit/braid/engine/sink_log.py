@@ -10,7 +10,6 @@ proportion. Spark tells how often by the last two, so the one with which it grow
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from braid.engine import durable
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged
 from braid.engine.log import Merged, number, ours
 
@@ -69,25 +69,26 @@ class SinkLog:
         """
         left = {
             file: [line for line in _read(file) if number(self._entry(line, file).name) >= first]
-            for file in self.log.glob("[0-9]*.compact")
+            for file in disk().find(self.log, "[0-9]*.compact")
         }
         for batch in range(since, first):
-            if (file := self.log / str(batch)).exists():
+            if disk().exists(file := self.log / str(batch)):
                 _put(file, [])
         for file, lines in left.items():
             _put(file, lines)
 
     def clean(self, known: set[str]) -> None:
         """Remove files of the log that are not known."""
-        for file in self.log.iterdir():
-            if file.name not in known and _logs(file.name) and file.is_file():
-                file.unlink()
+        for file in disk().find(self.log):
+            if file.name not in known and _logs(file.name) and disk().is_file(file):
+                disk().unlink(file)
 
     def is_whole(self, merged: Sequence[Merged], later: Sequence[Sequence[str]]) -> bool:
         """Whether it names these files, of batches that are merged as far as numbers tell."""
         first = merged[-1].end if merged else 0
         last = first + len(later) - 1
-        sizes = {e.name: e.stat().st_size for e in os.scandir(self.log) if _logs(e.name)}
+        names = filter(_logs, disk().names(self.log))
+        sizes = {name: disk().size(self.log / name) for name in names}
         needed = _needed(last)
         if not needed <= sizes.keys() <= _kept(last):
             return False
@@ -129,7 +130,7 @@ class SinkLog:
     def _says(self, batch: int, names: Sequence[str]) -> bool:
         """Whether the log names these files with a batch, in any order, in lines that are whole."""
         file = self._file(batch)
-        if not file.exists():
+        if not disk().exists(file):
             return False
         try:
             said = sorted(self._entry(line, file).path for line in _read(file))
@@ -202,7 +203,7 @@ class SinkLog:
         if name in known:
             return known[name].size, known[name].time
         try:
-            stat = (self.results / name).stat()
+            stat = disk().status(self.results / name)
         except FileNotFoundError:
             raise Damaged(f"{self.results / name} is missing") from None
         return stat.st_size, stat.st_mtime_ns // 10**6
@@ -222,9 +223,9 @@ class SinkLog:
     def _stamps(self) -> set[tuple[str, int, int, int]]:
         """What tells its files from those that were there before."""
         found = set()
-        for file in self.log.glob("[0-9]*"):
+        for file in disk().find(self.log, "[0-9]*"):
             with suppress(FileNotFoundError):  # another process has removed it since
-                stat = file.stat()
+                stat = disk().status(file)
                 found.add((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
         return found
 
@@ -235,11 +236,11 @@ class SinkLog:
 
     def _last(self) -> int:
         """The last batch that it has; -1: none."""
-        return max((_number(file) for file in self.log.glob("[0-9]*")), default=-1)
+        return max((_number(file) for file in disk().find(self.log, "[0-9]*")), default=-1)
 
     def resize(self, sizes: Mapping[str, int], force: bool) -> None:
         """Have Spark's log name files with these sizes, also after a power cut if ``force``."""
-        for file in self.log.glob("[0-9]*"):
+        for file in disk().find(self.log, "[0-9]*"):
             lines = _read(file)
             if (new := [_resized(line, sizes) for line in lines]) != lines:
                 _put(file, new, force)
@@ -334,13 +335,15 @@ def _time_of(lines: Sequence[str]) -> int:
 
 
 def _read(file: Path) -> list[str]:
-    return file.read_text(errors="replace").splitlines()[1:] if file.exists() else []
+    if not disk().exists(file):
+        return []
+    return disk().read(file).decode(errors="replace").splitlines()[1:]
 
 
 def _counted(file: Path, begin: int) -> tuple[int, bytes, bytes]:
     """How many line ends a file has, its first ``begin`` bytes, and its last line."""
     lines, last = 0, b""
-    with open(file, "rb") as opened:
+    with disk().open(file) as opened:
         begun = opened.read(begin)
         opened.seek(0)
         while chunk := opened.read(_CHUNK):
@@ -353,5 +356,5 @@ def _put(file: Path, lines: Iterable[str], force: bool = False) -> None:
     forced to disk only where something else will rest on it.
     """
     temporary = file.with_name(f".{file.name}.tmp")
-    durable.write(temporary, "\n".join([_VERSION, *lines]).encode(), force)
-    os.replace(temporary, file)
+    disk().write(temporary, "\n".join([_VERSION, *lines]).encode(), force)
+    disk().replace(temporary, file)

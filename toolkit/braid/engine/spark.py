@@ -6,7 +6,6 @@ nothing is shuffled.
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -16,6 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from braid.core.environment import environment
 from braid.core.report import Report, decode
 from braid.engine.choice import Choice, Executed
 from braid.engine.collect import announced
@@ -117,7 +117,7 @@ def only_stage(batch: Batch) -> Stage:
             for s, flat in by_stream(rows, batch):
                 if (part := needed(flat, need[s][0])).num_rows:
                     arrived.setdefault(s, []).append(part)
-        began = time.perf_counter()
+        began = environment().clock()
         task.replicas.derive()
         task.probing.probe(task.take_in(arrived))
         yield _told(Report({}, source=source.seconds, source_bytes=source.bytes), 0)
@@ -160,7 +160,7 @@ def first_stage(batch: Batch) -> Stage:
                     arrived.setdefault(int(kind.split()[1]), []).extend(
                         pa.ipc.open_stream(body.as_buffer())
                     )
-        began = time.perf_counter()
+        began = environment().clock()
         task.replicas.derive()
         task.probing.probe(task.take_in(arrived))
         yield from _finish(task, 0, began)
@@ -182,7 +182,7 @@ def next_stage(batch: Batch, number: int) -> Stage:
             else:
                 partial, place = unpack(row["body"])
                 task.probing.pending.setdefault(place, []).append(partial)
-        began = time.perf_counter()
+        began = environment().clock()
         task.probing.go_on()
         yield from _finish(task, number, began)
 
@@ -199,13 +199,13 @@ class Awaited:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        began = time.perf_counter()
+        began = environment().clock()
         try:
             rows = next(self.items)
             self.bytes += rows.nbytes
             return rows
         finally:
-            self.seconds += time.perf_counter() - began
+            self.seconds += environment().clock() - began
 
 
 def _told(report: Report, partition: int) -> pa.RecordBatch:
@@ -217,7 +217,7 @@ def _finish(task: Task, stage: int, began: float) -> Iterator[pa.RecordBatch]:
     ``began``.
     """
     report = task.report()
-    report.stage, report.kernels = stage, time.perf_counter() - began
+    report.stage, report.kernels = stage, environment().clock() - began
     yield _told(report, task.partition)
     for partitions, place, partial in task.probing.ship():
         body = pack(partial, place)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from pathlib import Path
 
@@ -16,9 +14,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from braid.core.work import workers
 from braid.engine import microbatches, whole
 from braid.engine.collect import Allowance, Overflow, collected, scanned
 from braid.engine.copied import Copied
+from braid.engine.disk import disk
 
 _NUMBER = "__batch"
 _SMALL = 128 << 20
@@ -73,7 +73,7 @@ class Replay:
         if not known or sum(map(scanned, frames)) > most:
             return None
         allowed = Allowance(most)
-        with ThreadPoolExecutor(len(self.frames)) as at_once:
+        with workers().pool("braid-collect", len(self.frames)) as at_once:
             came = at_once.map(lambda alias: self._rows(alias, allowed), self.frames)
             try:
                 return dict(zip(self.frames, came, strict=True))
@@ -97,7 +97,7 @@ class Replay:
         """Write the streams under ``folder``, and return how many micro-batches there are. What
         came to this process is written whole, to be cut; Spark writes a file a micro-batch.
         """
-        shutil.rmtree(folder, ignore_errors=True)
+        disk().rmtree(folder)
         if self.tables is None:
             return self._by_spark(folder)
         count = self._here(folder, self.tables)
@@ -144,7 +144,7 @@ class Replay:
             writer.option("maxRecordsPerFile", 0).parquet(str(written))
             schema = to_arrow_schema(self._stream(alias), timezone="UTC")
             _arrange(written, folder / alias, count, schema.with_metadata(self._metadata(alias)))
-            shutil.rmtree(written)
+            disk().rmtree(written)
         return count
 
 
@@ -282,12 +282,13 @@ def _last(frame: DataFrame, column: str) -> int:
 
 def _arrange(written: Path, target: Path, count: int, schema: pa.Schema) -> None:
     """One file per micro-batch, empty where there is nothing."""
-    target.mkdir()
+    disk().mkdir(target)
     for k in range(count):
         file = microbatches.file(target, k)
-        parts = list((written / f"{_NUMBER}={k}").glob("*.parquet"))
+        parts = disk().find(written / f"{_NUMBER}={k}", "*.parquet")
         if parts:
-            parts[0].rename(file)
+            disk().replace(parts[0], file)
         else:
-            pq.write_table(schema.empty_table(), file)
+            with disk().sink(file) as sink:
+                pq.write_table(schema.empty_table(), sink)
     microbatches.date(target, count)

@@ -33,7 +33,6 @@ of the process, but not a power cut.
 from __future__ import annotations
 
 import re
-import uuid
 import zlib
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
@@ -44,6 +43,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from braid.core.environment import environment
 from braid.core.jsonl import line_of
 from braid.core.log import LOGGER
 from braid.core.report import Outcome
@@ -51,6 +51,7 @@ from braid.core.state import VERSION, Seal, State, decode, encode
 from braid.engine import durable, files
 from braid.engine.checkpoint import Checkpoint
 from braid.engine.copied import Copied
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged, Durability
 from braid.engine.lock import Lock
 from braid.engine.log import OLD, Driver, Kept, Manifest, Named, ours
@@ -90,12 +91,12 @@ class Store(Rolling):
 
         Raises ValueError for a folder that holds something else, so that nothing is overwritten.
         """
-        if self.query_file.exists():
+        if disk().exists(self.query_file):
             query = msgspec.json.decode(
                 durable.opened(self.query_file, f"the run in {self.path}"), type=dict[str, Any]
             )
             return {k: v for k, v in query.items() if k not in ("v", "crc")}
-        if self.path.exists() and any(not f.name.startswith(".") for f in self.path.iterdir()):
+        if any(not f.name.startswith(".") for f in disk().find(self.path)):
             raise ValueError(
                 f"{self.path} holds files but no run of Braid; a new run needs a new or empty "
                 "folder"
@@ -106,15 +107,15 @@ class Store(Rolling):
         """Make the folders of a run, and write its settings."""
         self._folder()
         for folder in (self.blocks, self.results, self.commits, self.input):
-            folder.mkdir(exist_ok=True)
+            disk().mkdir(folder)
         self.output.create()
         durable.put(self.query_file, durable.sealed({"v": VERSION, **query}), self.force)
 
     def _folder(self) -> None:
         """Make the run's own folder, and those above it."""
         above = [self.path, *self.path.parents]
-        made = [folder for folder in above if not folder.exists()]
-        self.path.mkdir(parents=True, exist_ok=True)
+        made = [folder for folder in above if not disk().exists(folder)]
+        disk().mkdir(self.path)
         for folder in made if self.force else ():
             durable.sync(folder.parent)
 
@@ -184,12 +185,12 @@ class Store(Rolling):
         assert kept.state is not None, "the last commits are not rolled up"
         name, seal = kept.state
         durable.check(self.commits / name, seal)
-        return decode((self.commits / name).read_bytes(), policy, shedding)
+        return decode(disk().read(self.commits / name), policy, shedding)
 
     def snapshot(self, state: State) -> Named:
         """Write a state, which exists once a manifest names it."""
-        name, body = f"state-{state.batch:06d}-{uuid.uuid4().hex[:8]}.json", encode(state)
-        durable.write(self.commits / name, body, self.force)
+        name, body = f"state-{state.batch:06d}-{environment().token()}.json", encode(state)
+        disk().write(self.commits / name, body, self.force)
         return Named(name, Seal(len(body), zlib.crc32(body)))
 
     def expect(self) -> None:
@@ -245,10 +246,11 @@ class Store(Rolling):
         self.output.sweep(state.batch)
         self._live[snapshot.name] = frozenset(state.files)
         for old in [*self._live][:-OLD]:
-            (self.commits / old).unlink(missing_ok=True)
+            disk().unlink(self.commits / old, missing_ok=True)
             del self._live[old]
         live = frozenset[str]().union(*self._live.values())
-        gone = [f for f in self.blocks.iterdir() if f.name not in live and ours(f.name)]
+        names = disk().names(self.blocks)
+        gone = [self.blocks / n for n in names if n not in live and ours(n)]
         self._removed = durable.beside(partial(files.remove, gone))
 
     def settle(self) -> None:
@@ -270,9 +272,9 @@ class Store(Rolling):
         self._live = self._lives()
         live = {*self._live}.union(*self._live.values())
         for folder in (self.blocks, self.commits):
-            for file in folder.iterdir():
+            for file in disk().find(folder):
                 if (ours(file.name) and file.name not in live) or _TEMPORARY.fullmatch(file.name):
-                    file.unlink(missing_ok=True)
+                    disk().unlink(file, missing_ok=True)
 
     def _lives(self) -> dict[str, frozenset[str]]:
         """By name of the last states, the block files that they name. Raises Damaged where the last

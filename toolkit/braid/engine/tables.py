@@ -4,7 +4,6 @@ each batch computed by DuckDB.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from braid.core.columns import DRAW, ROUTING, TIME, WORTH
 from braid.core.harvest import Harvest
 from braid.core.placement import Placement
 from braid.engine import microbatches, whole
+from braid.engine.disk import disk
 from braid.engine.files import parquet
 
 _PLACE = "__place"
@@ -111,7 +111,7 @@ class Replay:
         """Write the streams under ``folder``, each whole, and return how many micro-batches there
         are to be cut of them.
         """
-        shutil.rmtree(folder, ignore_errors=True)
+        disk().rmtree(folder)
         numbers = self._numbers()
         count = microbatches.count(numbers, self.batches)
         for alias, rows in self.streams.items():

@@ -7,11 +7,9 @@ attempt; only those that a report carries to the driver come into being.
 
 from __future__ import annotations
 
-import uuid
-from socket import gethostname
-
 import pyarrow as pa
 
+from braid.core.environment import environment
 from braid.core.harvest import Harvested
 from braid.core.report import KeyCount, Matched, Report
 from braid.engine.copies import Copies
@@ -30,7 +28,7 @@ class Task:
     def __init__(self, batch: Batch, partition: int) -> None:
         self.batch, self.partition = batch, partition
         spec = batch.spec
-        stem, self.copies = f"{batch.number:06d}-{partition}-{uuid.uuid4().hex[:8]}", Copies(batch)
+        stem, self.copies = f"{batch.number:06d}-{partition}-{environment().token()}", Copies(batch)
         self.reaper: Reaper | None = None
         if batch.harvest is not None and spec.worth is not None:
             self.reaper = Reaper(batch.harvest, spec.worth, len(spec.columns))
@@ -58,7 +56,7 @@ class Task:
             replicas=self.replicas.told,
             results=[*results],
             files=blocks | results,
-            worker=gethostname(),
+            worker=environment().host(),
             matches=[Matched(*visit, age, *n) for (visit, age), n in matches],
             key_counts=[
                 KeyCount(stream, key, n)

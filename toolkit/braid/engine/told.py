@@ -7,8 +7,6 @@ run, and then come the ones of them that last (head.py).
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 import zlib
 from bisect import bisect_left
@@ -23,6 +21,7 @@ import msgspec
 
 from braid.core.jsonl import event_of, line_of
 from braid.engine import durable, head
+from braid.engine.disk import disk
 from braid.engine.durable import Damaged
 from braid.engine.head import Head
 
@@ -70,15 +69,15 @@ class Told:
         when it does not have them.
         """
         try:
-            with self._opened() as (file, first):
-                size = os.fstat(file.fileno()).st_size + first.gone
+            with self._opened() as (_, first):
+                size = disk().size(self.path) + first.gone
                 whole = first.end <= archive.bytes <= size
         except FileNotFoundError:
             whole = False
         if not whole:
             raise Damaged(f"{self.path} is missing or damaged: it had {archive.bytes} bytes")
         if and_cut:
-            os.truncate(self.path, archive.bytes - first.gone)
+            disk().truncate(self.path, archive.bytes - first.gone)
         self._count, self._size, self._starts = archive.events, archive.bytes, [*archive.starts]
         self._last.clear()
         self._filled = False
@@ -110,8 +109,7 @@ class Told:
     def _write(self, lines: Sequence[bytes]) -> None:
         for line in lines:
             self._note(len(line))
-        with open(self.path, "ab") as file:
-            file.write(b"".join(lines))
+        disk().append(self.path, b"".join(lines))
 
     def _note(self, size: int) -> None:
         if self._count % _STRIDE == 0:
@@ -146,7 +144,7 @@ class Told:
     @contextmanager
     def _opened(self) -> Iterator[tuple[IO[bytes], Head]]:
         """The file, and what it begins with: it may be another one the next time."""
-        with open(self.path, "rb") as file:
+        with disk().open(self.path) as file:
             yield file, head.of(file, self.opening)
 
     def recent(self) -> list[Any]:
@@ -192,14 +190,14 @@ class Told:
                     return False
                 new = begin.without(file, first - 1, *cut)
                 temporary = self.path.with_name(f".{self.path.name}.tmp")
-                with open(temporary, "wb") as made:
+                with disk().open(temporary, "wb") as made:
                     made.writelines(new.lines)
                     file.seek(cut[1] - begin.gone)
-                    shutil.copyfileobj(file, made, _CHUNK)
-                    made.flush()
-                    if force:
-                        os.fsync(made.fileno())
-            os.replace(temporary, self.path)
+                    while some := file.read(_CHUNK):
+                        made.write(some)
+            if force:
+                durable.sync(temporary)
+            disk().replace(temporary, self.path)
             if force:
                 durable.sync(self.path.parent)
             while self._last and self._count - len(self._last) < new.first:

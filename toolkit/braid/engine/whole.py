@@ -6,8 +6,6 @@ that is still to come of the stream, and what is cut of it again is the same.
 
 from __future__ import annotations
 
-import os
-import uuid
 from functools import cached_property
 from pathlib import Path
 
@@ -15,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from braid.core.environment import environment
 from braid.core.state import Seal
 from braid.engine import durable, microbatches
+from braid.engine.disk import disk
 
 _ENDS = b"braid.ends"
 """Where the file says at which row each micro-batch ends."""
@@ -24,12 +24,15 @@ _ENDS = b"braid.ends"
 
 def write(rows: pa.Table, numbers: np.ndarray, batches: int, folder: Path, alias: str) -> None:
     """Write a stream's rows for ``batches`` micro-batches, by the number of each row's."""
-    folder.mkdir(parents=True, exist_ok=True)
+    disk().mkdir(folder)
     order = np.argsort(numbers, kind="stable")
     ends = np.searchsorted(numbers[order], np.arange(1, batches + 1)).astype(np.int64)
     noted = {**(rows.schema.metadata or {}), _ENDS: ends.tobytes()}
     ordered = rows.take(pa.array(order)).replace_schema_metadata(noted)
-    with pa.ipc.new_file(str(folder / f"{alias}.arrow"), ordered.schema) as file:
+    with (
+        disk().sink(folder / f"{alias}.arrow") as sink,
+        pa.ipc.new_file(sink, ordered.schema) as file,
+    ):
         file.write_table(ordered)
 
 
@@ -38,7 +41,7 @@ class Whole:
 
     def __init__(self, file: Path) -> None:
         self.file, self.folder = file, file.with_suffix("")
-        rows = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+        rows = pa.ipc.open_file(disk().map(file)).read_all()
         noted = dict(rows.schema.metadata)
         self.ends = np.frombuffer(noted.pop(_ENDS), np.int64)
         self.rows = rows.replace_schema_metadata(noted)
@@ -55,19 +58,20 @@ class Whole:
         lists them when it starts, and reads one when its turn has come. One that is not cut yet is
         empty.
         """
-        self.folder.mkdir(exist_ok=True)
-        for left in self.folder.glob(".*"):
-            left.unlink()
-        microbatches.date(self.folder, len(self.ends), self.file.stat().st_mtime)
+        disk().mkdir(self.folder)
+        for left in disk().find(self.folder, ".*"):
+            disk().unlink(left)
+        microbatches.date(self.folder, len(self.ends), disk().status(self.file).st_mtime)
 
     def cut(self, number: int, force: bool) -> Seal:
         """Put the file of a micro-batch into its place, on disk if ``force``; its seal."""
         path = microbatches.file(self.folder, number)
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-        pq.write_table(self._part(number), temporary, write_page_checksum=True)
-        seal, dated = durable.seal(temporary, force), path.stat().st_mtime
-        os.utime(temporary, (dated, dated))
-        os.replace(temporary, path)
+        temporary = path.with_name(f".{path.name}.{environment().token()}")
+        with disk().sink(temporary) as sink:
+            pq.write_table(self._part(number), sink, write_page_checksum=True)
+        seal, dated = durable.seal(temporary, force), disk().status(path).st_mtime
+        disk().utime(temporary, dated)
+        disk().replace(temporary, path)
         return seal
 
     def _part(self, number: int) -> pa.Table:
