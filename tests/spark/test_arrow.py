@@ -45,7 +45,7 @@ EXPRESSIONS = (
     "case when b then i else l end", "case when i > 0 then 'x' end", "if(b, f, 0.5)",
     "coalesce(i, 0)", "coalesce(s, 'none')",
     "length(s)", "startswith(s, 'a')", "endswith(s, 'x')", "contains(s, u)", "s like 'a%'",
-    "s like '_oë%'", "s || u",
+    "s like '_oë%'", "s || u", "s not like '%b'", "s not like 'é!%' escape '!'",
     "year(d)", "month(t)", "day(d)", "hour(t)", "minute(t)", "second(t)", "unix_date(d)",
     "unix_micros(t)", "to_date(t)", "d + 3", "d - 40", "t + interval 90 minutes",
     "t - interval 2 weeks", "d + interval 3 days",

@@ -19,7 +19,9 @@ TEXTS = r"""
     t - interval '1 2' day to hour;  t - interval '1 day 2 hours';  e - interval 1 month;  e + 1
     log10(d);  log2(8);  log(2, d);  log(d);  ln(d);  s = 'it''s';  s = 'it\'s';  s = "it's"
     "a""b";  'a''''b';  'it' 's';  r'a\nb';  'a\tb';  'a\\b';  '\u0041\x41\101';  s like 'a\_b'
-    s like 'a/_b' escape '/';  s like any ('a%', 'b%');  s ilike 'A%';  1.5BD;  1e3;  10L;  7Y;  1.5F
+    s like 'a/_b' escape '/';  s like any ('a%', 'b%');  s ilike 'A%';  s not like 'a%'
+    s not ilike 'A%';  s not like 'a/_b' escape '/';  s not like any ('a%', 'b%')
+    s not like all ('x%', 'b%');  1.5BD;  1e3;  10L;  7Y;  1.5F
     i / 2 * 3;  i div 2;  i * 2 % 3;  i - j - 1;  i - (j - 1);  - -i;  i <=> j;  not i = j and b;  ! b
     b is not false;  i not between 1 and 2;  i not in (2, 3);  nvl(i, 0);  nvl2(i, 1, 0);  ifnull(i, 0)
     nullif(i, 1);  decode(i, 1, 'x', 'y');  int(p);  d::string;  cast(p as decimal(5, 1))

@@ -64,6 +64,12 @@ index | abs(a.f - b.n) <= 0.75
 index | a.f BETWEEN b.f - 0.5 AND b.f + 0.5
 index | a.f - b.f BETWEEN -0.5 AND 0.5
 index | a.f <= b.f + 1
+index | b.f > a.f
+scan | NOT b.f <= a.f
+index | -b.f > -a.f
+index | 1 - b.f > 2 - a.f
+index | b.f + 1 > 2 - a.f
+index | b.n >= a.f
 scan | a.f - b.f >= 1
 index | a.f - b.f <= 1
 scan | a.f - b.f > 0

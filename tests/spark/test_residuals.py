@@ -34,6 +34,7 @@ ceil(a.f * b.f) > 3 OR floor(a.m + b.m) = -2 OR ceil(a.f / 0.3D + b.f) < -5
 a.m * b.m - a.m > 100.5 OR a.m + b.k * 0.1 < -20
 isnan(a.f + b.f) OR NOT isnan(a.f * b.f) AND a.n < b.n
 a.s ILIKE b.s OR a.s LIKE concat('_', b.s) OR a.s LIKE b.s || '\\\\_%'
+a.s NOT ILIKE b.s AND a.s NOT LIKE concat('_', b.s) OR a.s NOT LIKE b.s || '/_%' ESCAPE '/'
 array_contains(a.list, b.k) <=> true OR NOT array_contains(b.list, a.k)
 a.list = b.list OR a.raw < b.raw OR a.pair <=> b.pair
 a.ts - b.ts > INTERVAL 2 MINUTES OR a.d - b.d = INTERVAL 3 DAYS OR datediff(b.d, a.d) = 7

@@ -76,6 +76,16 @@ class SparkSql(Spark):
         def _parse_bitwise(self) -> Any:
             return _regrouped(super()._parse_bitwise())
 
+        def _negate_range(self, this: Any = None) -> Any:
+            """Put NOT around LIKE and ILIKE, as around all else, and not into an argument of
+            theirs that every reader of the tree would have to look at. NOT LIKE ANY is not the
+            negation of LIKE ANY.
+            """
+            like = this.this if isinstance(this, exp.Escape) else this
+            if like and isinstance(like.expression, (exp.Any, exp.All)):
+                return super()._negate_range(this)
+            return this and self.expression(exp.Not(this=this))
+
         def _parse_interval(self, *args: Any, **kwargs: Any) -> Any:
             found = super()._parse_interval(*args, **kwargs)
             return exp.paren(found, copy=False) if isinstance(found, exp.Add) else found

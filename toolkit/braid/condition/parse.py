@@ -102,6 +102,14 @@ class _Side:
         return 1
 
 
+def _turn_round(
+    op: type, a: _Side, b: _Side, free: list[Term]
+) -> tuple[type, _Side, _Side, list[Term]]:
+    """Return ``A - B + free op 0`` with all signs turned: the one place where it is done."""
+    a, b = (_Side(side.stream, negated(side.terms)) for side in (a, b))
+    return _TURNED.get(op, op), a, b, negated(free)
+
+
 class _Parser:
     def __init__(self, analyser: Analyser) -> None:
         self.analyser = analyser
@@ -219,7 +227,10 @@ class _Parser:
             if sum(abs(micros_of(term) or Fraction(0)) for _, term in free) >= UNITS["day"]:
                 (a, b), free = self._as_they_are(left, right), []
         nan = nan_may_hold(op, len(self._streams(left)), len(self._streams(right)), capped)
-        return self._bound(op, a, _Side(b.stream, negated(b.terms)), free, source, nan)
+        b = _Side(b.stream, negated(b.terms))
+        if self._streams(left) == {b.stream}:  # NaN is the largest of a side as it is written
+            op, a, b, free = _turn_round(op, a, b, free)
+        return self._bound(op, a, b, free, source, nan)
 
     def _as_they_are(self, left: exp.Expr, right: exp.Expr) -> tuple[_Side, _Side]:
         """Each side whole, of the stream that comes first and of the other, on the left of the
@@ -249,8 +260,7 @@ class _Parser:
             return False
         turned = a.terms[0][0] < 0 and b.terms[0][0] < 0  # both sides negated
         if turned and (kind != "float" or nan is not None):  # NaN is the largest with either sign
-            op, free = _TURNED.get(op, op), negated(free)
-            a, b = (_Side(s.stream, negated(s.terms)) for s in (a, b))
+            op, a, b, free = _turn_round(op, a, b, free)
         plain = a.plain and b.plain
         if plain and self._text(op, ta, tb, a, b, free, source):
             return True
