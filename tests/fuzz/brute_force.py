@@ -1,0 +1,336 @@
+"""Conditions evaluated in Python, row by row, by Spark's rules (ANSI, UTC): whole numbers are exact
+and leave their type with an error, decimals are ``decimal.Decimal``. It shares no code with Braid.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from fuzz.cases import Case, Tree
+from fuzz.column_types import column_type, to_python
+from fuzz.outcomes import UNKNOWN, Truth
+from fuzz.spark_values import (
+    EXACT,
+    EvaluationError,
+    Typed,
+    Unsupported,
+    absolute,
+    arithmetic,
+    bitwise,
+    bring_together,
+    comparison,
+    divide,
+    divide_whole,
+    find_in,
+    is_same,
+    negate,
+    negate_truth,
+    order_of,
+    remainder,
+)
+
+Row = Mapping[str, Mapping[str, Typed]]
+"""Columns by alias and name."""
+
+
+def evaluate(tree: Tree, row: Row) -> Typed:
+    """The value of a tree. Raises EvaluationError where Spark does, and Unsupported for an operator
+    that has no rule.
+    """
+    name, *operands = tree
+    if name == "col":
+        return row[operands[0]][operands[1]]
+    if name == "lit":
+        return _literal(operands[0])
+    if name in _LAZY:
+        return _LAZY[name](operands, row)
+    if name not in _RULES:
+        raise Unsupported(name)
+    found = [evaluate(o, row) for o in operands]
+    return _RULES[name](*found)
+
+
+def _literal(text: str) -> Typed:
+    if text in ("true", "false", "NULL"):
+        return Typed("boolean", {"true": True, "false": False, "NULL": None}[text])
+    if re.fullmatch(r"-?\d+", text):
+        return Typed("int" if abs(int(text)) < 1 << 31 else "bigint", int(text))
+    if re.fullmatch(r"-?\d*\.\d+", text):
+        return Typed("decimal", Decimal(text))
+    if re.fullmatch(r"-?[\d.]+(D|e\d+)", text):
+        return Typed("double", float(text.rstrip("D")))
+    if re.fullmatch(r"'[^'\\]*'", text):
+        return Typed("string", text[1:-1])
+    if found := re.fullmatch(r"DATE '(.*)'", text):
+        return Typed("date", date.fromisoformat(found[1]))
+    if found := re.fullmatch(r"X'(.*)'", text):
+        return Typed("binary", bytes.fromhex(found[1]))
+    raise Unsupported(text)
+
+
+# What is not evaluated where what stands before it decides.
+
+
+def _both(operands: list[Tree], row: Row) -> Typed:
+    left = evaluate(operands[0], row).value
+    if left is False:
+        return Typed("boolean", False)
+    right = evaluate(operands[1], row).value
+    return Typed("boolean", False if right is False else None if None in (left, right) else True)
+
+
+def _either(operands: list[Tree], row: Row) -> Typed:
+    left = evaluate(operands[0], row).value
+    if left is True:
+        return Typed("boolean", True)
+    right = evaluate(operands[1], row).value
+    return Typed("boolean", True if right is True else None if None in (left, right) else False)
+
+
+def _between(operands: list[Tree], row: Row) -> Typed:
+    return _both([["ge", *operands[:2]], ["le", operands[0], operands[2]]], row)
+
+
+def _choice(operands: list[Tree], row: Row) -> Typed:
+    """The type is that of all branches: only branches of one type are evaluated here."""
+    kinds = {_static(o, row) for o in operands[1:]}
+    if len(kinds) > 1:
+        raise Unsupported("branches of several types")
+    chosen = evaluate(operands[0], row).value is True
+    rest = operands[1 if chosen else 2 :]
+    return evaluate(rest[0], row) if rest else Typed(kinds.pop(), None)
+
+
+def _coalesce(operands: list[Tree], row: Row) -> Typed:
+    kinds = {_static(o, row) for o in operands}
+    if len(kinds) > 1:
+        raise Unsupported("operands of several types")
+    found = [evaluate(operands[0], row)]
+    return found[0] if found[0].value is not None else evaluate(operands[1], row)
+
+
+def _static(tree: Tree, row: Row) -> str:
+    """The type of a leaf; only leaves are branches here."""
+    if tree[0] not in ("col", "lit"):
+        raise Unsupported("a branch that is computed")
+    return evaluate(tree, row).type
+
+
+def _extreme(sign: int) -> Callable[[Typed, Typed], Typed]:
+    def rule(a: Typed, b: Typed) -> Typed:
+        kind, x, y = bring_together(a, b)
+        if x is None or y is None:
+            return Typed(kind, y if x is None else x)
+        return Typed(kind, x if order_of(x, y) * sign >= 0 else y)
+
+    return rule
+
+
+# Text.
+
+
+def _text(kind: str, compute: Callable[..., Any]) -> Callable[..., Typed]:
+    """A function of texts that is NULL where one of them is."""
+
+    def rule(*given: Typed) -> Typed:
+        values = [g.value for g in given]
+        return Typed(kind, None if None in values else compute(*values))
+
+    return rule
+
+
+def matches(text: str, pattern: str, escape: str = "\\") -> bool:
+    """Whether a text is LIKE a pattern. Raises EvaluationError for an escape of another letter."""
+    made, place = "", 0
+    while place < len(pattern):
+        letter = pattern[place]
+        if letter == escape:
+            place += 1
+            if place == len(pattern) or pattern[place] not in ("%", "_", escape):
+                raise EvaluationError("INVALID_FORMAT")
+            made += re.escape(pattern[place])
+        else:
+            made += {"%": ".*", "_": "."}.get(letter) or re.escape(letter)
+        place += 1
+    return re.fullmatch(made, text, re.DOTALL) is not None
+
+
+def _day(a: Typed, days: int) -> Typed:
+    try:
+        return Typed("date", a.value + timedelta(days=days))
+    except OverflowError:
+        raise Unsupported("a date beyond the calendar") from None
+
+
+def _date_moved(sign: int) -> Callable[[Typed, Typed], Typed]:
+    def rule(a: Typed, b: Typed) -> Typed:
+        if a.value is None or b.value is None:
+            return Typed("date", None)
+        return _day(a, sign * b.value)
+
+    return rule
+
+
+_LAZY: dict[str, Callable[[list[Tree], Row], Typed]] = {
+    "and": _both,
+    "or": _either,
+    "between": _between,
+    "not_between": lambda o, row: negate_truth(_between(o, row)),
+    "if": _choice,
+    "case": _choice,
+    "case_open": _choice,
+    "coalesce": _coalesce,
+    "ifnull": _coalesce,
+    "nvl": _coalesce,
+}
+_EQ, _LT, _GE = (comparison(h) for h in (lambda c: c == 0, lambda c: c < 0, lambda c: c >= 0))
+_NE, _LE, _GT = (comparison(h) for h in (lambda c: c != 0, lambda c: c <= 0, lambda c: c > 0))
+_ADD = arithmetic(lambda x, y: x + y, EXACT.add)
+_SUBTRACT = arithmetic(lambda x, y: x - y, EXACT.subtract)
+_MULTIPLY = arithmetic(lambda x, y: x * y, EXACT.multiply)
+_LIKE = _text("boolean", matches)
+_LIKE_ESCAPE = _text("boolean", lambda text, pattern: matches(text, pattern, "!"))
+_RULES: dict[str, Callable[..., Typed]] = {
+    **dict.fromkeys(("not", "bang"), negate_truth),
+    **dict.fromkeys(("eq", "eq_numbers", "eqeq"), _EQ),
+    **dict.fromkeys(("ne", "bang_eq"), _NE),
+    **dict.fromkeys(("lt", "lt_numbers"), _LT),
+    "le": _LE,
+    "gt": _GT,
+    **dict.fromkeys(("ge", "ge_numbers"), _GE),
+    **dict.fromkeys(("null_eq", "not_distinct"), lambda a, b: Typed("boolean", is_same(a, b))),
+    "distinct": lambda a, b: Typed("boolean", not is_same(a, b)),
+    "is_null": lambda a: Typed("boolean", a.value is None),
+    "is_not_null": lambda a: Typed("boolean", a.value is not None),
+    "is_true": lambda a: Typed("boolean", a.value is True),
+    "is_not_true": lambda a: Typed("boolean", a.value is not True),
+    "is_false": lambda a: Typed("boolean", a.value is False),
+    "is_not_false": lambda a: Typed("boolean", a.value is not False),
+    "is_unknown": lambda a: Typed("boolean", a.value is None),
+    "in": find_in,
+    "not_in": lambda *given: negate_truth(find_in(*given)),
+    "within": lambda a, b, c: _LE(absolute(_SUBTRACT(a, b)), c),
+    "within_real": lambda a, b, c: _LT(absolute(_SUBTRACT(a, b)), c),
+    "farther": lambda a, b, c: _GT(absolute(_SUBTRACT(a, b)), c),
+    "isnan": lambda a: Typed("boolean", a.value is not None and math.isnan(a.value)),
+    **dict.fromkeys(("add", "add_real", "add_decimal"), _ADD),
+    **dict.fromkeys(("subtract", "subtract_real", "subtract_decimal"), _SUBTRACT),
+    **dict.fromkeys(("multiply", "multiply_real", "multiply_decimal"), _MULTIPLY),
+    **dict.fromkeys(("divide", "divide_real"), divide),
+    "div": divide_whole,
+    **dict.fromkeys(("mod", "mod_call"), remainder),
+    **dict.fromkeys(("negate", "negate_real", "negate_decimal"), negate),
+    **dict.fromkeys(("abs", "abs_real", "abs_decimal"), absolute),
+    "plus": lambda a: a,
+    "bit_and": bitwise(lambda x, y: x & y),
+    "bit_or": bitwise(lambda x, y: x | y),
+    "bit_xor": bitwise(lambda x, y: x ^ y),
+    "bit_not": lambda a: Typed(a.type, None if a.value is None else ~a.value),
+    "greatest": _extreme(1),
+    "least": _extreme(-1),
+    "like": _LIKE,
+    "not_like": lambda a, b: negate_truth(_LIKE(a, b)),
+    "like_escape": _LIKE_ESCAPE,
+    "not_like_escape": lambda a, b: negate_truth(_LIKE_ESCAPE(a, b)),
+    "startswith": _text("boolean", str.startswith),
+    "endswith": _text("boolean", str.endswith),
+    "contains": _text("boolean", lambda a, b: b in a),
+    "length": _text("int", len),
+    "position": _text("int", lambda a, b: a.find(b) + 1),
+    **dict.fromkeys(("concat", "pipes"), _text("string", lambda a, b: a + b)),
+    "left": _text("string", lambda a, n: a[: max(n, 0)]),
+    "right": _text("string", lambda a, n: a[len(a) - n if n < len(a) else 0 :] if n > 0 else ""),
+    "replace": _text("string", lambda a: a.replace("a", "b")),
+    "size": _text("int", len),
+    "year": _text("int", lambda d: d.year),
+    "unix_date": _text("int", lambda d: (d - date(1970, 1, 1)).days),
+    "datediff": _text("int", lambda later, earlier: (later - earlier).days),
+    "date_plus": _date_moved(1),
+    "date_minus": _date_moved(-1),
+}
+"""By the operator's name."""
+
+
+def supports(tree: Tree) -> bool:
+    """Whether every operator of a tree has a rule."""
+    if tree[0] in ("col", "lit"):
+        return True
+    return (tree[0] in _RULES or tree[0] in _LAZY) and all(
+        supports(o) for o in tree[1:] if isinstance(o, list)
+    )
+
+
+def conjuncts(tree: Tree) -> list[Tree]:
+    """Return the conditions that AND combines at the top."""
+    if tree[0] == "and":
+        return [*conjuncts(tree[1]), *conjuncts(tree[2])]
+    if tree[0] == "between":
+        return [["ge", tree[1], tree[2]], ["le", tree[1], tree[3]]]
+    return [tree]
+
+
+def _value(tree: Tree, row: Row) -> bool | EvaluationError | None:
+    try:
+        found: bool | None = evaluate(tree, row).value
+        return found
+    except EvaluationError as error:
+        return error
+
+
+def truth_of(
+    found: list[list[bool | EvaluationError | None]], keys: list[tuple[int, ...]]
+) -> Truth:
+    """Return the truth that follows from the value of each conjunct for each row."""
+    rows: Counter[tuple[int, ...]] = Counter()
+    may_fail = must_fail = False
+    for key, values in zip(keys, found, strict=True):
+        errors = [v for v in values if isinstance(v, EvaluationError)]
+        others = [v for v in values if not isinstance(v, EvaluationError)]
+        may_fail |= bool(errors)
+        must_fail |= bool(errors) and all(others)
+        if not errors and all(others):
+            rows[key] += 1
+    return Truth(rows, may_fail, must_fail)
+
+
+def brute_force(case: Case) -> Truth:
+    """Return the right results of a case, if all of its operators have rules."""
+    if case.tree is None or not supports(case.tree):
+        return UNKNOWN
+    streams = []
+    for stream in case.streams.values():
+        named = list(stream.columns.items())
+        rows = []
+        for row in stream.rows:
+            rows.append(
+                {
+                    n: Typed("decimal" if k.startswith("decimal") else k, _read(v, k))
+                    for (n, k), v in zip(named, row, strict=True)
+                }
+            )
+        streams.append(rows)
+    parts, found, keys = conjuncts(case.tree), [], []
+    try:
+        for key in product(*(range(len(rows)) for rows in streams)):
+            row = {a: rows[k] for a, rows, k in zip(case.streams, streams, key, strict=True)}
+            found.append([_value(part, row) for part in parts])
+            keys.append(key)
+    except Unsupported:
+        return UNKNOWN
+    return truth_of(found, keys)
+
+
+def _read(value: Any, kind: str) -> Any:
+    found = to_python(value, kind)
+    if column_type(kind).arrow == column_type("float").arrow and found is not None:
+        return float(np.float32(found))
+    return found

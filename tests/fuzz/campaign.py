@@ -1,0 +1,213 @@
+"""Conditions are drawn, answered by every route and compared with what the oracles say."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache as cached
+from typing import Any
+
+from msgspec.structs import replace
+from oracle import PLACEMENTS
+
+from fuzz import known, routes
+from fuzz.brute_force import brute_force
+from fuzz.cases import Case
+from fuzz.grammar import random_case, random_streams
+from fuzz.oracles import SparkOracle, compiled_truth
+from fuzz.outcomes import Answer, Truth, judge, kind_of_sentence
+from fuzz.shrinking import Budget, shrink
+from fuzz.spark_values import EvaluationError
+
+PER_ROUND = 50
+"""Conditions over the same streams."""
+_RUN_EACH = 10
+"""So many conditions are answered by kernels alone before one is answered by a whole run."""
+_SPARK_RUN_EACH = 2000
+_SPANS = (30_000_000, 60_000_000, 90_000_000)
+_SPARK_EACH = 3
+"""Of so many conditions, one is also joined over Spark's frames."""
+Route = Callable[[Case], Answer]
+Asked = Callable[[], Truth | EvaluationError]
+"""What is right, which is asked for once and only if an answer is to be judged."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A route that gave a wrong answer, the case as it was drawn, and as it was shrunk."""
+
+    route: str
+    wrong: str
+    case: Case
+    shrunk: Case
+
+
+@dataclass
+class Report:
+    """Counts of a campaign so far: ``verdicts`` by route and kind, ``refusals`` by sentence,
+    ``excluded`` cases by the known fault that they show.
+    """
+
+    conditions: int = 0
+    seconds: float = 0.0
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    excluded: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        """Conditions a second."""
+        return self.conditions / self.seconds if self.seconds else 0.0
+
+
+class Campaign:
+    """All conditions of one seed. Without ``spark`` the truth is that of ``brute_force``, and of the
+    compiler's SQL for conditions beyond it.
+    """
+
+    def __init__(self, seed: int, spark: Any = None, shrinks: bool = True) -> None:
+        self.seed, self.spark, self.shrinks = seed, spark, shrinks
+        self.oracle = None if spark is None else SparkOracle(spark)
+        self.report = Report()
+        self._seen: Counter[tuple[str, str]] = Counter()
+
+    def run(self, minutes: float | None = None, count: int | None = None) -> Report:
+        """Draw conditions for so many minutes, or so many of them."""
+        began = time.monotonic()
+        number = 0
+        while (count is None or self.report.conditions < count) and (
+            minutes is None or time.monotonic() - began < 60 * minutes
+        ):
+            self.round(
+                number,
+                PER_ROUND if count is None else min(PER_ROUND, count - self.report.conditions),
+            )
+            number += 1
+            self.report.seconds = time.monotonic() - began
+        return self.report
+
+    def cases(self, number: int, count: int = PER_ROUND) -> Iterator[Case]:
+        """The cases of a round; one in ten has three streams."""
+        draw = random.Random(f"{self.seed} {number}")
+        several = draw.random() < 0.1
+        streams = random_streams(draw, 3 if several else 2, 4 if several else 6)
+        for _ in range(count):
+            case = random_case(draw, streams)
+            if draw.random() < 0.5:
+                spans = {a: draw.choice(_SPANS) for a in streams if draw.random() < 0.8}
+                case = replace(case, windows=spans)
+            names = [n for n, p in PLACEMENTS.items() if _suits(p, case)]
+            yield replace(case, placement=draw.choice(names))
+
+    def round(self, number: int, count: int = PER_ROUND) -> None:
+        """Answer the conditions of a round by the kernels over tables, some of them by those over
+        Spark's frames, and some by whole runs.
+        """
+        cases = list(self.cases(number, count))
+        plain = [replace(c, windows={}) for c in cases]
+        truths = {n: cached(lambda n=n: self._truth(plain[n])) for n in range(count)}
+        for place, case in enumerate(plain):
+            self._judge("tables", routes.table_kernels, case, truths[place])
+        if self.spark is not None:
+            places = range(number % _SPARK_EACH, count, _SPARK_EACH)
+            found = routes.SparkKernels(self.spark, plain[0]).answers([plain[p].on for p in places])
+            for place, answer in zip(places, found, strict=True):
+                self._judge("Spark kernels", self._by_spark, plain[place], truths[place], answer)
+        for place in range(number % _RUN_EACH, count, _RUN_EACH):
+            self._whole(cases[place], truths[place], number * PER_ROUND + place)
+        self.report.conditions += count
+
+    def _whole(self, case: Case, truth: Asked, number: int) -> None:
+        """A condition by whole runs, with its windows."""
+        named: dict[str, Route] = {"table run": routes.table_run}
+        if self.spark is not None and not number % 5:
+            named["process run"] = lambda c: routes.process_run(self.spark, c)
+        if self.spark is not None and number % _SPARK_RUN_EACH < _RUN_EACH:
+            named["Spark run"] = lambda c: routes.spark_run(self.spark, c)
+        for name, route in named.items():
+            self._judge(name, route, case, truth)
+
+    def _by_spark(self, case: Case) -> Answer:
+        return routes.SparkKernels(self.spark, case).answers([case.on])[0]
+
+    def _truth(self, case: Case) -> Truth | EvaluationError:
+        """Return the right results, or an error where that is to be looked at conjunct by conjunct."""
+        mine = brute_force(case)
+        if self.oracle is None:
+            return mine if mine.is_known else compiled_truth(case)
+        found = self.oracle.quick_truth(case)
+        if (
+            isinstance(found, Truth)
+            and found.is_known
+            and mine.is_known
+            and found.rows != mine.rows
+        ):
+            self._find(
+                "oracles", case, "brute force says otherwise than Spark", lambda c: Answer("rows")
+            )
+        return found
+
+    def wrong(self, case: Case, answer: Answer, truth: Truth | EvaluationError) -> str:
+        """Return the fault of an answer in a line, empty if it has none."""
+        if isinstance(truth, EvaluationError):
+            truth = Truth(Counter(), may_fail=True) if answer.kind != "rows" else self._exact(case)
+        wrong = judge(answer, _windowed(case, truth))
+        if wrong and self.oracle is not None and answer.kind == "failed":
+            wrong = judge(answer, _windowed(case, self._exact(case)))
+        return wrong
+
+    def _exact(self, case: Case) -> Truth:
+        assert self.oracle is not None
+        return self.oracle.with_errors(case)
+
+    def _judge(
+        self, name: str, route: Route, case: Case, truth: Asked, answer: Answer | None = None
+    ) -> None:
+        answer = route(case) if answer is None else answer
+        self.report.verdicts[name, answer.kind] += 1
+        if answer.kind == "refused":
+            self.report.refusals[kind_of_sentence(answer.sentence)] += 1
+        elif wrong := self.wrong(case, answer, truth()):
+            self._find(name, case, wrong, route)
+
+    def _find(self, name: str, case: Case, wrong: str, route: Route) -> None:
+        if (fault := known.fault_of(case, wrong)) is not None:
+            self.report.excluded[fault] += 1
+            return
+        kind = (name, kind_of_sentence(wrong)[:60])
+        self._seen[kind] += 1
+        shrunk = case
+        if self.shrinks and self._seen[kind] <= 5 and name != "oracles":
+            shrunk = shrink(case, lambda c: self._is_wrong(c, route), Budget(15))
+        self.report.findings.append(Finding(name, wrong, case, shrunk))
+
+    def _is_wrong(self, case: Case, route: Route) -> bool:
+        wrong = self.wrong(case, route(case), self.quiet_truth(case))
+        return bool(wrong) and known.fault_of(case, wrong) is None
+
+    def quiet_truth(self, case: Case) -> Truth | EvaluationError:
+        if self.oracle is not None:
+            return self.oracle.quick_truth(case)
+        mine = brute_force(case)
+        return mine if mine.is_known else compiled_truth(case)
+
+
+def _suits(placement: Any, case: Case) -> bool:
+    """Whether a placement takes any condition of so many streams."""
+    if placement.keying != "tuple":
+        return False
+    try:
+        placement.start(len(case.streams))
+    except ValueError:
+        return False
+    return True
+
+
+def _windowed(case: Case, truth: Truth) -> Truth:
+    if not case.windows or not truth.is_known:
+        return truth
+    return Truth(routes.within_windows(case, truth.rows), truth.may_fail, False)

@@ -1,0 +1,192 @@
+"""Random conditions and streams. Everything is drawn from one ``random.Random``: the fuzzer seeds
+it, and Hypothesis gives one whose choices it shrinks.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from fuzz.cases import Case, Stream, Tree
+from fuzz.column_types import DECIMALS, LETTERS, column_type, decimal_name, random_value
+from fuzz.operators import ANY_CLASSES, FUNCTIONS, LITERALS, NUMBERS, OPERATORS
+
+Schemas = Mapping[str, Mapping[str, str]]
+"""The types of columns by stream and name."""
+
+_GIVING: dict[str, list[str]] = {}
+for _name, _operator in OPERATORS.items():
+    for _class in ANY_CLASSES if _operator.gives == "T" else (_operator.gives,):
+        _GIVING.setdefault(_class, []).append(_name)
+
+
+def write_tree(tree: Tree, is_bare: bool = False) -> str:
+    """The text of a condition. ``is_bare`` leaves out parentheses, so that it may mean another
+    condition than the tree.
+    """
+    name, *operands = tree
+    if name == "col":
+        return f"{operands[0]}.{operands[1]}"
+    if name == "lit":
+        return str(operands[0])
+    texts = [write_tree(o, is_bare) for o in operands]
+    if name == "call":
+        return f"{texts[0]}({', '.join(texts[1:])})"
+    template = OPERATORS[name].template
+    if is_bare and template.startswith("("):
+        template = template[1:-1]
+    return template.format(*texts)
+
+
+def subtrees(tree: Tree) -> Iterator[Tree]:
+    """The operands of a node that are nodes."""
+    return (o for o in tree[1:] if isinstance(o, list))
+
+
+def columns_of(tree: Tree) -> set[tuple[str, str]]:
+    """The columns that a condition reads, as (alias, name)."""
+    if tree[0] == "col":
+        return {(tree[1], tree[2])}
+    return set().union(*map(columns_of, subtrees(tree)))
+
+
+class _Maker:
+    """Draws trees over ``schemas``."""
+
+    def __init__(self, draw: random.Random, schemas: Schemas) -> None:
+        self.draw, self.schemas = draw, schemas
+        self.columns: dict[tuple[str, str], list[str]] = {}
+        for alias, columns in schemas.items():
+            for name, kind in columns.items():
+                self.columns.setdefault((alias, column_type(kind).kind), []).append(name)
+
+    def condition(self) -> Tree:
+        """One to three conjuncts, mostly of several streams."""
+        parts = [self._conjunct() for _ in range(self.draw.choice((1, 1, 1, 2, 2, 3)))]
+        tree = parts[0]
+        for part in parts[1:]:
+            tree = ["and", tree, part]
+        return tree
+
+    def _conjunct(self) -> Tree:
+        if self.draw.random() < 0.1:
+            return self._any_function()
+        return self.tree("bool", self.draw.choice((1, 2, 2, 3)), list(self.schemas))
+
+    def tree(self, kind: str, depth: int, aliases: Sequence[str]) -> Tree:
+        """An expression of a class of types over some streams."""
+        if depth <= 0 or kind not in _GIVING or self.draw.random() < 0.1:
+            return self._leaf(kind, aliases)
+        names = _GIVING[kind]
+        name = self.draw.choices(names, [OPERATORS[n].weight for n in names])[0]
+        operator = OPERATORS[name]
+        shared = kind if operator.gives == "T" else self.draw.choice(ANY_CLASSES)
+        operands = operator.takes
+        owners = self._owners(len(operands), aliases)
+        return [
+            name,
+            *(
+                self._operand(o, shared, depth - 1, owner)
+                for o, owner in zip(operands, owners, strict=True)
+            ),
+        ]
+
+    def _owners(self, count: int, aliases: Sequence[str]) -> list[Sequence[str]]:
+        """The streams that each operand may read: mostly one each, so that they can be linked."""
+        if len(aliases) < 2 or self.draw.random() < 0.3:
+            return [aliases] * count
+        order = self.draw.sample(list(aliases), len(aliases))
+        return [[order[n % len(order)]] for n in range(count)]
+
+    def _operand(self, what: str, shared: str, depth: int, aliases: Sequence[str]) -> Tree:
+        if what.startswith("="):
+            return ["lit", self.draw.choice(what[1:].split("|"))]
+        kind = shared if what == "T" else self.draw.choice(NUMBERS) if what == "N" else what
+        return self.tree(kind, depth, aliases)
+
+    def _leaf(self, kind: str, aliases: Sequence[str]) -> Tree:
+        owned = [a for a in aliases if (a, kind) in self.columns]
+        if kind in LITERALS and (not owned or self.draw.random() < 0.2):
+            return ["lit", self.draw.choice(LITERALS[kind])]
+        alias = self.draw.choice(owned or [a for a in self.schemas if (a, kind) in self.columns])
+        return ["col", alias, self.draw.choice(self.columns[alias, kind])]
+
+    def _any_function(self) -> Tree:
+        """A call of any function, compared with itself over another stream or with a literal."""
+        name, count = self.draw.choice(FUNCTIONS), self.draw.choice((1, 1, 1, 2, 2, 3))
+        kinds = [self.draw.choice((*ANY_CLASSES, "ints")) for _ in range(count)]
+
+        def call(alias: str) -> Tree:
+            return ["call", ["lit", name], *(self._leaf(k, [alias]) for k in kinds)]
+
+        first, second = self.draw.sample(list(self.schemas), 2)
+        way = self.draw.random()
+        if way < 0.5:
+            return [self.draw.choice(("eq", "lt", "ne")), call(first), call(second)]
+        return ["is_not_null" if way < 0.7 else "is_null", call(first)]
+
+
+def random_schemas(draw: random.Random, count: int = 2) -> dict[str, dict[str, str]]:
+    """Streams a, b and so on that have all types."""
+    found = {}
+    for alias in "abcd"[:count]:
+        decimals = {name: decimal_name(*draw.choice(DECIMALS)) for name in "mx"}
+        found[alias] = {**LETTERS, **decimals}
+    return found
+
+
+def random_stream(
+    draw: random.Random, columns: Mapping[str, str], rows: int, batches: int
+) -> Stream:
+    """Rows with few different values and edges among them, in the order of their batches."""
+    made = [[random_value(draw, kind) for kind in columns.values()] for _ in range(rows)]
+    return Stream(dict(columns), made, sorted(draw.randrange(batches) for _ in range(rows)))
+
+
+def random_streams(
+    draw: random.Random, count: int = 2, rows: int = 6, batches: int = 3
+) -> dict[str, Stream]:
+    """Streams that all have the same columns."""
+    return {
+        alias: random_stream(draw, columns, draw.randint(max(1, rows - 3), rows), batches)
+        for alias, columns in random_schemas(draw, count).items()
+    }
+
+
+def random_case(draw: random.Random, streams: Mapping[str, Stream]) -> Case:
+    """A condition over streams; one in ten is written without parentheses."""
+    schemas = {alias: stream.columns for alias, stream in streams.items()}
+    tree = _Maker(draw, schemas).condition()
+    is_bare = draw.random() < 0.1
+    return Case(dict(streams), write_tree(tree, is_bare), None if is_bare else tree)
+
+
+def condition(schemas: Schemas) -> st.SearchStrategy[Tree]:
+    """Conditions over the schemas, for Hypothesis."""
+    return st.randoms(use_true_random=False).map(lambda draw: _Maker(draw, schemas).condition())
+
+
+def frame(columns: Mapping[str, str], rows: int = 6, batches: int = 3) -> st.SearchStrategy[Stream]:
+    """Streams of one schema, for Hypothesis."""
+    return st.randoms(use_true_random=False).map(
+        lambda draw: random_stream(draw, columns, draw.randint(1, rows), batches)
+    )
+
+
+def reduced(tree: Tree) -> Iterator[Tree]:
+    """Smaller trees that are like this one, the smallest first: a subtree in the place of a node,
+    or a smaller subtree.
+    """
+    yield from subtrees(tree)
+    for place, operand in enumerate(tree):
+        if place and isinstance(operand, list):
+            for smaller in reduced(operand):
+                yield [*tree[:place], smaller, *tree[place + 1 :]]
+
+
+def count_nodes(tree: Any) -> int:
+    """How many nodes a tree has."""
+    return 1 + sum(map(count_nodes, subtrees(tree)))

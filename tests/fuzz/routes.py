@@ -1,0 +1,271 @@
+"""The ways by which Braid answers a case: kernels in this process over tables or over what Spark
+computes, whole runs of tables, the engine on Spark's schemas, and a run on Spark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from braid.condition.parse import parse
+from braid.condition.predicate import Predicate
+from braid.condition.residual import answer
+from braid.core.columns import TIME
+from braid.engine.tables import _PLACE, Feed, _query
+from braid.join import StreamJoin
+from braid.local.build import build
+from braid.local.probe import Joiner
+from braid.local.rows import Partial, Rows
+from braid.papers.baselines.centralized import Centralized
+from local import LocalRun
+from oracle import PLACEMENTS, ids
+
+from fuzz.cases import Case, table
+from fuzz.column_types import to_arrow
+from fuzz.outcomes import Answer, Ids, answer_of
+
+_TIMED = "ts"
+
+
+def timed(case: Case, alias: str) -> pa.Table:
+    """Return the rows with their micro-batch, and with an event time inside it."""
+    stream = case.streams[alias]
+    rows = table(stream)
+    rows = rows.append_column(_TIMED, to_arrow(stream.event_times(), "timestamp"))
+    return rows.append_column("batch", pa.array(stream.batches, pa.int32()))
+
+
+def within_windows(case: Case, rows: Ids) -> Ids:
+    """The results whose members are all alive at the latest of their event times."""
+    if not case.windows:
+        return rows
+    streams = list(case.streams.items())
+    times = [s.event_times() for _, s in streams]
+    found: Ids = Counter()
+    for key, count in rows.items():
+        at = [times[n][k] for n, k in enumerate(key)]
+        if all(
+            max(at) - t < case.windows.get(a, 1 << 62)
+            for t, (a, _) in zip(at, streams, strict=True)
+        ):
+            found[key] = count
+    return found
+
+
+def table_kernels(case: Case) -> Answer:
+    """Two tables: what the engine computes of each, and one meeting of two blocks."""
+    has_started = False
+    try:
+        tables = {a: table(s) for a, s in case.streams.items()}
+        schemas = {a: t.schema for a, t in tables.items()}
+        predicate = parse(case.on, schemas, [None] * len(tables))
+        feed = Feed(
+            schemas, predicate, dict.fromkeys(tables, "cast(0 as bigint)"), Centralized(), 0
+        )
+        has_started = True
+        blocks = []
+        for place, (alias, rows) in enumerate(tables.items()):
+            made = answer(
+                _query(feed.columns[alias], feed.where[alias]),
+                rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows))),
+            )
+            whole = rows.take(made[_PLACE])
+            for name in feed.columns[alias]:
+                whole = whole.append_column(name, made[name])
+            blocks.append(_block(whole, predicate, place))
+        return Answer("rows", _met(predicate, blocks))
+    except Exception as error:
+        return answer_of(error, has_started)
+
+
+def _block(rows: pa.Table, predicate: Predicate, place: int) -> Rows:
+    whole = rows.combine_chunks()
+    batches = whole.to_batches() or [
+        pa.RecordBatch.from_arrays(
+            [pa.array([], f.type) for f in whole.schema], schema=whole.schema
+        )
+    ]
+    return Rows(build(batches[0], predicate.indexes(place)))
+
+
+def _met(predicate: Predicate, blocks: Sequence[Rows]) -> Ids:
+    """Return the results of the kernels in a block of each stream, one after the other."""
+    nothing = [None] * len(blocks)
+    joiner, counts = Joiner(predicate, nothing, nothing), SimpleNamespace(compared=0)
+    partials = [Partial({0: (blocks[0], np.arange(blocks[0].batch.num_rows))})]
+    for place in range(1, len(blocks)):
+        partials = [
+            found
+            for partial in partials
+            for found in joiner.probe(partial, blocks[place], place, False, counts)
+        ]
+    rows: Ids = Counter()
+    for found in partials:
+        rows.update(zip(*(found.values(n, "id").tolist() for n in range(len(blocks))), strict=True))
+    return rows
+
+
+def table_run(case: Case) -> Answer:
+    """A whole run of tables: its input, batches, state and results are files."""
+    has_started = False
+    tables = {a: timed(case, a) for a in case.streams}
+    windows = {a: f"{w} microseconds" for a, w in case.windows.items()} or None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        try:
+            join = StreamJoin(
+                tables, case.on, PLACEMENTS[case.placement], windows, windows and _TIMED, check=True
+            )
+            run = join.start(f"{folder}/run", batches="batch")
+            has_started = True
+            run.awaitTermination()
+            found = run.results()
+        except Exception as error:
+            return answer_of(error, has_started)
+    if wrong := changed_rows(tables, found):
+        return Answer("crashed", sentence=wrong)
+    return Answer("rows", ids(found))
+
+
+def changed_rows(tables: Mapping[str, pa.Table], found: pa.Table) -> str:
+    """Which stream's rows came out as others than they went in; empty if none."""
+    for alias, rows in tables.items():
+        column = found[alias].combine_chunks()
+        given = rows.drop_columns(["batch"]).take(column.field("id"))
+        for name in given.column_names:
+            mine, theirs = column.field(name), given[name].combine_chunks()
+            if mine.to_pylist() != theirs.to_pylist() and not _same_reals(mine, theirs):
+                return f"column {alias}.{name} came out as another one"
+    return ""
+
+
+def _same_reals(mine: pa.Array, theirs: pa.Array) -> bool:
+    return pa.types.is_floating(mine.type) and repr(mine.to_pylist()) == repr(theirs.to_pylist())
+
+
+class SparkKernels:
+    """Many conditions over the same Spark frames: what Spark computes of a stream is computed for
+    all of them in one query, and no streaming query is started.
+    """
+
+    def __init__(self, spark: Any, case: Case) -> None:
+        from braid.condition.spark import SparkAnalyser
+
+        self.frames = {a: spark.createDataFrame(table(s)) for a, s in case.streams.items()}
+        self.tables = {a: table(s) for a, s in case.streams.items()}
+        self.analyser = SparkAnalyser(self.frames)
+
+    def answers(self, conditions: Sequence[str]) -> list[Answer]:
+        """The answer to each condition."""
+        found: dict[int, Answer] = {}
+        parsed: dict[int, Predicate] = {}
+        for number, on in enumerate(conditions):
+            try:
+                parsed[number] = parse(on, self.frames, [None] * len(self.frames), self.analyser)
+            except Exception as error:
+                found[number] = answer_of(error, False)
+        columns = [self._computed(place, parsed) for place in range(len(self.frames))]
+        for number, predicate in parsed.items():
+            failed = [c[number] for c in columns if isinstance(c[number], Exception)]
+            found[number] = (
+                answer_of(failed[0], True) if failed else self._joined(predicate, number, columns)
+            )
+        return [found[n] for n in range(len(conditions))]
+
+    def _joined(self, predicate: Predicate, number: int, columns: Sequence[Any]) -> Answer:
+        try:
+            blocks = []
+            for place, rows in enumerate(self.tables.values()):
+                for name, values in columns[place][number].items():
+                    rows = rows.append_column(name, values)
+                needed = [*predicate.keys[place], "__filter"]
+                keep = [pc.is_valid(rows[n]) for n in needed] + [rows["__filter"]]
+                mask = keep[0]
+                for more in keep[1:]:
+                    mask = pc.and_(mask, pc.fill_null(more, False))
+                rows = rows.filter(mask).drop_columns(["__filter"])
+                rows = rows.append_column(TIME, pa.array(np.zeros(rows.num_rows, np.int64)))
+                blocks.append(_block(rows, predicate, place))
+            return Answer("rows", _met(predicate, blocks))
+        except Exception as error:
+            return answer_of(error, True)
+
+    def _computed(self, place: int, parsed: Mapping[int, Predicate]) -> dict[int, Any]:
+        """Return, for each condition, the columns that Spark computes of a stream, or its error."""
+        wanted = {
+            n: {"__filter": p.filters[place] or "true", **p.keys[place], **p.computed[place]}
+            for n, p in parsed.items()
+        }
+        frame = list(self.frames.values())[place]
+        found: dict[int, Any] = {}
+        waiting = [list(wanted)]
+        while waiting:
+            numbers = waiting.pop()
+            try:
+                found |= self._asked(frame, {n: wanted[n] for n in numbers})
+            except Exception as error:
+                middle = len(numbers) // 2
+                if len(numbers) == 1:
+                    found[numbers[0]] = error
+                else:
+                    waiting += [numbers[:middle], numbers[middle:]]
+        return found
+
+    @staticmethod
+    def _asked(frame: Any, wanted: Mapping[int, Mapping[str, str]]) -> dict[int, Any]:
+        from pyspark.sql import functions as F
+
+        names = [(n, name) for n, columns in wanted.items() for name in columns]
+        made = [F.expr(wanted[n][name]).alias(f"c{k}") for k, (n, name) in enumerate(names)]
+        rows = frame.select(*made).toArrow() if made else None
+        found: dict[int, Any] = {n: {} for n in wanted}
+        for k, (n, name) in enumerate(names):
+            assert rows is not None
+            found[n][name] = rows.column(k)
+        return found
+
+
+def process_run(spark: Any, case: Case) -> Answer:
+    """The engine and the process executor on batches that Spark has prepared."""
+    has_started = False
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        try:
+            join = _spark_join(spark, case)
+            has_started = True
+            found, _ = LocalRun(join).run(PLACEMENTS[case.placement], Path(folder))
+            return Answer("rows", found)
+        except Exception as error:
+            return answer_of(error, has_started)
+
+
+def spark_run(spark: Any, case: Case, executor: str = "auto") -> Answer:
+    """A whole run on Spark."""
+    has_started = False
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        try:
+            run = _spark_join(spark, case, executor).start(f"{folder}/run", batches="batch")
+            has_started = True
+            run.awaitTermination()
+            found = run.results().toArrow()
+        except Exception as error:
+            return answer_of(error, has_started)
+        finally:
+            with contextlib.suppress(UnboundLocalError):
+                run.stop()
+    return Answer("rows", ids(found))
+
+
+def _spark_join(spark: Any, case: Case, executor: str = "auto") -> StreamJoin:
+    frames = {a: spark.createDataFrame(timed(case, a)) for a in case.streams}
+    windows = {a: f"{w} microseconds" for a, w in case.windows.items()} or None
+    placement = PLACEMENTS[case.placement]
+    return StreamJoin(
+        frames, case.on, placement, windows, windows and _TIMED, check=True, executor=executor
+    )

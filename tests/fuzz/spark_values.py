@@ -1,0 +1,190 @@
+"""Values of Spark SQL in Python, and what Spark's ANSI rules make of them: whole numbers are exact and
+leave their type with an error, decimals are ``decimal.Decimal``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Context, Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+
+BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+EXACT = Context(prec=200)
+
+
+class Unsupported(Exception):
+    """An operator that is not evaluated here."""
+
+
+class EvaluationError(Exception):
+    """Spark raises an error for this row."""
+
+
+class Typed(NamedTuple):
+    """A value and Spark's name of its type; ``value`` is None for NULL."""
+
+    type: str
+    value: Any
+
+
+# Numbers.
+
+
+def bring_together(a: Typed, b: Typed) -> tuple[str, Any, Any]:
+    """The type in which two values meet, and the values in it."""
+    kinds = {a.type, b.type}
+    if len(kinds) == 1:
+        return a.type, a.value, b.value
+    if kinds <= {*BITS}:
+        return max(kinds, key=BITS.__getitem__), a.value, b.value
+    if kinds <= {*BITS, "decimal"}:
+        return "decimal", _decimal(a.value), _decimal(b.value)
+    if kinds <= {*BITS, "decimal", "float", "double"}:
+        return "double", _double(a.value), _double(b.value)
+    raise Unsupported(f"{a.type} and {b.type}")
+
+
+def _decimal(value: Any) -> Any:
+    return value if value is None or isinstance(value, Decimal) else Decimal(value)
+
+
+def _double(value: Any) -> Any:
+    return None if value is None else float(value)
+
+
+def fitted(kind: str, value: Any) -> Typed:
+    """A number of a type. Raises EvaluationError for one that leaves it."""
+    if (
+        kind in BITS
+        and value is not None
+        and not -(1 << BITS[kind] - 1) <= value < 1 << BITS[kind] - 1
+    ):
+        raise EvaluationError("ARITHMETIC_OVERFLOW")
+    if kind == "float" and value is not None:
+        value = float(np.float32(value))
+    return Typed(kind, value)
+
+
+def arithmetic(compute: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Any]) -> Any:
+    def rule(a: Typed, b: Typed) -> Typed:
+        if b.type in BITS and a.type == "date":
+            raise Unsupported("date arithmetic")
+        kind, x, y = bring_together(a, b)
+        if x is None or y is None:
+            return Typed(kind, None)
+        with np.errstate(all="ignore"):
+            if kind == "float":
+                return Typed(kind, float(compute(np.float32(x), np.float32(y))))
+            if kind == "double":
+                return Typed(kind, float(compute(np.float64(x), np.float64(y))))
+        return fitted(kind, (exact if kind == "decimal" else compute)(x, y))
+
+    return rule
+
+
+def divide(a: Typed, b: Typed) -> Typed:
+    if "decimal" in (a.type, b.type) and not {a.type, b.type} & {"float", "double"}:
+        raise Unsupported("a quotient of decimals")
+    x, y = _double(a.value), _double(b.value)
+    if x is None or y is None:
+        return Typed("double", None)
+    if y == 0:
+        raise EvaluationError("DIVIDE_BY_ZERO")
+    with np.errstate(all="ignore"):
+        return Typed("double", float(np.float64(x) / np.float64(y)))
+
+
+def divide_whole(a: Typed, b: Typed) -> Typed:
+    x, y = a.value, b.value
+    if not {a.type, b.type} <= {*BITS}:
+        raise Unsupported("div")
+    if x is None or y is None:
+        return Typed("bigint", None)
+    if y == 0:
+        raise EvaluationError("DIVIDE_BY_ZERO")
+    quotient = abs(x) // abs(y)
+    return fitted("bigint", quotient if (x < 0) == (y < 0) else -quotient)
+
+
+def remainder(a: Typed, b: Typed) -> Typed:
+    kind, x, y = bring_together(a, b)
+    if kind not in BITS:
+        raise Unsupported("%")
+    if x is None or y is None:
+        return Typed(kind, None)
+    if y == 0:
+        raise EvaluationError("DIVIDE_BY_ZERO")
+    return Typed(
+        kind, int(math.copysign(abs(x) % abs(y), x)) if abs(x) < 1 << 53 else _signed(x, y)
+    )
+
+
+def _signed(x: int, y: int) -> int:
+    left = abs(x) % abs(y)
+    return left if x >= 0 else -left
+
+
+def negate(a: Typed) -> Typed:
+    if a.type not in (*BITS, "decimal", "float", "double"):
+        raise Unsupported("-")
+    return a if a.value is None else fitted(a.type, -a.value)
+
+
+def absolute(a: Typed) -> Typed:
+    if a.type not in (*BITS, "decimal", "float", "double"):
+        raise Unsupported("abs")
+    return a if a.value is None else fitted(a.type, abs(a.value))
+
+
+def bitwise(compute: Callable[[int, int], int]) -> Callable[[Typed, Typed], Typed]:
+    def rule(a: Typed, b: Typed) -> Typed:
+        kind, x, y = bring_together(a, b)
+        if kind not in BITS:
+            raise Unsupported("bits")
+        return Typed(kind, None if x is None or y is None else compute(x, y))
+
+    return rule
+
+
+# Comparisons: NaN equals itself and is the largest, NULL is unknown.
+
+
+def order_of(x: Any, y: Any) -> int:
+    if isinstance(x, float):
+        x, y = (math.isnan(x), x), (math.isnan(y), y)
+        if x[0] or y[0]:
+            return x[0] - y[0]
+    if isinstance(x, str):
+        x, y = x.encode(), y.encode()
+    return int(x > y) - int(x < y)
+
+
+def compare(a: Typed, b: Typed) -> int | None:
+    """-1, 0 or 1; None where one is NULL."""
+    _, x, y = bring_together(a, b)
+    return None if x is None or y is None else order_of(x, y)
+
+
+def comparison(holds: Callable[[int], bool]) -> Callable[[Typed, Typed], Typed]:
+    def rule(a: Typed, b: Typed) -> Typed:
+        found = compare(a, b)
+        return Typed("boolean", None if found is None else holds(found))
+
+    return rule
+
+
+def is_same(a: Typed, b: Typed) -> bool:
+    found = compare(a, b)
+    return a.value is None and b.value is None if found is None else found == 0
+
+
+def negate_truth(a: Typed) -> Typed:
+    return Typed("boolean", None if a.value is None else not a.value)
+
+
+def find_in(a: Typed, *options: Typed) -> Typed:
+    found = [compare(a, o) for o in options]
+    return Typed("boolean", True if 0 in found else None if None in found else False)
