@@ -90,14 +90,14 @@ def test_integers_of_two_widths():
 
 
 def test_a_set_that_many_partial_results_have_is_counted_once():
-    from braid.local.probe import _sharing
+    from braid.local.candidates import sharing_pairs
 
     rows = Rows(pa.record_batch({"x": pa.array([[1], [2]])}))
     stored = Rows(pa.record_batch({"y": pa.array([[2, 1], [2]])}))
     partial = Partial({0: (rows, np.array([1, 0, 1]))})
     found = [
         pair
-        for left, right in _sharing(*partial.sets(0, "x"), stored.sets("y"), 1)
+        for left, right in sharing_pairs(*partial.sets(0, "x"), stored.sets("y"), 1)
         for pair in zip(left.tolist(), right.tolist(), strict=True)
     ]
     assert sorted(found) == [(0, 0), (0, 1), (1, 0), (2, 0), (2, 1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import sqlglot
@@ -10,6 +10,8 @@ from sqlglot import exp
 
 from braid.condition.compiler import Compiler
 from braid.condition.dialect import SparkSql
+from braid.condition.failing import fallible
+from braid.condition.guards import name_typed, overflow
 from braid.condition.names import quoted
 from braid.condition.predicate import PredicateError
 from braid.condition.sets import lowered
@@ -47,6 +49,17 @@ class ArrowAnalyser:
         """DuckDB SQL for Spark SQL over a stream's own columns. Raises Unknown for other SQL."""
         columns = {("", f.name): type_of(f.type) for f in self.schemas[alias]}
         return Compiler(columns, ours=True).text(sql)
+
+    def fallible(self, alias: str, sql: str) -> Iterator[tuple[str, str]]:
+        """Yield the parts that may leave their types in Spark SQL over a stream's own columns,
+        innermost first: the DuckDB SQL of each, and the sentence if it does.
+        """
+        for node in fallible(sqlglot.parse_one(sql, dialect=SparkSql)):
+            compiled, kind = self.compiled(alias, node.sql(dialect=SparkSql))
+            named = node.copy()
+            for column in [*named.find_all(exp.Column)]:
+                column.set("table", exp.to_identifier(alias))
+            yield compiled, overflow(name_typed(named, kind))
 
     def type_of(self, alias: str, sql: str) -> SqlType | None:
         """Spark's type of an expression; None where it has none that is known."""

@@ -10,6 +10,11 @@ from sqlglot import exp
 
 from braid.condition.calls import BITS, COMPARISONS, PARTS
 
+
+class OverflowFailure(ArithmeticError):
+    """A value leaves the type in which Spark computes it; it says so in a sentence."""
+
+
 _SAFE = {
     *(exp.Column, exp.Identifier, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.DataType),
     *(exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Is, *COMPARISONS, *BITS),
@@ -28,10 +33,16 @@ def is_safe(tree: exp.Expr) -> bool:
     return all(type(n) in _SAFE or _is_safe(n) for n in tree.walk())
 
 
+def fallible(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the parts of an expression that may have no value of their type, innermost first."""
+    parts = [n for n in tree.walk() if isinstance(n, (exp.Binary, exp.Unary, exp.Func))]
+    return [n for n in reversed(parts) if type(n) not in _SAFE and not _is_safe(n)]
+
+
 def _is_safe(node: exp.Expr) -> bool:
     """Whether it has a value wherever its operands have one, by what these are."""
     if isinstance(node, exp.Cast):  # sqlglot takes Spark's casts for TryCast, which is one
-        return not isinstance(node.this, exp.Literal)
+        return not isinstance(node.this, exp.Literal) or not node.this.is_string
     if isinstance(node, exp.Like):
         pattern = node.expression
         return isinstance(pattern, exp.Literal) and "\\" not in pattern.this

@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from braid.condition.calls import BITS, ROUNDED, WHOLE
+from braid.condition.guards import type_of_number
 from braid.condition.sqltypes import (
     BIGINT,
     DATE,
@@ -95,13 +96,20 @@ class Numbers(TypedSql):
             a, b, sign, gives = f"CAST({a} AS DOUBLE)", f"CAST({b} AS DOUBLE)", "/", DOUBLE
         if fixed:
             return f"({a} {sign} {b})", gives
-        return f"(CASE WHEN {b} = 0 THEN {self.by_zero} ELSE {a} {sign} {b} END)", gives
+        never = f"WHEN {b} = -1 THEN {b} + 1 " if sign == "%" and whole else ""
+        return f"(CASE WHEN {b} = 0 THEN {self.by_zero} {never}ELSE {a} {sign} {b} END)", gives
 
     def _sign(self, node: Any) -> Typed:
+        if isinstance(node, exp.Neg) and (kind := type_of_number(node)) is not None:
+            return f"CAST(-{node.this.this} AS {duckdb_type(kind)})", kind
         sql, kind = self.compile(node.this)
         if kind.name not in NUMERIC and kind != INTERVAL:
             self._refuse(node)
-        return (f"(-{sql})" if isinstance(node, exp.Neg) else f"abs({sql})"), kind
+        if isinstance(node, exp.Abs):
+            return f"abs({sql})", kind
+        if kind.name in INTEGRAL:  # DuckDB gives a constant a wider type
+            return f"CAST(-{sql} AS {duckdb_type(kind)})", kind
+        return f"(-{sql})", kind
 
     def _bits(self, node: Any) -> Typed:
         parts, kind = self._together(node, node.this, node.expression)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
 
 import pyarrow as pa
@@ -11,13 +11,15 @@ from sqlglot import exp
 from braid.condition.analyser import Analyser
 from braid.condition.compiler import Compiler
 from braid.condition.dialect import SparkSql
+from braid.condition.failing import fallible
 from braid.condition.functions import FUNCTIONS
+from braid.condition.guards import name_typed, overflow
 from braid.condition.links import named
 from braid.condition.names import quoted
 from braid.condition.predicate import Common, Measure, PredicateError, Residual
 from braid.condition.residual import residual_mask
 from braid.condition.sets import MEASURES, check_elements, least, lowered
-from braid.condition.sqltypes import DOUBLE, type_of
+from braid.condition.sqltypes import DOUBLE, SqlType, type_of
 from braid.condition.terms import own, split_name
 from braid.condition.typed import Unknown
 from braid.condition.zones import goes_by_zone
@@ -58,7 +60,8 @@ class Residuals:
         streams = frozenset(self._streams(conjunct))
         sql = self._duckdb(flat, columns, len(measures))
         same = (columns[0], columns[1]) if self._plain(flat) else None
-        residual = Residual(sql, streams, tuple(columns), tuple(measures), same)
+        fallible = tuple(self._fallible(flat, columns, len(measures)))
+        residual = Residual(sql, streams, tuple(columns), tuple(measures), same, fallible)
         if residual not in self.found:
             self._try(residual, conjunct)
             self.found.append(residual)
@@ -94,9 +97,7 @@ class Residuals:
         """DuckDB SQL, every operand cast to the type that Spark gives it: DuckDB's own choice is
         often narrower, of a float and a decimal the float.
         """
-        kinds = {("", str(n)): DOUBLE for n in range(measures)}
-        for s, name in columns:
-            kinds["", f"{self.aliases[s]}.{name}"] = type_of(self._arrow_type(s, name))
+        kinds = self._typed(columns, measures)
         if self.analyser.zoned and goes_by_zone(flat, lambda c: kinds["", c.name].name):
             self._refuse(
                 self._as_given(flat.sql(dialect=SparkSql), columns),
@@ -104,11 +105,35 @@ class Residuals:
                 "what of it is compared, or set spark.sql.session.timeZone to UTC",
             )
         try:
-            by_zero = "error('DIVIDE_BY_ZERO')" if self.analyser.ansi else "NULL"
-            return Compiler(kinds, by_zero=by_zero).compile(flat)[0]
+            return self._compiler(kinds).compile(flat)[0]
         except Unknown as found:
             why = found.why.strip() or "it may mean another thing to DuckDB"
             self._refuse(self._as_given(found.text, columns), why)
+
+    def _typed(
+        self, columns: Sequence[tuple[int, str]], measures: int
+    ) -> dict[tuple[str, str], SqlType]:
+        """The types of the columns and measures that a residual reads."""
+        kinds = {("", str(n)): DOUBLE for n in range(measures)}
+        for s, name in columns:
+            kinds["", f"{self.aliases[s]}.{name}"] = type_of(self._arrow_type(s, name))
+        return kinds
+
+    def _compiler(self, kinds: Mapping[tuple[str, str], SqlType]) -> Compiler:
+        by_zero = "error('DIVIDE_BY_ZERO')" if self.analyser.ansi else "NULL"
+        return Compiler(kinds, by_zero=by_zero)
+
+    def _fallible(
+        self, flat: exp.Expr, columns: Sequence[tuple[int, str]], measures: int
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the parts of an expression that may leave their types, with the sentence if they
+        do.
+        """
+        compiler = self._compiler(self._typed(columns, measures))
+        for node in fallible(flat):
+            sql, kind = compiler.compile(node)
+            text = self._as_given(name_typed(node, kind), columns).replace("`", "")
+            yield sql, overflow(text, self.analyser.ansi)
 
     def _as_given(self, text: str, columns: Sequence[tuple[int, str]]) -> str:
         """Text over computed columns with what they are computed from in their place."""

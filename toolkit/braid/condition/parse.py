@@ -13,11 +13,12 @@ from sqlglot import exp
 from braid.condition.analyser import Analyser
 from braid.condition.arrow import ArrowAnalyser
 from braid.condition.dialect import SparkSql
+from braid.condition.guards import Sum, exact_limits, find_sums, overflow, refuse_constant
 from braid.condition.links import End, composite, equality, implied, merged, named
 from braid.condition.names import quoted, read, resolved, shallow
 from braid.condition.pairs import Residuals
-from braid.condition.predicate import Common, Link, Predicate, PredicateError, windowed
-from braid.condition.sqltypes import BIGINT, TIMESTAMP, SqlType
+from braid.condition.predicate import Common, Guard, Link, Predicate, PredicateError, windowed
+from braid.condition.sqltypes import BIGINT, REAL, TIMESTAMP, SqlType
 from braid.condition.terms import (
     Term,
     conjuncts,
@@ -119,6 +120,7 @@ class _Parser:
         self.residuals = Residuals(analyser)
         self.equal: list[tuple[End, End]] = []
         self.commons: list[Common] = []
+        self.guards: list[Guard] = []
 
     def parse(self, tree: exp.Expr) -> Predicate:
         filters: list[list[str]] = [[] for _ in self.aliases]
@@ -140,6 +142,7 @@ class _Parser:
             tuple(self.residuals.found),
             equality(self.equal, len(self.aliases)),
             tuple(self.commons),
+            tuple(dict.fromkeys(self.guards)),
         )
 
     def _sharing(self, conjunct: exp.Expr) -> bool:
@@ -176,8 +179,9 @@ class _Parser:
         if self._streams(bound):
             return False
         low = exp.Neg(this=bound)
-        return self._compare(kind, inner, bound, conjunct) and self._compare(
-            mirrored, inner, low, conjunct, capped=True
+        sums = self._sums(inner, is_absolute=True) + self._sums(bound)
+        return self._compare(kind, inner, bound, conjunct, sums) and self._compare(
+            mirrored, inner, low, conjunct, sums, capped=True
         )
 
     def _bounding(self, conjunct: exp.Expr) -> bool:
@@ -198,7 +202,8 @@ class _Parser:
             return False
         if isinstance(right, exp.Abs) and isinstance(conjunct, (exp.GT, exp.GTE)):
             return False
-        return self._compare(type(conjunct), left, right, conjunct, "capped" in conjunct.meta)
+        sums = self._sums(left) + self._sums(right)
+        return self._compare(type(conjunct), left, right, conjunct, sums, "capped" in conjunct.meta)
 
     def _compare(
         self,
@@ -206,10 +211,11 @@ class _Parser:
         left: exp.Expr,
         right: exp.Expr,
         source: exp.Expr,
+        sums: list[Sum],
         capped: bool = False,
     ) -> bool:
-        """Note ``left op right`` as a link. ``capped`` says that another comparison bounds ``left``
-        from above.
+        """Note ``left op right`` as a link. ``sums`` are those that it takes apart; ``capped`` says
+        that another comparison bounds ``left`` from above.
         """
         terms = [*summands(left, 1, self._streams), *summands(right, -1, self._streams)]
         streams = sorted(set().union(*(owner for _, _, owner in terms)))
@@ -225,12 +231,37 @@ class _Parser:
             if len(self._streams(left)) == 2 or len(self._streams(right)) == 2:
                 return False  # how long it is between two times goes by the zone's clocks
             if sum(abs(micros_of(term) or Fraction(0)) for _, term in free) >= UNITS["day"]:
-                (a, b), free = self._as_they_are(left, right), []
+                (a, b), free, sums = self._as_they_are(left, right), [], []
+        elif (
+            op is exp.EQ
+            and sums
+            and self._is_exact(a, b)
+            and self._are_of_one_stream_each(left, right)
+        ):
+            (a, b), free, sums = self._as_they_are(left, right), [], []
         nan = nan_may_hold(op, len(self._streams(left)), len(self._streams(right)), capped)
         b = _Side(b.stream, negated(b.terms))
         if self._streams(left) == {b.stream}:  # NaN is the largest of a side as it is written
             op, a, b, free = _turn_round(op, a, b, free)
-        return self._bound(op, a, b, free, source, nan)
+        return self._bound(op, a, b, free, source, nan, sums)
+
+    def _are_of_one_stream_each(self, *sides: exp.Expr) -> bool:
+        """Whether each side of an equality is of one stream. Spark computes such sides of every
+        tuple, so they stay whole, and fail where Spark's do.
+        """
+        return all(len(self._streams(side)) == 1 for side in sides)
+
+    def _is_exact(self, *sides: _Side) -> bool:
+        """Whether no side is of floats."""
+        kinds = [self._type(side) for side in sides]
+        return all(kind is not None and kind.name not in REAL for kind in kinds)
+
+    def _sums(self, node: exp.Expr, is_absolute: bool = False) -> list[Sum]:
+        return find_sums(node, self._streams, self._find_type, is_absolute)
+
+    def _find_type(self, node: exp.Expr, owners: set[int]) -> SqlType | None:
+        alias = self.aliases[min(owners, default=0)]
+        return self.analyser.type_of(alias, f"({own(node)})")
 
     def _as_they_are(self, left: exp.Expr, right: exp.Expr) -> tuple[_Side, _Side]:
         """Each side whole, of the stream that comes first and of the other, on the left of the
@@ -248,6 +279,7 @@ class _Parser:
         free: list[Term],
         source: exp.Expr,
         nan: bool | None,
+        sums: Sequence[Sum],
     ) -> bool:
         """Note ``A - B + free op 0`` as a link between keys, where A and B are sums over one stream
         each.
@@ -280,9 +312,41 @@ class _Parser:
         self.links.append(Link((a.stream, left), (b.stream, right), lo, hi, strict, exact))
         if not exact:
             self.residuals.add(source)
-        if op is exp.EQ and offset == 0 and exact:
+        guards = [] if kind == "float" else self._guards(sums, kind, scale, (a, left), (b, right))
+        self.guards += guards
+        if op is exp.EQ and offset == 0 and exact and not guards:
             self.equal.append(((a.stream, left), (b.stream, right)))
         return True
+
+    def _guards(
+        self, sums: Sequence[Sum], kind: str, scale: int, *sides: tuple[_Side, str]
+    ) -> list[Guard]:
+        """The guards of the sums that the link between two sides took apart."""
+        (a, left), (b, right) = sides
+        link = (a.stream, left), (b.stream, right)
+        guards = []
+        for each in sums:
+            factors: dict[End, int] = {}
+            moved = constant(kind, [(sign, t) for sign, t, owner in each.terms if not owner])
+            for sign, term, owner in each.terms:
+                if owner:
+                    key = self._term_key(term, min(owner), kind, scale)
+                    factors[key] = factors.get(key, 0) + sign
+            low, high = each.limits(kind)
+            if moved is None or not factors:
+                if moved is not None and not low <= moved <= high:
+                    refuse_constant(each.text)
+                continue
+            unit = 10**scale if kind == "decimal" else 1
+            ends = tuple((*end, factor) for end, factor in factors.items())
+            text = overflow(each.text, self.analyser.ansi)
+            guards.append(Guard(ends, *exact_limits(low, high, moved, unit), text, link))
+        return guards
+
+    def _term_key(self, term: exp.Expr, stream: int, kind: str, scale: int) -> End:
+        """The key column of a term by itself."""
+        side = _Side(stream, [(1, term)])
+        return stream, self._key(side, normal_key(kind, side.sql(kind, scale), scale))
 
     def _text(
         self,

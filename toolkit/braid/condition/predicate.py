@@ -81,6 +81,7 @@ class Residual:
     columns: tuple[tuple[int, str], ...]
     measures: tuple[Measure, ...] = ()
     same: tuple[tuple[int, str], tuple[int, str]] | None = None
+    fallible: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,22 +98,56 @@ class Common:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """A sum of keys that Spark computes in a type which holds no less than ``low`` and no more than
+    ``high``; a pair whose sum is out of them fails the run, with ``text``.
+
+    ``ends`` are (stream, key column, factor); ``link`` are the ends of the link that was made of
+    the comparison with the sum.
+    """
+
+    ends: tuple[tuple[int, str, int], ...]
+    low: int
+    high: int
+    text: str
+    link: tuple[tuple[int, str], tuple[int, str]]
+
+    @property
+    def streams(self) -> set[int]:
+        """The streams whose pairs Spark computes the sum of."""
+        return {self.link[0][0], self.link[1][0]}
+
+
+@dataclass(frozen=True)
+class Danger:
+    """Which pairs Spark computes a guarded sum of: those that the ``index`` finds (None: all), and
+    that the ``links`` and the step's residuals admit. The link of the sum itself is not among them.
+    """
+
+    guard: Guard
+    index: Link | Common | None
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True)
 class Step:
     """How a partial result meets one more stream: ``index`` finds candidates (None: all pairs), the
-    rest is checked.
+    rest is checked. ``dangers`` are the sums that may leave their types on the way.
     """
 
     stream: int
     index: Link | Common | None
     links: tuple[Link, ...]
     residuals: tuple[Residual, ...]
+    dangers: tuple[Danger, ...] = ()
 
 
 @dataclass(frozen=True)
 class Predicate:
     """The condition in pieces. ``keys`` maps, by stream, the names of key columns to their Spark
     SQL over that stream; ``computed`` likewise what residuals read (it may be NULL). ``commons``
-    are what sets must have in common, which an inverted index finds pairs by.
+    are what sets must have in common, which an inverted index finds pairs by; ``guards`` the sums
+    that links took apart.
 
     ``equality`` lists, by stream, the Spark SQL of the one key that an equality links over all
     streams, or None.
@@ -126,6 +161,7 @@ class Predicate:
     residuals: tuple[Residual, ...]
     equality: tuple[str, ...] | None = None
     commons: tuple[Common, ...] = ()
+    guards: tuple[Guard, ...] = ()
 
     def step(self, visited: frozenset[int], stream: int) -> Step:
         """The step from the visited streams to the next: the most selective kind of link is the
@@ -143,9 +179,28 @@ class Predicate:
         common = self._common(visited, stream)
         if common is not None and not (ends and ends[0].rank == 0):
             left = tuple(r for r in residuals if r != common.decides)
-            return Step(stream, common, tuple(k for k in ends if k.exact), left)
+            links = tuple(k for k in ends if k.exact)
+            return Step(stream, common, links, left, self._dangers(visited, stream, common, links))
         index = ends[0] if ends else None
-        return Step(stream, index, tuple(k for k in ends[1:] if k.exact), residuals)
+        links = tuple(k for k in ends[1:] if k.exact)
+        dangers = self._dangers(visited, stream, index, links)
+        return Step(stream, index, links, residuals, dangers)
+
+    def _dangers(
+        self,
+        visited: frozenset[int],
+        stream: int,
+        index: Link | Common | None,
+        links: Sequence[Link],
+    ) -> tuple[Danger, ...]:
+        """The guarded sums of a step whose candidates the index finds and the links admit."""
+        dangers = []
+        for guard in self.guards:
+            if stream in guard.streams and guard.streams <= visited | {stream}:
+                finder = None if (index and (index.left, index.right) == guard.link) else index
+                others = tuple(k for k in links if (k.left, k.right) != guard.link)
+                dangers.append(Danger(guard, finder, others))
+        return tuple(dangers)
 
     def _common(self, visited: frozenset[int], stream: int) -> Common | None:
         """The sets that find most: those that must have most in common."""

@@ -6,7 +6,7 @@ import atexit
 import re
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.condition.failing import OverflowFailure
 from braid.condition.predicate import Residual
 
 _FEW = 10_000
@@ -35,6 +36,8 @@ def _database() -> Any:
     atexit.register(_database.cache_clear)  # else it is reported as leaked
     found = duckdb.connect(config={"threads": 1})
     found.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor to come
+    # It moves the constant of x + 1 > y to the other side, where nothing overflows.
+    found.execute("SET GLOBAL disabled_optimizers = 'expression_rewriter'")
     return found
 
 
@@ -69,7 +72,8 @@ def residual_mask(
 ) -> np.ndarray:
     """Where the residual is true, for aligned columns by (stream, name) and what was ``measured``.
 
-    Raises duckdb.Error where it cannot be evaluated.
+    Raises OverflowFailure where a value leaves its type, and duckdb.Error where the residual cannot
+    be evaluated for another reason.
     """
     if residual.same is not None:
         a, b = (columns[end] for end in residual.same)
@@ -78,7 +82,27 @@ def residual_mask(
     rows = pa.table([*columns.values(), *measured], names=names)
     # DuckDB finds them by this name; to register them or to make a relation takes twice as long.
     candidates = rows.to_reader()  # noqa: F841
-    found = _cursor(rows.num_rows).execute(
-        f"SELECT coalesce({residual.sql}, false) AS holds FROM candidates"
-    )
-    return np.asarray(found.fetchnumpy()["holds"])
+    try:
+        found = _cursor(rows.num_rows).execute(
+            f"SELECT coalesce({residual.sql}, false) AS holds FROM candidates"
+        )
+        return np.asarray(found.fetchnumpy()["holds"])
+    except Exception as error:
+        blame(error, residual.fallible, rows)
+        raise
+
+
+def blame(error: Exception, fallible: Iterable[tuple[str, str]], rows: pa.Table) -> None:
+    """Raise OverflowFailure with the sentence for the first of the ``fallible`` expressions that
+    leaves its type over the rows, if that is what the ``error`` of DuckDB is.
+    """
+    import duckdb
+
+    overflows = (duckdb.OutOfRangeException, duckdb.ConversionException)
+    if not isinstance(error, overflows):
+        return
+    for sql, text in fallible:
+        try:
+            answer(f"SELECT {sql} AS it FROM tuples", rows)
+        except overflows:
+            raise OverflowFailure(text) from error

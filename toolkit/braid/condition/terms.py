@@ -68,7 +68,7 @@ def summands(
     day numbers.
     """
     node = node.unnest()
-    found = [s for g, part in _parts(node) for s in summands(part, g * sign, streams)]
+    found = [s for g, part in split_sum(node) for s in summands(part, g * sign, streams)]
     if not found:
         return [(sign, node, streams(node))]
     owners = [owner for _, _, owner in found if owner]
@@ -77,7 +77,7 @@ def summands(
     return found if shifted or len(both) != 1 else [(sign, node, both)]
 
 
-def _parts(node: exp.Expr) -> list[tuple[int, exp.Expr]]:
+def split_sum(node: exp.Expr) -> list[tuple[int, exp.Expr]]:
     """What an expression is the sum of; nothing where it is none."""
     if isinstance(node, (exp.Add, exp.Sub)):
         return [(1, node.this), (1 if isinstance(node, exp.Add) else -1, node.expression)]

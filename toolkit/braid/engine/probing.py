@@ -85,7 +85,11 @@ class Probing:
         self.batch, self.mine = replicas.batch, replicas.mine
         spec = self.batch.spec
         self.joiner = Joiner(
-            spec.predicate, spec.windows, self.batch.watermarks, self.batch.bitmaps
+            spec.predicate,
+            spec.windows,
+            self.batch.watermarks,
+            self.batch.bitmaps,
+            self.batch.number,
         )
         self.fresh = {r.block.id for r in self.batch.routes if r.fresh}
         self.matches: AgedMatches = {}

@@ -6,16 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import sqlglot
 
 from braid.condition.arrow import ArrowAnalyser
+from braid.condition.dialect import SparkSql
+from braid.condition.failing import is_safe
 from braid.condition.predicate import Predicate
-from braid.condition.residual import answer
+from braid.condition.residual import answer, blame
 from braid.condition.sqltypes import MOST_DIGITS
 from braid.core.columns import DRAW, ROUTING, TIME, WORTH
 from braid.core.harvest import Harvest
@@ -192,7 +197,8 @@ class Feed:
     ) -> None:
         self.columns: dict[str, dict[str, str]] = {}
         self.where: dict[str, list[str]] = {}
-        analyser = ArrowAnalyser(schemas)
+        self.texts: dict[str, list[str]] = {}
+        self.analyser = analyser = ArrowAnalyser(schemas)
         for i, (alias, schema) in enumerate(schemas.items()):
             wanted = {TIME: times[alias]} | predicate.keys[i] | predicate.computed[i]
             columns = {n: analyser.compiled(alias, sql)[0] for n, sql in wanted.items()}
@@ -209,10 +215,13 @@ class Feed:
                 columns[DRAW] = f"CAST(hash({', '.join(by)}) >> 1 AS BIGINT)"
                 if any(worth):
                     columns[WORTH] = analyser.compiled(alias, worth[i] or "cast(1 as double)")[0]
-            where = [f"({columns[n]}) IS NOT NULL" for n in (TIME, *predicate.keys[i])]
-            if (condition := predicate.filters[i]) is not None:
-                where.append(analyser.compiled(alias, condition)[0])
-            self.columns[alias], self.where[alias] = columns, where
+            condition = predicate.filters[i]
+            passes = None if condition is None else analyser.compiled(alias, condition)[0]
+            keys = {TIME: times[alias]} | predicate.keys[i]
+            self.columns[alias], self.where[alias] = columns, _where(columns, keys, passes)
+            worths = [worth[i]] if worth is not None else []
+            asked = [condition, *wanted.values(), *worths]
+            self.texts[alias] = [text for text in asked if text is not None]
 
     def tuples(
         self, folder: Path, number: int, harvest: Harvest | None = None
@@ -229,7 +238,7 @@ class Feed:
             asked = {n: sql for n, sql in columns.items() if n != DRAW or not all_take_part}
             places = pa.array(np.arange(rows.num_rows))
             query = _query(asked, self.where[alias])
-            made = answer(query, rows.append_column(_PLACE, places))
+            made = self._answered(query, rows.append_column(_PLACE, places), alias, number)
             undrawn = pa.array(np.zeros(made.num_rows, np.int64))
             whole = rows.take(made[_PLACE])
             for name in columns:
@@ -237,3 +246,29 @@ class Feed:
             if whole.num_rows:
                 found[i] = whole.combine_chunks().to_batches()
         return found
+
+    def _answered(self, query: str, rows: pa.Table, alias: str, number: int) -> pa.Table:
+        """Raises OverflowFailure where a value leaves the type that Spark computes it in."""
+        try:
+            return answer(query, rows)
+        except duckdb.Error as error:
+            parts = chain(*(self.analyser.fallible(alias, sql) for sql in self.texts[alias]))
+            where = f", batch {number}, stream {alias}"
+            blame(error, ((sql, text + where) for sql, text in parts), rows)
+            raise
+
+
+def _where(columns: Mapping[str, str], keys: Mapping[str, str], passes: str | None) -> list[str]:
+    """Return the conditions that a tuple must satisfy: the filter, and that no key is NULL.
+
+    As in Spark, a key that may fail is not computed of a tuple that the rest leaves out.
+    """
+    there = {n: f"({columns[n]}) IS NOT NULL" for n in keys}
+    trees = {n: sqlglot.parse_one(sql, dialect=SparkSql) for n, sql in keys.items()}
+    first = [there[n] for n in keys if is_safe(trees[n])]
+    last = [there[n] for n in keys if not is_safe(trees[n])]
+    if passes is not None:
+        first.append(passes)
+    if not first or not last:
+        return first + last
+    return [f"CASE WHEN {' AND '.join(first)} THEN {' AND '.join(last)} ELSE false END"]

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from braid.condition.failing import OverflowFailure
 from braid.condition.sqltypes import SqlType
 from braid.condition.zones import UTC
 from braid.core.columns import QUERIES
@@ -75,7 +76,7 @@ def _rows(frame: DataFrame) -> list[pa.RecordBatch]:
 class SparkReader(Reader):
     """Reads DataFrames, all streaming. ``finite``: they end."""
 
-    faults = (PySparkException, duckdb.Error)
+    faults = (PySparkException, duckdb.Error, OverflowFailure)
     ours = False
 
     def __init__(self, frames: Mapping[str, DataFrame], time: str, finite: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import duckdb
 import pyarrow as pa
 
+from braid.condition.failing import OverflowFailure
 from braid.condition.residual import answer
 from braid.condition.sqltypes import type_of
 from braid.engine import microbatches
@@ -24,7 +25,7 @@ from braid.tables import Turns
 class TableReader(Reader):
     """Reads tables that were cut into ``batches`` files each, in ``folder``/STREAM."""
 
-    faults = (duckdb.Error,)
+    faults = (duckdb.Error, OverflowFailure)
 
     def __init__(
         self, fields: Mapping[str, pa.Schema], time: str, folder: Path, batches: int

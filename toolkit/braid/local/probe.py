@@ -5,19 +5,22 @@ only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from braid.condition.predicate import Common, Link, Measure, Predicate, Residual, Step
+from braid.condition.failing import OverflowFailure
+from braid.condition.predicate import Danger, Measure, Predicate, Residual, Step
 from braid.condition.residual import residual_mask
 from braid.core.columns import ROUTING, TIME
 from braid.local.bitmaps import QueryBitmaps
-from braid.local.intervals import holds, ranges
+from braid.local.candidates import candidates, cuts, pairs_at_risk
+from braid.local.intervals import holds
+from braid.local.overflow import leaves, may_leave
 from braid.local.rows import Partial, Rows, unfixed
-from braid.local.sets import Sets, overlap, sharing
+from braid.local.sets import overlap
 from braid.local.vectors import measure
 from braid.local.weighted import inner
 
@@ -60,13 +63,15 @@ class Joiner:
     ``windows`` gives W_i by stream in microseconds, None for full history. ``watermarks`` gives, by
     stream, the earliest event time still expected of the other streams: a stored tuple has expired
     when its time plus its window is not after it. With ``bitmaps``, only what serves some query
-    is found, and each result carries the queries that it serves.
+    is found, and each result carries the queries that it serves. ``batch`` is the number of the
+    micro-batch, for the sentence of a run that fails.
     """
 
     predicate: Predicate
     windows: Sequence[int | None]
     watermarks: Sequence[int | None]
     bitmaps: QueryBitmaps | None = None
+    batch: int = 0
     steps: dict[tuple[frozenset[int], int], Step] = field(default_factory=dict)
     unfixed: dict[int, list[str]] = field(default_factory=dict)
 
@@ -107,24 +112,83 @@ class Joiner:
             partial = self.bitmaps.wanted(partial, rows, step.stream)
         if not len(partial):
             return
-        for left, right in _candidates(partial, rows, step.stream, step.index):
+        if rows.batch.num_rows:
+            for danger in step.dangers:
+                self._check_danger(partial, rows, stored, step, danger)
+        for left, right in candidates(partial, rows, step.stream, step.index, CHUNK):
             left, right = _in_range(rows, left, right)
             if not len(left):
                 continue
             count.compared += rows.tally(right)
-            holding = self._check(partial, left, rows, right, step, stored)
-            if holding is not None:
-                keep = np.flatnonzero(holding)
-                left, right = left[keep], right[keep]
-            if len(left):
-                mine = partial.take(left)
-                parts = {**mine.parts, step.stream: (rows, right)}
-                found = Partial(parts, weights=mine.weights, coins=mine.coins)
-                if self.bitmaps is not None:
-                    found.queries = self.bitmaps.of_results(found)
-                    found = found.take(np.flatnonzero(found.queries))
-                if len(found):
-                    yield found
+            found = self._holding(partial, left, rows, right, step, stored)
+            if found is not None:
+                yield found
+
+    def _holding(
+        self,
+        partial: Partial,
+        left: np.ndarray,
+        rows: Rows,
+        right: np.ndarray,
+        step: Step,
+        stored: bool,
+    ) -> Partial | None:
+        """Return the candidates that links, windows and queries admit; None if there is none."""
+        holding = self._check(partial, left, rows, right, step, stored)
+        if holding is not None:
+            keep = np.flatnonzero(holding)
+            left, right = left[keep], right[keep]
+        if not len(left):
+            return None
+        visited = partial.take(left)
+        parts = {**visited.parts, step.stream: (rows, right)}
+        admitted = Partial(parts, weights=visited.weights, coins=visited.coins)
+        if self.bitmaps is not None:
+            admitted.queries = self.bitmaps.of_results(admitted)
+            admitted = admitted.take(np.flatnonzero(admitted.queries))
+        return admitted if len(admitted) else None
+
+    def _check_danger(
+        self, partial: Partial, rows: Rows, stored: bool, step: Step, danger: Danger
+    ) -> None:
+        """Raise OverflowFailure if Spark computes the guarded sum of a pair that leaves its type.
+        Nearly always the bounds of the columns show that none can.
+        """
+        ends = danger.guard.ends
+        bounds = [(rows if s == step.stream else partial.parts[s][0]).bounds(n) for s, n, _ in ends]
+        if not may_leave(danger.guard, bounds):
+            return
+        for left, right in pairs_at_risk(partial, rows, danger, bounds, step.stream, CHUNK):
+            left, right = _in_range(rows, left, right)
+            columns = [_end(partial, left, rows, right, step.stream, (s, n)) for s, n, _ in ends]
+            keep = np.flatnonzero(leaves(danger.guard, columns))
+            pairs = partial, left[keep], rows, right[keep]
+            if len(keep) and self._is_computed(*pairs, replace(step, links=danger.links), stored):
+                raise self._failure(danger.guard.text, (s for s, _, _ in ends))
+
+    def _is_computed(
+        self,
+        partial: Partial,
+        left: np.ndarray,
+        rows: Rows,
+        right: np.ndarray,
+        step: Step,
+        stored: bool,
+    ) -> bool:
+        """Whether the step's links and residuals admit one of these pairs."""
+        admitted = self._holding(partial, left, rows, right, step, stored)
+        for piece, _ in () if admitted is None else self._asked(admitted, step):
+            pieces = [(0, piece)]
+            for residual in step.residuals:
+                pieces = self._residual(pieces, residual) if pieces else []
+            if pieces:
+                return True
+        return False
+
+    def _failure(self, text: str, streams: Iterable[int]) -> OverflowFailure:
+        names = [self.predicate.aliases[s] for s in sorted(set(streams))]
+        where = f"stream {names[0]}" if len(names) == 1 else f"streams {' and '.join(names)}"
+        return OverflowFailure(f"{text}, batch {self.batch}, {where}")
 
     def _fulfilled(
         self, found: list[tuple[int, Partial]], stream: int
@@ -196,7 +260,10 @@ class Joiner:
             for s, name in residual.columns
         }
         measured = [_concat(_measured(m, f) for _, f in found) for m in residual.measures]
-        holds = residual_mask(residual, self.predicate.aliases, columns, measured)
+        try:
+            holds = residual_mask(residual, self.predicate.aliases, columns, measured)
+        except OverflowFailure as failure:
+            raise self._failure(str(failure), residual.streams) from failure.__cause__
         parts = np.split(holds, np.cumsum([len(f) for _, f in found])[:-1])
         kept = ((n, f, np.flatnonzero(part)) for (n, f), part in zip(found, parts, strict=True))
         return [(n, f.take(at)) for n, f, at in kept if len(at)]
@@ -243,48 +310,6 @@ def _end(
     return rows.numpy(end[1])[right] if end[0] == stream else partial.values_of(*end, left)
 
 
-def _candidates(
-    partial: Partial, rows: Rows, stream: int, index: Link | Common | None
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs (position in the partial results, position in the block) that the index admits, in
-    chunks.
-    """
-    size = rows.batch.num_rows
-    if not size or not len(partial):
-        return
-    if isinstance(index, Common):
-        mine, theirs = (index.left, index.right)[:: 1 if index.left[0] == stream else -1]
-        yield from _sharing(*partial.sets(*theirs), rows.sets(mine[1]), index.least)
-        return
-    if index is None:
-        first = np.zeros(len(partial), np.int64)
-        last = np.full(len(partial), size)
-        order = None
-    else:
-        mine, theirs = (index.left, index.right)[:: 1 if index.left[0] == stream else -1]
-        stored, order = rows.ordered(mine[1])
-        first, last = ranges(partial.values(*theirs), stored, index, mine == index.left)
-    counts = np.maximum(last - first, 0)
-    hits = np.flatnonzero(counts)
-    ends = np.cumsum(counts[hits])
-    for start, stop in _cuts(ends, CHUNK):
-        yield from _expand(
-            hits[start:stop], first[hits[start:stop]], counts[hits[start:stop]], order
-        )
-
-
-def _cuts(ends: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of what has these running sums, of each of which the sum is so much at most, unless
-    it is of one.
-    """
-    start = 0
-    while start < len(ends):
-        done = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, done + most, "right")))
-        yield start, stop
-        start = stop
-
-
 def _pieces(
     found: Partial, columns: Sequence[tuple[int, str]], little: int
 ) -> Iterator[tuple[Partial, int]]:
@@ -303,35 +328,6 @@ def _pieces(
         yield found, most
         return
     ends = np.cumsum(sum(parts[s][0].lengths(name, parts[s][1]) for s, name in columns))
-    for start, stop in _cuts(ends, BYTES):
+    for start, stop in cuts(ends, BYTES):
         piece = found if stop - start == size else found.take(np.arange(start, stop))
         yield piece, int(ends[stop - 1] - (ends[start - 1] if start else 0))
-
-
-def _sharing(
-    sets: Sets, at: np.ndarray, stored: Sets, least: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs whose sets have so many elements in common; a set that several partial results have is
-    counted once.
-    """
-    chosen, which = np.unique(at, return_inverse=True)
-    order = np.argsort(which, kind="stable")
-    ends = np.searchsorted(which[order], np.arange(len(chosen) + 1))
-    for left, right in sharing(sets, chosen, stored, least):
-        times = ends[left + 1] - ends[left]
-        done = np.cumsum(times)
-        inside = np.arange(done[-1]) - np.repeat(done - times, times)
-        yield order[np.repeat(ends[left], times) + inside], np.repeat(right, times)
-
-
-def _expand(
-    hits: np.ndarray, first: np.ndarray, counts: np.ndarray, order: np.ndarray | None
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    total = int(counts.sum())
-    starts = np.cumsum(counts) - counts
-    left = np.repeat(hits, counts)
-    right = np.arange(total) + np.repeat(first - starts, counts)
-    if order is not None:
-        right = order[right]
-    for at in range(0, total, CHUNK):  # one probe alone may exceed a chunk
-        yield left[at : at + CHUNK], right[at : at + CHUNK]

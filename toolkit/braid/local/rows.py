@@ -46,6 +46,7 @@ class Rows:
         self._span: tuple[int, int] | None = None
         self._nbytes: int | None = None
         self._longest: dict[str, int] = {}
+        self._bounds: dict[str, tuple[int, int]] = {}
 
     def numpy(self, name: str) -> np.ndarray:
         """A column as a NumPy array, made once."""
@@ -135,6 +136,15 @@ class Rows:
             times = times if chosen is None else times[chosen]
             self._span = int(times.min()), int(times.max())
         return self._span
+
+    def bounds(self, name: str) -> tuple[int, int]:
+        """Return the least and the greatest value of a column of whole numbers, of all rows of the
+        batch; they are computed once.
+        """
+        if name not in self._bounds:
+            values = self.numpy(name)
+            self._bounds[name] = int(values.min()), int(values.max())
+        return self._bounds[name]
 
     def ordered(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """The values of an index key in order, and the positions that this order takes them from

@@ -1,0 +1,291 @@
+"""Sums that leave Spark's types: a run fails where Spark raises, and has Spark's rows elsewhere."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from braid import Centralized
+from braid.condition.failing import OverflowFailure
+from braid.condition.predicate import PredicateError
+from braid.join import StreamJoin
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import ids
+
+KINDS = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
+BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+MOST, LEAST = 2**31 - 1, -(2**31)
+FAR = 2**63 - 1
+
+
+def table(kind: str, rows: Sequence[tuple[int | None, ...]]) -> pa.Table:
+    """Rows of n and m, in a type, and k, by default 0."""
+    columns = [[row[c] if len(row) > c else 0 for row in rows] for c in range(3)]
+    n, m, k = (pa.array(c, KINDS[kind]) for c in columns)
+    return pa.table({"id": range(len(rows)), "n": n, "m": m, "k": k})
+
+
+def joined(on: str, a: pa.Table, b: pa.Table, batches: int = 2) -> list[tuple[int, int]]:
+    """The pairs that a run finds, by id."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = StreamJoin({"a": a, "b": b}, on, Centralized(), check=True).start(
+            Path(folder) / "run", batches=batches
+        )
+        run.awaitTermination()
+        return sorted(ids(run.results()).elements())
+
+
+FAILS = [
+    ("int", "a.n + 1 = b.n + 1", [(MOST,)], [(MOST,)], "a.n + 1 (int), batch 1, stream a"),
+    ("bigint", "a.n + 1 = b.n + 1", [(FAR,)], [(FAR,)], "a.n + 1 (bigint), batch 1, stream a"),
+    ("int", "a.n = b.n - 1", [(0,)], [(LEAST,)], "b.n - 1 (int), batch 1, stream b"),
+    ("int", "a.n + 5 > b.m", [(MOST,)], [(0, 0)], "a.n + 5 (int), batch 1, stream a"),
+    ("int", "a.n + 5 < b.m", [(MOST,)], [(0, 0)], "a.n + 5 (int), batch 1, stream a"),
+    ("int", "a.n - b.n < 9", [(-2,)], [(MOST,)], "a.n - b.n (int), batch 1, streams a and b"),
+    ("int", "a.n - b.n = 0", [(-2,)], [(MOST,)], "a.n - b.n (int), batch 1, streams a and b"),
+    ("int", "a.n + b.m > 0", [(MOST,)], [(0, 1)], "a.n + b.m (int), batch 1, streams a and b"),
+    ("bigint", "a.n + b.m < 0", [(FAR,)], [(0, 1)], "a.n + b.m (bigint), batch 1, streams a and b"),
+    ("int", "abs(a.n - b.m) <= 3", [(-2,)], [(0, MOST)], "a.n - b.m"),
+    ("int", "abs(a.n - b.m) <= 3", [(-1,)], [(0, MOST)], "ABS(a.n - b.m) (int), batch 1"),
+    ("int", "3 >= abs(a.n - b.m)", [(-1,)], [(0, MOST)], "ABS(a.n - b.m) (int), batch 1"),
+    ("int", "a.n * b.m > 100", [(MOST,)], [(0, 2)], "a.n * b.m (int), batch 1, streams a and b"),
+    ("int", "-a.n > b.m", [(LEAST,)], [(0, 2)], "-a.n (int), batch 1, stream a"),
+    ("int", "-a.n = b.m", [(LEAST,)], [(0, 2)], "-a.n (int), batch 1, stream a"),
+    ("int", "abs(a.n) = b.m", [(LEAST,)], [(0, 2)], "ABS(a.n) (int), batch 1, stream a"),
+    ("int", "a.n * 2 = b.m", [(MOST,)], [(0, 2)], "a.n * 2 (int), batch 1, stream a"),
+    ("int", "a.n + 1 > 5 AND a.k = b.k", [(MOST,)], [(0,)], "a.n + 1 (int), batch 1, stream a"),
+    ("tinyint", "a.n + b.n = a.m - b.m", [(127,)], [(1, 128 - 1)], "(tinyint), batch 1"),
+    ("smallint", "a.n - b.n < 0", [(-2,)], [(32767,)], "a.n - b.n (smallint), batch 1"),
+    ("int", "a.n - b.n + a.m > 0", [(5, MOST)], [(1,)], "a.n - b.n + a.m (int), batch 1"),
+    ("int", "a.n BETWEEN b.n - 5 AND b.n + 5", [(0,)], [(LEAST,)], "b.n - 5 (int), batch 1"),
+    ("int", "a.n > -2147483648 + b.m", [(0,)], [(0, -1)], "-2147483648 + b.m (int), batch 1"),
+    ("int", "a.k = b.k OR a.n + b.m > 4", [(MOST, 0, 1)], [(0, 1, 2)], "a.n + b.m (int), batch 1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "on", "a", "b", "text"), FAILS, ids=[f"{f[0]} {f[1]}" for f in FAILS]
+)
+def test_a_sum_that_leaves_its_type_fails_the_run_in_a_sentence(
+    kind: str, on: str, a: Any, b: Any, text: str
+) -> None:
+    """The rows of the first batch are harmless."""
+    harmless = [(0, 0, 0)] * len(a)
+    with pytest.raises(OverflowFailure) as failure:
+        joined(on, table(kind, harmless + a), table(kind, [(0, 0, 7)] * len(b) + b))
+    assert str(failure.value).startswith("ARITHMETIC_OVERFLOW in ")
+    assert text in str(failure.value)
+
+
+HOLDS = [
+    ("int", "a.n + 1 = b.n + 1", [(MOST - 1,)], [(MOST - 1,)], 1),
+    ("int", "a.n - b.n <= 0", [(-1,)], [(MOST,)], 1),
+    ("int", "abs(a.n - b.m) > 3 OR a.k = b.k", [(0,)], [(0, MOST)], 1),
+    ("int", "a.n + b.m > 0", [(MOST,), (0,)], [(0, 0), (0, LEAST)], 1),
+    ("int", "-a.n < b.m", [(MOST,)], [(0, -MOST)], 0),
+    ("int", "a.n > -2147483648 + b.m", [(0,)], [(0, 0)], 1),
+    ("int", "a.n > cast(b.m AS bigint) + 1", [(0,)], [(0, MOST)], 0),
+    ("bigint", "5 - a.n = b.n", [(FAR,)], [(5 - FAR,)], 1),
+]
+
+
+@pytest.mark.parametrize(("kind", "on", "a", "b", "pairs"), HOLDS, ids=[f[1] for f in HOLDS])
+def test_a_sum_at_the_end_of_its_type_is_a_value(
+    kind: str, on: str, a: Any, b: Any, pairs: int
+) -> None:
+    assert len(joined(on, table(kind, a), table(kind, b))) == pairs
+
+
+DECIDED = [
+    ("a.n = b.n AND a.m + 5 > b.m", [(1, MOST), (2, 3)], [(2, 1)], [(1, 0)]),
+    ("a.m + 5 > b.m AND a.n = b.n", [(1, MOST), (2, 3)], [(2, 1)], [(1, 0)]),
+    ("a.n = b.n AND a.m - b.m < 0", [(1, MOST), (2, LEAST)], [(2, -9), (1, 9)], [(1, 0)]),
+    ("a.n < 5 AND a.n + 1 = b.n + 1", [(MOST,), (2,)], [(2,)], [(1, 0)]),
+    ("a.n < 5 AND a.n + 1 > b.n", [(MOST,), (2,)], [(2,)], [(1, 0)]),
+    ("a.n = b.n OR a.m * b.m > 4", [(1, MOST), (2, 3)], [(1, 4)], [(0, 0), (1, 0)]),
+    ("a.n = b.n OR a.m + b.m > 9", [(1, MOST), (2, 3)], [(1, 4)], [(0, 0)]),
+    ("a.k = b.k AND a.m + b.m = 7", [(1, MOST, 1), (2, 3)], [(1, 4)], [(1, 0)]),
+    ("a.k = b.k AND a.n + 1 = b.n + 1", [(MOST, 0, None), (2,)], [(2,)], [(1, 0)]),
+    (
+        "CASE WHEN a.n = b.n THEN true ELSE a.m + b.m > 9 END",
+        [(1, MOST), (2, 3)],
+        [(1, 4)],
+        [(0, 0)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("on", "a", "b", "pairs"), DECIDED, ids=[d[0] for d in DECIDED])
+def test_a_sum_that_spark_does_not_compute_does_not_fail(
+    on: str, a: Any, b: Any, pairs: list[tuple[int, int]]
+) -> None:
+    assert joined(on, table("int", a), table("int", b)) == pairs
+
+
+@pytest.mark.parametrize("on", ["a.n > 100000 * 100000 + b.m", "a.n < b.m + (2147483647 + 1)"])
+def test_a_constant_that_has_no_value_in_spark_is_refused(on: str) -> None:
+    rows = table("int", [(1,)])
+    with pytest.raises(
+        PredicateError, match=r"\(int\) in the join condition is ARITHMETIC_OVERFLOW"
+    ):
+        joined(on, rows, rows)
+
+
+def test_a_run_that_failed_fails_again_and_keeps_what_it_had(tmp_path: Path) -> None:
+    a, b = table("int", [(1,), (MOST,)]), table("int", [(1,), (2,)])
+    join = StreamJoin({"a": a, "b": b}, "a.n + 1 = b.n + 1", Centralized(), check=True)
+    for _ in range(2):
+        run = join.start(tmp_path / "run", batches=2)
+        with pytest.raises(OverflowFailure, match=r"a\.n \+ 1 \(int\), batch 1, stream a"):
+            run.awaitTermination()
+        assert ids(run.results()) == {(0, 0): 1}
+        run.stop()
+
+
+class Raises(Exception):
+    """Spark raises ARITHMETIC_OVERFLOW."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """An expression: its SQL, its type, the streams that it names, and its value of a pair."""
+
+    sql: str
+    kind: str
+    streams: frozenset[str]
+    value: Callable[[Any], int | None]
+
+    def of(
+        self, sql: str, kind: str, others: Sequence[Number], compute: Callable[..., int]
+    ) -> Number:
+        """Return an expression of this and others, whose value must be of the type."""
+
+        def value(pair: Any) -> int | None:
+            operands = [each.value(pair) for each in (self, *others)]
+            if None in operands:
+                return None
+            result = compute(*operands)
+            if not -(1 << BITS[kind] - 1) <= result < 1 << BITS[kind] - 1:
+                raise Raises
+            return result
+
+        streams = self.streams.union(*(o.streams for o in others))
+        return Number(sql, kind, streams, value)
+
+
+ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "+": lambda x, y: x + y,
+    "-": lambda x, y: x - y,
+    "*": lambda x, y: x * y,
+}
+COMPARES: dict[str, Callable[[int, int], bool]] = {
+    "=": lambda x, y: x == y,
+    "<": lambda x, y: x < y,
+    "<=": lambda x, y: x <= y,
+    ">": lambda x, y: x > y,
+    ">=": lambda x, y: x >= y,
+    "<>": lambda x, y: x != y,
+}
+COLUMNS = {"t": "tinyint", "s": "smallint", "i": "int", "j": "int", "l": "bigint"}
+
+
+def column(alias: str, name: str) -> Number:
+    """A column of a stream."""
+    return Number(f"{alias}.{name}", COLUMNS[name], frozenset(alias), lambda p: p[alias][name])
+
+
+def constant(value: int) -> Number:
+    """A whole number of Spark's."""
+    kind = "int" if -(1 << 31) <= value < 1 << 31 else "bigint"
+    return Number(f"({value})" if value < 0 else str(value), kind, frozenset(), lambda p: value)
+
+
+def combined(sign: str, x: Number, y: Number) -> Number:
+    """A sum, a difference or a product, in the wider type."""
+    kind = max(x.kind, y.kind, key=[*BITS].index)
+    return x.of(f"({x.sql} {sign} {y.sql})", kind, [y], ARITHMETIC[sign])
+
+
+def negated(x: Number) -> Number:
+    """An expression with the other sign; that in front of a number belongs to the number."""
+    if x.sql.isdigit():
+        return constant(-int(x.sql))
+    return x.of(f"(-{x.sql})", x.kind, [], lambda v: -v)
+
+
+def absolute(x: Number) -> Number:
+    """An expression without its sign."""
+    return x.of(f"abs({x.sql})", x.kind, [], abs)
+
+
+def edges(kind: str) -> list[int]:
+    """The values at which arithmetic goes wrong."""
+    most = (1 << BITS[kind] - 1) - 1
+    return [0, 1, -1, 2, 5, most, most - 1, -most, -most - 1, most // 2 + 1]
+
+
+LEAVES = st.one_of(
+    st.builds(column, st.sampled_from("ab"), st.sampled_from([*COLUMNS])),
+    st.builds(constant, st.sampled_from([0, 1, -1, 3, 2**31 - 1, 2**31, 2**62])),
+)
+NUMBERS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.builds(combined, st.sampled_from("+-+-*"), inner, inner),
+        st.builds(negated, inner),
+        st.builds(absolute, inner),
+    ),
+    max_leaves=4,
+)
+ROWS = st.lists(
+    st.fixed_dictionaries({n: st.sampled_from([*edges(k), None]) for n, k in COLUMNS.items()})
+    | st.fixed_dictionaries({n: st.sampled_from([0, 1, 2, -1]) for n in COLUMNS}),
+    min_size=1,
+    max_size=3,
+)
+
+
+def verdict(
+    left: Number, sign: str, right: Number, pairs: Sequence[Any], is_lazy: bool = True
+) -> list[int] | None:
+    """The places of the pairs that a comparison holds of; None if Spark raises of one. A lazy one
+    does not look at the right side if the left one is NULL, as in Spark, but for equalities.
+    """
+    try:
+        places = []
+        for place, pair in enumerate(pairs):
+            if (x := left.value(pair)) is None and is_lazy:
+                continue
+            y = right.value(pair)
+            if None not in (x, y) and COMPARES[sign](x, y):
+                places.append(place)
+        return places
+    except Raises:
+        return None
+
+
+@settings(deadline=None, max_examples=60)
+@given(NUMBERS, st.sampled_from([*COMPARES]), NUMBERS, ROWS, ROWS)
+def test_rows_and_failures_are_those_of_exact_numbers(
+    left: Number, sign: str, right: Number, a: list[Any], b: list[Any]
+) -> None:
+    on, pairs = f"{left.sql} {sign} {right.sql}", [{"a": x, "b": y} for x, y in product(a, b)]
+    expected = verdict(left, sign, right, pairs)
+    tables = []
+    for rows in (a, b):
+        columns = {n: pa.array([r[n] for r in rows], KINDS[k]) for n, k in COLUMNS.items()}
+        tables.append(pa.table({"id": range(len(rows)), **columns}))
+    try:
+        places = [x * len(b) + y for x, y in joined(on, *tables)]
+    except (OverflowFailure, PredicateError) as failure:
+        assert "ARITHMETIC_OVERFLOW in" in str(failure) or "is ARITHMETIC_OVERFLOW" in str(failure)
+        assert verdict(left, sign, right, pairs, is_lazy=False) is None, f"{on} of {a} and {b}"
+    else:
+        assert places == expected, f"{on} of {a} and {b}"
