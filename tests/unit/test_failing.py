@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from braid.condition.compiler import Compiler
+from braid.condition.parse import parse
 from braid.condition.residual import cursor
 from braid.condition.sqltypes import BIGINT, BOOLEAN, INT, STRING
 
@@ -105,3 +106,26 @@ def test_a_count_of_characters_may_be_too_large(part: str) -> None:
     for count, turned in ((1, False), ((1 << 31) - 1, False), (1 << 31, True)):
         made = COMPILER.text(f"m < 9 AND {part.format(count)} = 'x'")[0]
         assert made.startswith("(CASE") == turned
+
+
+@pytest.mark.parametrize(
+    ("on", "is_left"),
+    [
+        ("a.b OR a.n + 1 > b.k", True),
+        ("if(b.k = 1, a.n + 1 > 2, a.b)", True),
+        ("CASE WHEN b.k = 1 THEN true WHEN a.n + 1 > 2 THEN a.b END", True),
+        ("coalesce(b.k, a.n + 1) > 0", True),
+        ("b.k BETWEEN a.k AND a.n + 1 OR a.b", True),
+        ("a.n + 1 <> b.k OR a.b", False),
+        ("CASE WHEN a.n + 1 > 2 THEN b.b END", False),
+        ("b.b OR length(a.t) = b.k", False),
+    ],
+)
+def test_what_may_fail_and_is_skipped_is_not_computed_for_every_tuple(
+    on: str, is_left: bool
+) -> None:
+    kinds = {"n": pa.int32(), "k": pa.int32(), "b": pa.bool_(), "t": pa.string()}
+    schema = pa.schema(kinds.items())
+    predicate = parse(on, {"a": schema, "b": schema}, (None, None))
+    computed = [sql for each in predicate.computed for sql in each.values()]
+    assert (not any("+" in sql or "length" in sql.lower() for sql in computed)) is is_left

@@ -28,6 +28,9 @@ takes: it casts only what loses nothing.
 """
 
 
+_SKIPPED = "is skipped"
+
+
 def is_safe(tree: exp.Expr) -> bool:
     """Whether an expression that the compiler takes fails on no tuple; False: not known."""
     return all(type(n) in _SAFE or _is_safe(n) for n in tree.walk())
@@ -37,6 +40,40 @@ def fallible(tree: exp.Expr) -> list[exp.Expr]:
     """Return the parts of an expression that may have no value of their type, innermost first."""
     parts = [n for n in tree.walk() if isinstance(n, (exp.Binary, exp.Unary, exp.Func))]
     return [n for n in reversed(parts) if type(n) not in _SAFE and not _is_safe(n)]
+
+
+def find_skipped(node: exp.Expr) -> list[exp.Expr]:
+    """Return the operands that Spark evaluates only where those before them do not decide."""
+    if isinstance(node, (exp.And, exp.Or)):
+        return [node.expression]
+    if isinstance(node, exp.If) and isinstance(node.parent, exp.Case):
+        is_first = node.parent.args["ifs"][0] is node
+        return [node.args["true"]] if is_first else list(node.iter_expressions())
+    if isinstance(node, exp.If):
+        return [a for name in ("true", "false") if (a := node.args.get(name)) is not None]
+    if isinstance(node, exp.Case):
+        default = node.args.get("default")
+        return [] if default is None else [default]
+    if isinstance(node, exp.Between):
+        return [node.args["high"]]
+    return list(node.expressions) if isinstance(node, exp.Coalesce) else []
+
+
+def mark_skipped(tree: exp.Expr) -> bool:
+    """Mark the parts that may fail where Spark does not look at them. Return whether there are
+    some.
+    """
+    skipped = [part for node in tree.walk() for part in find_skipped(node) if not is_safe(part)]
+    for part in skipped:
+        for node in part.walk():
+            if not is_safe(node):
+                node.meta[_SKIPPED] = True
+    return bool(skipped)
+
+
+def is_skipped(node: exp.Expr) -> bool:
+    """Whether ``mark_skipped`` has marked it."""
+    return _SKIPPED in node.meta
 
 
 def _is_safe(node: exp.Expr) -> bool:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from braid.condition.analyser import Analyser
 from braid.condition.compiler import Compiler
 from braid.condition.dialect import SparkSql
-from braid.condition.failing import fallible
+from braid.condition.failing import fallible, is_skipped, mark_skipped
 from braid.condition.functions import FUNCTIONS
 from braid.condition.guards import name_typed, overflow
 from braid.condition.links import named
@@ -48,15 +48,8 @@ class Residuals:
 
     def add(self, conjunct: exp.Expr) -> Residual:
         """Check candidate pairs by a conjunct. Raises PredicateError where that cannot be."""
-        home = min(self._streams(conjunct))
-        measures: list[Measure] = []
-        flat = self._flat(self._lowered(conjunct), home, measures)
-        columns_of = map(split_name, flat.find_all(exp.Column))
-        columns = sorted(
-            (self.aliases.index(alias), name)
-            for alias, name in set(columns_of)
-            if alias in self.aliases
-        )
+        measures, flat = self._flattened(conjunct)
+        columns = self._columns(flat)
         streams = frozenset(self._streams(conjunct))
         sql = self._duckdb(flat, columns, len(measures))
         same = (columns[0], columns[1]) if self._plain(flat) else None
@@ -66,6 +59,33 @@ class Residuals:
             self._try(residual, conjunct)
             self.found.append(residual)
         return residual
+
+    def _flattened(self, conjunct: exp.Expr) -> tuple[list[Measure], exp.Expr]:
+        """Return the measures of a conjunct, and the conjunct over columns.
+
+        Parts of one stream that may fail, and that Spark skips where others decide, are left to
+        DuckDB, which skips them too. Those that it does not know are computed for every tuple.
+        """
+        tree, home = self._lowered(conjunct), min(self._streams(conjunct))
+        before, kinds = [dict(c) for c in self.computed], dict(self._kinds)
+        if mark_skipped(tree):
+            measures: list[Measure] = []
+            try:
+                flat = self._flat(tree, home, measures)
+                self._duckdb(flat, self._columns(flat), len(measures))
+                return measures, flat
+            except PredicateError:
+                self._kinds = kinds
+                for computed, known in zip(self.computed, before, strict=True):
+                    computed.clear()
+                    computed.update(known)
+        measures = []
+        return measures, self._flat(self._lowered(conjunct), home, measures)
+
+    def _columns(self, flat: exp.Expr) -> list[tuple[int, str]]:
+        """The columns, by stream, that an expression over columns reads."""
+        names = {split_name(column) for column in flat.find_all(exp.Column)}
+        return sorted((self.aliases.index(a), name) for a, name in names if a in self.aliases)
 
     def _lowered(self, conjunct: exp.Expr) -> exp.Expr:
         return lowered(conjunct.copy(), self._streams, self.analyser.sized_null)
@@ -170,9 +190,8 @@ class Residuals:
         streams = self._two(node)
         if not streams and not node.find(exp.Func):
             return node
-        if len(streams) < 2 and not (
-            isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
-        ):
+        is_whole = not (isinstance(node, exp.If) and isinstance(node.parent, exp.Case))
+        if len(streams) < 2 and is_whole and not is_skipped(node):
             stream = next(iter(streams), home)
             name = (
                 node.name
