@@ -1,0 +1,139 @@
+"""Faults of durability, each put into the engine, that simulated worlds must find.
+
+Each stands for a mistake that was made, or is easy to make. ``make world-faults`` plays worlds of
+fixed seeds with each fault, until one goes wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from braid.core.state import Seal
+from braid.engine import durable, files
+from braid.engine.bucketed import BucketLog
+from braid.engine.log import Log
+from braid.engine.sink_log import SinkLog
+from braid.engine.store import Store
+from braid.sink import Sink
+from world.drivers import PerDriver
+
+
+@dataclass(frozen=True)
+class WorldFault:
+    """A fault, and how many worlds may be played until one of them finds it."""
+
+    name: str
+    put: Callable[[], AbstractContextManager[Any]]
+    worlds: int
+
+
+class _Depth:
+    """How deep a driver is in calls of a certain kind."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+@contextmanager
+def _unchecked_within(owner: Any, name: str, first: bool = False) -> Iterator[None]:
+    """While a method runs, nobody asks the log whether another driver has the run; with ``first``
+    that is asked once before the method.
+    """
+    depth = PerDriver("unchecked", _Depth)
+    real, check = getattr(owner, name), Log.check
+
+    def method(self: Any, *given: Any, **named: Any) -> Any:
+        if first:
+            self.log.check()
+        depth.mine().value += 1
+        try:
+            return real(self, *given, **named)
+        finally:
+            depth.mine().value -= 1
+
+    def checked(log: Log) -> None:
+        if not depth.value:
+            check(log)
+
+    with patch.object(owner, name, method), patch.object(Log, "check", checked):
+        yield
+
+
+def _blocks_not_forced() -> AbstractContextManager[Any]:
+    real = durable.seal
+
+    def seal(path: Path, force: bool) -> Seal:
+        return real(path, force and path.suffix != ".arrow")
+
+    return patch.object(durable, "seal", seal)
+
+
+def _commits_not_forced() -> AbstractContextManager[Any]:
+    real = durable.sync
+
+    def sync(path: Path) -> None:
+        if path.name != "commits":
+            real(path)
+
+    return patch.object(durable, "sync", sync)
+
+
+def _delivered_too_early() -> AbstractContextManager[Any]:
+    real = Sink.deliver
+
+    def deliver(sink: Sink, last: int, stopped: Callable[[], bool]) -> None:
+        give = sink.give
+
+        def noted(results: Any, number: int) -> Any:
+            sink.store.delivered.note(number)
+            return give(results, number)
+
+        with patch.object(sink, "give", noted):
+            real(sink, last, stopped)
+
+    return patch.object(Sink, "deliver", deliver)
+
+
+def _rolled_not_forced() -> AbstractContextManager[Any]:
+    real = Log.roll
+
+    def roll(log: Log, archive: Any, opening: int, merged: Any, force: bool) -> None:
+        real(log, archive, opening, merged, False)
+
+    return patch.object(Log, "roll", roll)
+
+
+def _blocks_not_checked() -> AbstractContextManager[Any]:
+    stack, real = ExitStack(), durable.check
+
+    def check(path: Path, known: Seal, deep: bool = True) -> None:
+        real(path, known, deep and path.suffix != ".arrow")
+
+    stack.enter_context(patch.object(durable, "check", check))
+    stack.enter_context(patch.object(files.durable, "check", check))
+    return stack
+
+
+WORLD_FAULTS = [
+    WorldFault("tidy does not check", lambda: _unchecked_within(Store, "tidy"), 100),
+    WorldFault("tidy checks, then lists", lambda: _unchecked_within(Store, "tidy", True), 2_000),
+    WorldFault("clean does not check", lambda: _unchecked_within(Store, "clean"), 1_000),
+    WorldFault("a manifest comes before its blocks are forced", _blocks_not_forced, 200),
+    WorldFault("the folder of commits is not forced", _commits_not_forced, 200),
+    WorldFault("delivered.json comes before the sink's commit", _delivered_too_early, 100),
+    WorldFault(
+        "a woken driver cleans Spark's log", lambda: _unchecked_within(SinkLog, "clean"), 2_000
+    ),
+    WorldFault("a roll-up removes entries before it is forced", _rolled_not_forced, 1_000),
+    WorldFault("a block is read unchecked after a resume", _blocks_not_checked, 500),
+    WorldFault(
+        "a lost answer is taken for another driver",
+        lambda: patch.object(BucketLog, "_mine", lambda log, entry, body: False),
+        500,
+    ),
+]

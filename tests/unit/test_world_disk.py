@@ -1,0 +1,13 @@
+"""The engine in a simulated world meets nothing of this machine's disk."""
+
+from __future__ import annotations
+
+import pytest
+from braid.engine.disk import Disk
+from world.disk import SimulatedDisk
+
+
+@pytest.mark.parametrize("verb", [v for v in vars(Disk) if not v.startswith("_") and v != "find"])
+def test_the_simulated_disk_has_each_method_of_the_disk(verb: str) -> None:
+    """One that it has not would reach this machine's files. ``find`` calls others."""
+    assert verb in vars(SimulatedDisk)

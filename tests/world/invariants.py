@@ -1,0 +1,153 @@
+"""What must hold in every world."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from braid.engine.durable import Damaged
+from braid.engine.files import parquet
+from braid.engine.log import OLD, Superseded, ours
+from braid.engine.store import Store
+
+from world.sink import Ids, Wrong, ids_of
+
+if TYPE_CHECKING:
+    from world.drivers import Driver
+    from world.world import World
+
+_OTHERS = ("another driver", "is in use by a run")
+"""What a driver says that finds another one."""
+_SENTENCES = (OSError, RuntimeError, ValueError)
+
+
+def check_end(world: World, driver: Driver) -> None:
+    """A driver fails in one sentence, and for a reason."""
+    error = driver.error
+    said = f"{driver} ended with {type(error).__name__}: {error}"
+    if isinstance(error, Wrong):
+        raise Wrong(f"{driver}: {error}")
+    if not isinstance(error, _SENTENCES) or "\n" in str(error):
+        raise Wrong(f"{said}, which is no sentence of Braid's") from error
+    if driver.number in world._excused:
+        return
+    if _is_flipped(world) and isinstance(error, ValueError):
+        return
+    is_last = driver is world.drivers[-1]
+    if "zombie" in world.happened and isinstance(error, RuntimeError):
+        lost = isinstance(error, Superseded) or any(part in str(error) for part in _OTHERS)
+        if lost and (not is_last or len(world.drivers) > 1):
+            return
+    raise Wrong(f"{said}, without a fault") from error
+
+
+def check_promise(world: World) -> None:
+    """After a power cut, all batches are committed that anybody was told of."""
+    if world.scenario.durability != "power" or _is_flipped(world):
+        return
+    if world.told < 0:
+        return
+    try:
+        there = Store(_run(world)).committed()
+    except (Damaged, OSError) as error:
+        raise Wrong(f"after a power cut: {error}") from error
+    if len(there) <= world.told:
+        raise Wrong(f"batch {world.told} was told, and a power cut left {len(there)} batches")
+
+
+def check_last(world: World, driver: Driver) -> None:
+    """The last resume without faults has the right results, or says what was damaged."""
+    may_refuse = _is_flipped(world)
+    if driver.error is not None:
+        if isinstance(driver.error, Wrong):
+            raise Wrong(str(driver.error))
+        if may_refuse and isinstance(driver.error, ValueError) and "/" in str(driver.error):
+            return
+        raise Wrong(
+            f"the last resume ended with {type(driver.error).__name__}: {driver.error}"
+        ) from driver.error
+    try:
+        _check_all(world, driver.result)
+    except Damaged as damaged:
+        if not may_refuse:
+            raise Wrong(f"the results cannot be read: {damaged}") from damaged
+
+
+def _run(world: World) -> str:
+    return "/run" if world.scenario.place == "folder" else "world://run"
+
+
+def _check_all(world: World, run: Any) -> None:
+    expected = world.scenario.expected()
+    since = run.results_from
+    _check_bag("the results", ids_of(run.results()), expected, since)
+    if world.scenario.has_sink:
+        _check_bag("what the sink has", sum(world.sink.taken, Counter()), expected, 0)
+    if world.scenario.place == "folder":
+        _check_folder(world, expected, since)
+
+
+def _is_flipped(world: World) -> bool:
+    """Return whether a file was damaged, so that a refusal is right."""
+    return "flip done" in world.happened
+
+
+def _check_bag(what: str, found: Ids, expected: dict[tuple[int, ...], int], since: int) -> None:
+    """A bag has every result from a batch on, and no other, once."""
+    missing = {r for r, batch in expected.items() if batch >= since and r not in found}
+    wrong = {r for r, n in found.items() if n > 1 or r not in expected}
+    if missing or wrong:
+        raise Wrong(
+            f"{what}: of {len(expected)}, {len(missing)} are missing, as {min(missing, default=())},"
+            f" and {len(wrong)} are wrong or doubled, as {min(wrong, default=())}"
+        )
+
+
+def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int) -> None:
+    """What is there is what the log names."""
+    store = Store("/run")
+    store.log.refresh()
+    disk = world.disk
+    listed = {n for n in disk.names(store.results) if ours(n)}
+    if not _is_flipped(world):  # who reads files without their seals may read anything
+        bag = sum((ids_of(parquet(store.results / n)) for n in sorted(listed)), Counter())
+        _check_bag("the files in results/", bag, expected, since)
+    logged = _logged(world, store.results / "_spark_metadata")
+    _same("Spark's log", logged, listed)
+    kept = store.log.commits
+    named = {f.name for k in kept for f in k.results if k.batch >= since}
+    _same("results/", {n for n in listed if int(n[:6]) >= store.log.first}, named)
+    _same("new/", set(disk.names(store.output.new)), set())
+    states = [k for k in kept[-OLD:] if k.state is not None]
+    blocks = {name for k in states for name in store.state_of(k).files}
+    _same("blocks/", set(disk.names(store.blocks)), blocks)
+    there = {n for n in disk.names(store.commits) if n.startswith("state-")}
+    _same("states", there, {k.state.name for k in states if k.state is not None})
+    parts = {part.name for m in store.log.merged for part in m.parts}
+    merged = store.path / "merged"
+    _same("merged/", set(disk.names(merged)) if disk.exists(merged) else set(), parts)
+    left = [p for p, _ in world.files.walk("/run") if Path(p).name.startswith(".")]
+    left = [p for p in left if p != "/run/.lock"]
+    if left:
+        raise Wrong(f"temporary files are left: {', '.join(left)}")
+
+
+def _same(what: str, found: set[str], wanted: set[str]) -> None:
+    if found != wanted:
+        more, fewer = sorted(found - wanted), sorted(wanted - found)
+        raise Wrong(f"{what}: {more} should not be there, {fewer} should be")
+
+
+def _logged(world: World, log: Path) -> set[str]:
+    """Return the files that Spark's log names, each of them once."""
+    names = world.disk.names(log)
+    compact = max((int(n.partition(".")[0]) for n in names if n.endswith(".compact")), default=-1)
+    numbers = [n for n in names if n.isdecimal() and int(n) > compact]
+    files = [*([f"{compact}.compact"] if compact >= 0 else []), *numbers]
+    lines = [line for n in files for line in world.disk.read(log / n).decode().splitlines()[1:]]
+    found = [str(json.loads(line)["path"]).rpartition("/")[2] for line in lines]
+    if len(found) != len({*found}):
+        raise Wrong("Spark's log names a file twice")
+    return {*found}

@@ -1,0 +1,107 @@
+"""What a driver asks of its process in a simulated world: time, names, and threads."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+from braid.core.environment import Environment
+from braid.core.work import Workers
+
+from world.drivers import current
+
+_TICK = 1e-4
+"""Seconds that pass whenever somebody asks for the time."""
+
+
+class SimulatedEnvironment(Environment):
+    """Time passes as it is asked for; names come from a seed."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw, self.time = draw, 1_700_000_000.0
+
+    def clock(self) -> float:
+        self.time += _TICK
+        return self.time
+
+    def now(self) -> float:
+        return self.clock()
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+    def token(self) -> str:
+        return f"{self.draw.getrandbits(32):08x}"
+
+    def host(self) -> str:
+        return "world"
+
+    def process(self) -> int:
+        driver = current()
+        return 0 if driver is None else driver.number
+
+
+class _Later(Future[Any]):
+    """Work that another thread does: at once, or when somebody waits for it."""
+
+    def __init__(self, work: Callable[[], Any], is_late: bool) -> None:
+        super().__init__()
+        self._work: Callable[[], Any] | None = work
+        if not is_late:
+            self._do()
+
+    def _do(self) -> None:
+        work, self._work = self._work, None
+        if work is not None:
+            try:
+                self.set_result(work())
+            except BaseException as error:
+                self.set_exception(error)
+
+    def result(self, timeout: float | None = None) -> Any:
+        self._do()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._do()
+        return super().exception(timeout)
+
+
+class _Pool(Executor):
+    def __init__(self, draw: random.Random, may_be_late: bool) -> None:
+        self._draw, self._may_be_late = draw, may_be_late
+
+    def submit(self, work: Any, /, *given: Any, **named: Any) -> Future[Any]:
+        is_late = self._may_be_late and self._draw.random() < 0.5
+        return _Later(lambda: work(*given, **named), is_late)
+
+
+class _Ended:
+    """A thread that has ended."""
+
+    def join(self, timeout: float | None = None) -> None:
+        """Return at once."""
+
+    def is_alive(self) -> bool:
+        return False
+
+
+class SimulatedWorkers(Workers):
+    """Threads whose work is done by the driver that starts them: that of a shared pool at once, or
+    not before its result is asked for, as a slow disk has it.
+    """
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw = draw
+
+    def shared(self, name: str, most: int) -> Executor:
+        return _Pool(self.draw, True)
+
+    def pool(self, name: str, most: int) -> Executor:
+        return _Pool(self.draw, False)
+
+    def start(self, name: str, work: Callable[[], None]) -> Any:
+        work()
+        return _Ended()

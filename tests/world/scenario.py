@@ -1,0 +1,165 @@
+"""What runs in a world, drawn from its seed: streams, a condition, a placement, and settings."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+import pyarrow as pa
+import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
+from braid.core.placement import Placement
+from braid.join import StreamJoin
+from checks import examples
+
+Row = dict[str, int]
+Ids = Counter[tuple[int, ...]]
+_SPAN = 10
+"""Seconds of event time that a micro-batch lasts."""
+
+CONDITIONS: dict[str, Callable[..., bool]] = {
+    "a.k = b.k": lambda a, b: a["k"] == b["k"],
+    "a.k = b.k AND a.n < b.n": lambda a, b: a["k"] == b["k"] and a["n"] < b["n"],
+    "abs(a.n - b.n) <= 3": lambda a, b: abs(a["n"] - b["n"]) <= 3,
+    "a.k = b.k AND b.k = c.k": lambda a, b, c=None: (
+        a["k"] == b["k"] and (c is None or b["k"] == c["k"])
+    ),
+    "a.k = b.k AND abs(b.n - c.n) <= 3": lambda a, b, c=None: (
+        a["k"] == b["k"] and (c is None or abs(b["n"] - c["n"]) <= 3)
+    ),
+}
+"""By condition, whether rows satisfy it as far as they are given."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run, and what may happen to it.
+
+    ``rows`` are those of each stream, with ``batch``; ``windows`` in seconds, None for no windows;
+    ``keep`` is that of ``start``; ``faults`` the kinds that may come, at most ``most`` of them,
+    about ``spacing`` steps apart; ``many`` whether a batch has several tasks.
+    """
+
+    seed: int
+    on: str
+    rows: Mapping[str, list[Row]] = field(repr=False)
+    batches: int
+    placement: Placement
+    windows: int | None
+    keep: str | None
+    durability: str
+    place: str
+    has_sink: bool
+    faults: tuple[str, ...]
+    most: int
+    spacing: int
+    many: bool
+    slow: bool
+
+    def join(self) -> StreamJoin:
+        """Return the join, ready to be started."""
+        windows = None if self.windows is None else f"{self.windows} seconds"
+        time = None if self.windows is None else "ts"
+        more = {} if time is None else {"lateness": f"{2 * _SPAN} seconds"}
+        return StreamJoin(
+            self.streams(), self.on, self.placement, windows, time=time, check=True, **more
+        )
+
+    def streams(self) -> dict[str, pa.Table]:
+        """Return the streams as tables."""
+        return {alias: _table(rows) for alias, rows in self.rows.items()}
+
+    def expected(self) -> dict[tuple[int, ...], int]:
+        """Return the results by the ids of their rows, and for each the batch that completes it."""
+        holds = CONDITIONS[self.on]
+        found: list[tuple[Row, ...]] = [(a,) for a in self.rows["a"]]
+        for rows in [*self.rows.values()][1:]:
+            found = [(*some, row) for some in found for row in rows if holds(*some, row)]
+        return {
+            tuple(row["id"] for row in some): max(row["batch"] for row in some)
+            for some in found
+            if self._is_within(some)
+        }
+
+    def _is_within(self, some: tuple[Row, ...]) -> bool:
+        latest = max(row["ts"] for row in some)
+        return self.windows is None or all(latest - row["ts"] < self.windows for row in some)
+
+
+def _table(rows: list[Row]) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array([r["id"] for r in rows], pa.int64()),
+            "batch": pa.array([r["batch"] for r in rows], pa.int32()),
+            "ts": pa.array([r["ts"] * 1_000_000 for r in rows], pa.timestamp("us", "UTC")),
+            "k": pa.array([r["k"] for r in rows], pa.int32()),
+            "n": pa.array([r["n"] for r in rows], pa.int64()),
+        }
+    )
+
+
+@cache
+def placements(streams: int, has_equality: bool) -> tuple[Placement, ...]:
+    """Return the placements that run a join of so many streams without loss."""
+    return tuple(
+        p
+        for p in examples().values()
+        if p.coverage == "exactly once"
+        and not p.shares
+        and p.serves(streams)
+        and (has_equality or p.keying == "tuple")
+    )
+
+
+FAULTS = ("kill", "cut", "zombie", "error", "full", "flip", "lost answer")
+
+
+def scenario(seed: int) -> Scenario:
+    """Return the scenario of a seed."""
+    draw = random.Random(seed)
+    streams = draw.choice((2, 2, 3))
+    on = draw.choice([c for c in CONDITIONS if ("c." in c) == (streams == 3)])
+    batches = draw.randint(4, 12)
+    rows = {alias: _drawn(draw, batches) for alias in "abc"[:streams]}
+    rows["a"].append(_row(draw, len(rows["a"]), batches - 1))  # so that the last batch is there
+    place = draw.choice(("folder", "folder", "folder", "bucket"))
+    durability = draw.choice(("power", "power", "power", "process"))
+    faults = [f for f in FAULTS if draw.random() < 0.5]
+    if durability == "process" or place == "bucket":
+        faults = [f for f in faults if f != "cut"]
+    if place == "folder":
+        faults = [f for f in faults if f != "lost answer"]
+    keep = draw.choice((None, None, "1 seconds", "1 kB")) if place == "folder" else None
+    return Scenario(
+        seed,
+        on,
+        rows,
+        batches,
+        draw.choice(placements(streams, "a.k = b.k" in on and "- c.n" not in on)),
+        draw.choice((None, 2 * _SPAN, 4 * _SPAN)),
+        keep,
+        durability,
+        place,
+        draw.random() < 0.5 and keep is None,
+        tuple(faults or ["kill"]),
+        draw.randint(1, 5),
+        draw.choice((20, 150, 600)),
+        draw.random() < 0.5,
+        draw.random() < 0.5,
+    )
+
+
+def _drawn(draw: random.Random, batches: int) -> list[Row]:
+    """Return the rows of a stream, in the order of their batches and in none within one."""
+    found: list[Row] = []
+    for batch in range(batches):
+        for _ in range(draw.choice((0, 1, 2, 4, 8))):
+            found.append(_row(draw, len(found), batch))
+    return found
+
+
+def _row(draw: random.Random, id: int, batch: int) -> Row:
+    ts = batch * _SPAN + draw.randrange(_SPAN)
+    return {"id": id, "batch": batch, "ts": ts, "k": draw.randrange(5), "n": draw.randrange(40)}

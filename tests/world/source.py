@@ -1,0 +1,39 @@
+"""A run whose source offers batches again, as Spark does after a crash."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from braid.core.events import BatchCommitted
+from braid.tables import TableRun
+
+
+def repeating(draw: random.Random, told: Callable[[int], None]) -> type[TableRun]:
+    """Return a kind of run to which batches are offered in order, some of them again, and which
+    tells the number of each batch as soon as anybody may know that it is committed.
+    """
+
+    class RepeatedRun(TableRun):
+        def _turn_batch(self, frame: Any, number: int) -> None:
+            for again in offered(draw, number):
+                feed = partial(frame.func, frame.args[0], again)
+                super()._turn_batch(feed, again)
+
+        def _publish(self, happened: list[Any]) -> None:
+            super()._publish(happened)
+            for event in happened:
+                if isinstance(event, BatchCommitted):
+                    told(event.batch)
+
+    return RepeatedRun
+
+
+def offered(draw: random.Random, number: int) -> list[int]:
+    """Return the batches that are offered in place of one: it, and perhaps earlier ones before it
+    and itself again after it.
+    """
+    before = [max(0, number - draw.randint(1, 3))] if draw.random() < 0.1 and number else []
+    return [*before, number, *([number] if draw.random() < 0.1 else [])]

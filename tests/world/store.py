@@ -1,0 +1,78 @@
+"""An object store in memory, with the methods of ``braid.engine.bucket.Bucket``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from braid.engine.disk import disk
+
+
+class ObjectStore:
+    """The objects of all drivers. An object that was put is there, whatever happens to a driver."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+
+
+class SimulatedBucket:
+    """One driver's way to the store. ``ask`` is called with each request, before it and after it,
+    and raises where the request fails: before, it has done nothing; after, its answer is lost.
+    """
+
+    def __init__(self, store: ObjectStore, ask: Callable[[str, str, bool], None], url: str) -> None:
+        self.store, self.ask, self.url = store, ask, url.rstrip("/")
+
+    def put(self, name: str, body: bytes | Path, new: bool = False) -> None:
+        """Put an object whole; see Bucket. A client that has no answer tries again."""
+        content = disk().read(body) if isinstance(body, Path) else bytes(body)
+        self.ask("put", name, True)
+        if new and name in self.store.objects:
+            raise FileExistsError(f"{self.url}/{name} is there")
+        self.store.objects[name] = content
+        try:
+            self.ask("put", name, False)
+        except LostAnswer:
+            if new:
+                raise FileExistsError(f"{self.url}/{name} is there") from None
+
+    def get(self, name: str) -> bytes:
+        """Return an object."""
+        self.ask("get", name, True)
+        if name not in self.store.objects:
+            raise FileNotFoundError(f"{self.url}/{name} is missing")
+        return self.store.objects[name]
+
+    def fetch(self, name: str, path: Path) -> None:
+        """Copy an object to a file."""
+        disk().write(path, self.get(name))
+
+    def size(self, name: str) -> int:
+        """Return the bytes of an object; -1 if it is missing."""
+        self.ask("size", name, True)
+        body = self.store.objects.get(name)
+        return -1 if body is None else len(body)
+
+    def names(self, folder: str = "") -> dict[str, int]:
+        """Return the objects below a folder, and their bytes."""
+        self.ask("names", folder, True)
+        begin = f"{folder}/" if folder else ""
+        return {n: len(b) for n, b in sorted(self.store.objects.items()) if n.startswith(begin)}
+
+    def delete(self, names: Collection[str]) -> None:
+        """Remove objects."""
+        for name in sorted(names):
+            self.ask("delete", name, True)
+            self.store.objects.pop(name, None)
+
+    def probe(self) -> None:
+        """Return: the store puts an object that is to be new only if none is there."""
+
+
+class LostAnswer(Exception):
+    """A request was done, and its answer did not come; the client tries again by itself."""
+
+
+def failing(name: str, code: int) -> OSError:
+    """Return what a bucket raises for an answer of the store's that tells an error."""
+    return OSError(f"world://run/{name}: the server answered {code}")

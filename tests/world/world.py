@@ -1,0 +1,335 @@
+"""One world: a run, its drivers, what happens to them, and what must hold at the end."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import random
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from braid.core.environment import replaced_environment
+from braid.core.work import replaced_workers
+from braid.engine import bucket as buckets
+from braid.engine import files, process, rolling
+from braid.engine.disk import replaced_disk
+
+from world import invariants
+from world.disk import SimulatedDisk
+from world.drivers import Driver, Killed, PerDriver, current
+from world.files import Files
+from world.process import SimulatedEnvironment, SimulatedWorkers
+from world.scenario import Scenario, scenario
+from world.sink import TransactionalSink, Wrong
+from world.source import repeating
+from world.store import LostAnswer, ObjectStore, SimulatedBucket, failing
+
+RUN = "/run"
+URL = "world://run"
+_WRITES = ("write", "append", "close", "create", "link", "mkdir", "replace", "put")
+_STEPS_A_BATCH = 1000
+"""More than that is no progress."""
+_MOST_DRIVERS = 12
+_ROLL_UP = 3
+"""So many commits are rolled up at once here, so that it happens in short runs too."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a world ended: ``wrong`` is empty if all is as it must be."""
+
+    seed: int
+    scenario: Scenario
+    wrong: str
+    trace: list[str]
+    drivers: int
+    faults: tuple[str, ...]
+    how: str = ""
+    """The traceback of an error, if that is what is wrong."""
+
+    def __str__(self) -> str:
+        last = "\n".join(f"  {line}" for line in self.trace[-60:])
+        return (
+            f"world {self.seed}: {self.wrong or 'as it must be'}\n{self.scenario}\n"
+            f"faults: {', '.join(self.faults) or 'none'}\n{self.how}the last steps:\n{last}"
+        )
+
+
+def play(seed: int) -> Verdict:
+    """Run the world of a seed from its beginning to its end."""
+    return World(seed).play()
+
+
+class World:
+    """A scenario on its way. All that it decides comes from its seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.scenario = scenario(seed)
+        self.draw = random.Random(f"{seed} fate")
+        self.files, self.objects = Files(), ObjectStore()
+        self.disk = SimulatedDisk(self.files, self.step)
+        self.environment = SimulatedEnvironment(random.Random(f"{seed} names"))
+        self.workers = SimulatedWorkers(random.Random(f"{seed} threads"))
+        self.sink = TransactionalSink(self._sink_fails)
+        self.trace: list[str] = []
+        self.drivers: list[Driver] = []
+        self.happened: list[str] = []
+        self.told = -1
+        """The last batch that anybody knows to be committed."""
+        self.is_calm, self.is_full, self.wants_another = False, 0, False
+        self._left, self._switch = self._spacing(), 0
+        self._steps = Counter[int]()
+        self._excused = set[int]()
+        """Drivers that a fault was put into, so that they may fail."""
+
+    def _spacing(self) -> int:
+        return self.draw.randint(1, 2 * self.scenario.spacing)
+
+    # What happens at a step
+
+    def step(self, operation: str, path: str) -> float:
+        """Let a driver do an operation, or not; see ``disk.Step``."""
+        driver = current()
+        if driver is None:
+            return 1.0
+        if driver.is_killed:
+            raise Killed
+        self._count(driver)
+        self.files.now = self.environment.time
+        if self.is_calm:
+            self._note(driver, operation, path)
+            return 1.0
+        self._perhaps_switch(driver)
+        self._left -= 1
+        if self._left <= 0 and len(self.happened) < self.scenario.most:
+            self._left = self._spacing()
+            return self._happens(driver, self.draw.choice(self.scenario.faults), operation, path)
+        if self.is_full:
+            self.is_full -= 1
+            if operation in _WRITES:
+                return self._no_room(driver, operation, path)
+        self._note(driver, operation, path)
+        return 1.0
+
+    def _count(self, driver: Driver) -> None:
+        self._steps[driver.number] += 1
+        if self._steps[driver.number] > _STEPS_A_BATCH * (self.scenario.batches + 2):
+            driver.is_killed = True
+            raise Wrong(f"{driver} makes no progress")
+
+    def _note(self, driver: Driver, operation: str, path: str, what: str = "") -> None:
+        self.trace.append(f"{driver.number} {operation} {path}{what and ' : '}{what}")
+
+    def _happens(self, driver: Driver, fault: str, operation: str, path: str) -> float:
+        """Let a fault happen at a step."""
+        self.happened.append(fault)
+        self._note(driver, operation, path, fault)
+        if fault == "zombie":
+            self._lose_lock()
+            self.wants_another = True
+            driver.freeze()
+            return self.step(operation, path)
+        if fault in ("kill", "flip", "cut"):
+            torn = self.draw.random() if operation in ("write", "append", "close") else None
+            for each in self.drivers if fault != "kill" else [driver]:
+                each.is_killed = True
+            if torn is not None and fault != "cut":
+                self._tear(operation, path, torn)
+            raise Killed
+        self._excused.add(driver.number)
+        if fault == "full":
+            self.is_full = self.draw.choice((1, 20, 200))
+            return self._no_room(driver, operation, path) if operation in _WRITES else 1.0
+        if fault == "lost answer":
+            raise (
+                LostAnswer if operation == "answer" else failing(path, self.draw.choice((500, 503)))
+            )
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    def _tear(self, operation: str, path: str, share: float) -> None:
+        """Leave of what a killed driver was about to write a part."""
+        node = self.files.find(path)
+        if operation == "close" and node is not None:
+            node = self.files.file(path)
+            self.files.change(node, node.content[: int(share * len(node.content))])
+
+    def _no_room(self, driver: Driver, operation: str, path: str) -> float:
+        self._excused.add(driver.number)
+        self._note(driver, operation, path, "no room")
+        if operation in ("write", "append", "close"):
+            return self.draw.random() * 0.999
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def _lose_lock(self) -> None:
+        """The lock is gone, as on a file system where it does not hold: its file, or only what it
+        promises.
+        """
+        self.disk.locks.clear()
+        lock = f"{RUN}/.lock"
+        if self.draw.random() < 0.5 and self.files.find(lock) is not None:
+            self.files.unlink(lock)
+        self._switch = self.draw.choice((10, 100, 1_000_000))
+
+    def _perhaps_switch(self, driver: Driver) -> None:
+        """Now and then let another driver go on, if there are several."""
+        if self._switch and sum(d.is_alive for d in self.drivers) > 1:
+            self._switch -= 1
+            if not self._switch:
+                self._switch = self.draw.choice((3, 30, 300, 1_000_000))
+                driver.freeze()
+                if driver.is_killed:
+                    raise Killed
+
+    def _ask(self, operation: str, name: str, is_before: bool) -> None:
+        """Let a driver ask the object store for something."""
+        operation = operation if is_before else "answer"
+        if self.step(operation, f"{URL}/{name}") < 1:
+            raise failing(name, 507)
+
+    def _sink_fails(self, operation: str) -> bool:
+        driver = current()
+        if self.step(operation, "sink") < 1 or driver is None or self.is_calm:
+            return False
+        if fails := self.draw.random() < 0.03:
+            self._excused.add(driver.number)
+            self.trace.append(f"{driver.number} {operation} fails")
+        return fails
+
+    # The drivers
+
+    def _spawn(self) -> Driver:
+        driver = Driver(len(self.drivers), self._drive)
+        self.drivers.append(driver)
+        return driver
+
+    def _drive(self) -> Any:
+        s = self.scenario
+        more = {} if s.keep is None else {"keep": s.keep}
+        run = self.join.start(
+            RUN if s.place == "folder" else URL,
+            batches="batch",
+            durability=s.durability,
+            foreachBatch=self.sink.give if s.has_sink else None,
+            **more,
+        )
+        run.awaitTermination()
+        return run
+
+    def _tell(self, batch: int) -> None:
+        self.told = max(self.told, batch)
+
+    def play(self) -> Verdict:
+        """Run until all is done, then once more without faults, and look at what is left."""
+        wrong = how = ""
+        with self._simulated():
+            try:
+                self._run()
+                self._end()
+            except Wrong as found:
+                wrong = str(found)
+                if found.__cause__ is not None:
+                    how = "".join(traceback.format_exception(found.__cause__))
+            finally:
+                self.is_calm = True
+                for driver in self.drivers:
+                    driver.end()
+        return Verdict(
+            self.scenario.seed,
+            self.scenario,
+            wrong,
+            self.trace,
+            len(self.drivers),
+            tuple(self.happened),
+            how,
+        )
+
+    def _run(self) -> None:
+        while True:
+            if self.wants_another or not any(d.is_alive for d in self.drivers):
+                self.wants_another = False
+                self.is_calm = len(self.drivers) >= _MOST_DRIVERS
+                driver = self._spawn()
+            else:
+                driver = self.draw.choice([d for d in self.drivers if d.is_alive])
+            driver.wake()
+            self._look_at(driver)
+            if not any(d.is_alive for d in self.drivers) and not self.wants_another:
+                if driver.has_ended and driver.error is None:
+                    return
+                if self.is_calm:
+                    return
+
+    def _look_at(self, driver: Driver) -> None:
+        """See how a driver came to its end, if it did."""
+        if driver.has_ended and driver.error is not None and not driver.is_killed:
+            invariants.check_end(self, driver)
+        if driver.is_killed and self.happened and self.happened[-1] in ("cut", "flip"):
+            for each in self.drivers:
+                each.end()
+            {"cut": self._cut, "flip": self._flip}[self.happened[-1]]()
+            self.happened[-1] += " done"
+        elif driver.is_killed:
+            driver.end()
+
+    def _cut(self) -> None:
+        self.files.cut(self.draw)
+        invariants.check_promise(self)
+
+    def _flip(self) -> None:
+        there = [path for path, node in self.files.walk() if node.content]
+        if there:
+            path = self.draw.choice(there)
+            bit = self.draw.getrandbits(30)
+            self.trace.append(f"flip {path} {bit}")
+            self.files.flip(path, bit)
+
+    def _end(self) -> None:
+        """The last resume, to which nothing happens."""
+        self.is_calm = True
+        driver = self._spawn()
+        driver.wake()
+        invariants.check_last(self, driver)
+
+    @contextmanager
+    def _simulated(self) -> Iterator[None]:
+        """Have the engine meet this world in place of the machine."""
+        gc.disable()  # so that finalizers run at the same steps each time
+        with ExitStack() as stack:
+            for replaced in (
+                replaced_disk(self.disk),
+                replaced_environment(self.environment),
+                replaced_workers(self.workers),
+                patch.object(files, "_readers", PerDriver("readers", type(_READERS))),
+                patch.object(rolling, "_EVERY", _ROLL_UP),
+                patch.object(process, "_SHORT", -1.0 if self.scenario.many else 0.05),
+                patch.object(process, "cores", lambda: 2),
+                patch.object(buckets, "Bucket", self._bucket),
+                patch("braid.core.scratch.folder", self._scratch),
+                patch("braid.core.scratch.remove", lambda folder: None),
+            ):
+                stack.enter_context(replaced)
+            buckets.bucket.cache_clear()
+            draw = random.Random(f"{self.scenario.seed} source")
+            self.join = self.scenario.join()
+            self.join.runs = repeating(draw, self._tell)
+            yield
+        buckets.bucket.cache_clear()
+        gc.enable()
+
+    def _bucket(self, url: str) -> Any:
+        return SimulatedBucket(self.objects, self._ask, url)
+
+    def _scratch(self, name: str) -> Path:
+        folder = Path(f"/scratch/{name}-{self.environment.token()}")
+        self.disk.mkdir(folder)
+        return folder
+
+
+_READERS = files._readers
