@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from braid import spark_session
-from braid.spark_session import _ASKED, _forked, _know_names, _set_permissions_here
+from braid.engine.own_files import SCHEME, own_path
+from braid.spark_session import _ASKED, _forked, _know_names
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -19,15 +20,17 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o7777
 
 
-def test_local_files_get_their_permissions_without_a_process(
+def test_files_of_braid_alone_get_their_permissions_without_a_process(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """As `chmod` sets them: a folder that hands on its group keeps that."""
     hadoop: Any = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
     permission = hadoop.permission.FsPermission
     settings = spark._jsparkSession.sessionState().newHadoopConf()
-    files = hadoop.FileSystem.get(spark._jvm.java.net.URI("file:///"), settings)  # type: ignore[union-attr]
+    place = spark._jvm.java.net.URI(f"{SCHEME}:///")  # type: ignore[union-attr]
+    files = hadoop.FileSystem.get(place, settings)
     assert files.getClass().getName() == "BraidLocalFiles"
+    assert own_path(spark, tmp_path) == f"{SCHEME}:{tmp_path}"
 
     files.create(hadoop.Path(str(tmp_path / "made"))).close()
     assert mode(tmp_path / "made") == 0o644
@@ -86,27 +89,6 @@ def test_workers_are_forked_from_what_has_imported_braid(
     assert _forked("spark://somewhere:7077") == _forked("yarn") == {}, "Braid is sent there later"
     monkeypatch.setenv("PYSPARK_PYTHON", "/elsewhere/python3")
     assert _forked("local[2,4]") == {}
-
-
-def test_local_files_of_another_class_stay(spark: SparkSession) -> None:
-    hadoop: Any = spark._jvm.org.apache.hadoop  # type: ignore[union-attr]
-    place = spark._jvm.java.net.URI("file:///")  # type: ignore[union-attr]
-    settings = spark._jsc.hadoopConfiguration()  # type: ignore[union-attr]
-    theirs = hadoop.conf.Configuration(settings)
-    theirs.set("fs.file.impl", "org.apache.hadoop.fs.LocalFileSystem")
-
-    def named() -> str:
-        return str(hadoop.fs.FileSystem.get(place, settings).getClass().getSimpleName())
-
-    hadoop.fs.FileSystem.get(place, settings).close()
-    hadoop.fs.FileSystem.get(place, theirs)
-    try:
-        _set_permissions_here(spark._jvm, settings)
-        assert named() == "LocalFileSystem"
-    finally:
-        hadoop.fs.FileSystem.get(place, settings).close()
-        _set_permissions_here(spark._jvm, settings)
-    assert named() == "BraidLocalFiles"
 
 
 def test_settings_of_hadoop_do_not_say_whence_they_are(spark: SparkSession, tmp_path: Path) -> None:

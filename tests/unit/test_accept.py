@@ -1,14 +1,21 @@
-"""Types of settings are checked, also where a type next to them is known to type checkers alone."""
+"""Types of settings are checked, also where a type next to them is known to type checkers alone; and
+text is a number by one function.
+"""
 
 from __future__ import annotations
 
+import ast
+import json
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from braid.core.accept import check_settings
+from braid.core.accept import check_settings, read_natural
 from braid.core.plan import Route
+from hypothesis import given
+from hypothesis import strategies as st
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,3 +63,42 @@ def test_an_unknown_type_says_nothing() -> None:
     for of in (Priced, painted):
         check_settings(of, {"price": "3", "colour": "blue"})
     check_settings(Dear, {"fresh": "yes"})
+
+
+@given(st.integers(0, 10**30), st.integers(0, 10**30), st.text("0", max_size=9))
+def test_what_is_written_as_a_natural_number_is_read(number: int, most: int, zeros: str) -> None:
+    assert read_natural(f"{zeros}{number}", most) == (number if number <= most else None)
+
+
+@given(st.text(max_size=4) | st.text("0123456789²٣१+-_ .e\n", max_size=4))
+def test_nothing_else_is_a_natural_number(text: str) -> None:
+    digits = text.isascii() and all("0" <= letter <= "9" for letter in text)
+    assert read_natural(text) == (int(text) if text and digits else None)
+
+
+ROOT = Path(__file__).parents[2]
+DIGITS = {"isdigit", "isdecimal", "isnumeric"}
+"""They are true of characters that `int` refuses, or that nobody typed as a number."""
+
+
+def sources() -> dict[Path, str]:
+    """The project's Python by file, with the cells of its notebooks."""
+    folders = ("toolkit", "widgets", "tests", "benchmarks", "docs", "examples", ".ci")
+    files = [f for folder in folders for f in (ROOT / folder).rglob("*.py")]
+    found = {f: f.read_text(encoding="utf-8") for f in files if "node_modules" not in f.parts}
+    for file in (ROOT / "notebooks").rglob("*.ipynb"):
+        cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+        for number, cell in enumerate(cells):
+            if cell["cell_type"] == "code":
+                text = "".join(cell["source"])
+                lines = [line for line in text.splitlines() if not line.startswith(("%", "!"))]
+                found[file / str(number)] = "\n".join(lines)
+    return found
+
+
+def test_text_is_a_number_by_one_function() -> None:
+    known = sources()
+    assert len(known) > 300
+    for file, text in known.items():
+        names = {n.attr for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Attribute)}
+        assert not names & DIGITS, f"{file} asks {names & DIGITS}; use accept.read_natural"

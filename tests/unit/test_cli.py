@@ -349,6 +349,39 @@ def test_the_command_starts_without_loading_spark_and_never_loads_grammars() -> 
     assert subprocess.run([sys.executable, "-c", code, "list"]).returncode == 0
 
 
+@pytest.mark.parametrize("arguments", [["list"], ["--help"], ["health", "nowhere"]])
+def test_a_reader_that_leaves_ends_the_command_quietly(arguments: list[str]) -> None:
+    """As in `braid list | head -1`; of what has failed, the sentence is still said."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "braid.reports.cli", *arguments]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    said = "braid: nowhere holds no run that has begun\n" if arguments[0] == "health" else ""
+    assert (done.returncode, done.stderr) == ((2, said) if said else (141, ""))
+
+
+def test_a_reader_of_the_errors_may_leave_too() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "braid.reports.cli", "health", "nowhere"]
+    done = subprocess.run(command, stdout=write, stderr=write)
+    os.close(write)
+    assert done.returncode == 141
+
+
+def test_a_broken_pipe_of_something_else_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel may be gone, say, while the output is read."""
+
+    def fail(_: object) -> int:
+        raise BrokenPipeError("a kernel is gone")
+
+    monkeypatch.setattr("braid.reports.cli._has_no_reader", lambda _: False)
+    monkeypatch.setattr("braid.reports.cli._list", fail)
+    with pytest.raises(BrokenPipeError, match="a kernel is gone"):
+        main(["list"])
+
+
 def test_who_calls_the_command_keeps_its_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from braid.engine import lock as module
-from braid.health import health
+from braid.health import Health, health
 from braid.hub.hub import HubRun, QueryHub
 from braid.join import StreamJoin
 from braid.reports.cli import main
@@ -38,6 +38,19 @@ def test_a_run_that_goes_on_says_so_to_others(tmp_path: Path) -> None:
     assert health(tmp_path / "run").state == "stopped" and run.health().well
     StreamJoin.resume(tmp_path / "run", STREAMS).awaitTermination()
     assert (found := health(tmp_path / "run")).state == "completed" and found.batches == 5
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        ({"total": 0.004, "probe": 0.003}, "; the last took 0.00 s; 3 tuples"),
+        ({"total": 0.5, "probe": 0.25, "take": 0.004}, "; the last took 0.50 s (probe 0.25); 3 t"),
+        ({}, "batch 1; 3 tuples"),
+    ],
+)
+def test_a_line_has_no_empty_parentheses(seconds: dict[str, float], said: str) -> None:
+    line = str(Health("a ⋈ b", "Scatter", "stopped", None, 0, 1, 3, seconds=seconds))
+    assert said in line and "()" not in line
 
 
 def test_json_and_prometheus_say_what_the_line_says(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -370,3 +371,22 @@ def test_a_folder_may_be_a_url_of_this_machine(tmp_path: Path) -> None:
     assert Store(f"file://{tmp_path}/a%20b").path == tmp_path / "a b"
     assert Store(f"file:{tmp_path}/x").path == tmp_path / "x"
     assert Store(tmp_path / "5:30/run").path == tmp_path / "5:30/run"
+
+
+def test_a_run_folder_that_is_made_is_its_users_alone(tmp_path: Path) -> None:
+    """One that is there keeps its mode, and those above are made as others are."""
+    (theirs := tmp_path / "theirs").mkdir(0o755)
+    theirs.chmod(0o750)
+    for path in (tmp_path / "above" / "run", theirs):
+        store = Store(path)
+        store.acquire()
+        store.release()
+    assert (tmp_path / "above" / "run").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "above").stat().st_mode & 0o777 == 0o777 & ~umask()
+    assert theirs.stat().st_mode & 0o777 == 0o750
+
+
+def umask() -> int:
+    found = os.umask(0)
+    os.umask(found)
+    return found

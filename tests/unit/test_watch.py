@@ -6,10 +6,16 @@ import json
 import os
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import sha256
+from http.client import HTTPConnection
 from pathlib import Path
+from socket import create_connection
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import pytest
 from braid.core.events import RunStarted
@@ -102,10 +108,86 @@ def test_a_run_is_served_to_who_has_the_token(folder, address):
         with pytest.raises(HTTPError) as refused:
             get(wrong)
         assert refused.value.code == 403
-    for odd in (f"{bare}other?{token}", f"{bare}more?{token}", f"{bare}more?since=-1&{token}"):
-        with pytest.raises(HTTPError) as missing:
-            get(odd)
-        assert missing.value.code == 404
+    with pytest.raises(HTTPError) as missing:
+        get(f"{bare}other?{token}")
+    assert missing.value.code == 404
+
+
+@pytest.mark.parametrize("since", ["", "x", "-1", "+1", "1_0", "%C2%B2", "%D9%A3", "1.0", "9" * 50])
+def test_a_batch_that_is_no_natural_number_is_refused(address, since):
+    bare, token = address.split("?")
+    with pytest.raises(HTTPError) as refused:
+        get(f"{bare}more?since={since}&{token}")
+    assert refused.value.code == 400
+    assert "it must be a batch, a whole number, 0 or more" in refused.value.read().decode()
+
+
+@pytest.mark.parametrize(
+    "host, code",
+    [
+        *((name, 200) for name in ("127.0.0.1", "127.0.0.1:{port}", "localhost:1", "[::1]:1")),
+        *((name, 403) for name in ("evil.example", "localhost.evil.example", "[::1", "", None)),
+    ],
+)
+def test_a_page_that_another_name_points_to_is_refused(address, host, code):
+    """A site could have its own name point to this machine, and so read what a browser gets."""
+    where = urlsplit(address)
+    asked = HTTPConnection(where.hostname, where.port, timeout=10)
+    asked.putrequest("GET", f"/?{where.query}", skip_host=True)
+    if host is not None:
+        asked.putheader("Host", host.format(port=where.port))
+    asked.endheaders()
+    assert asked.getresponse().status == code
+    asked.close()
+
+
+def test_every_answer_keeps_other_sites_out(address):
+    bare, _ = address.split("?")
+    with urlopen(address, timeout=10) as found:
+        answers = [found.headers]
+    for request in (bare, Request(address, method="POST")):
+        with pytest.raises(HTTPError) as refused:
+            urlopen(request, timeout=10)
+        answers.append(refused.value.headers)
+    for headers in answers:
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        policy = headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'") and "frame-ancestors 'none'" in policy
+    script = get(address).rpartition('<script type="module">')[2].partition("</script>")[0]
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in policy
+
+
+def test_connections_have_a_bound(address):
+    where = urlsplit(address)
+    silent = [
+        create_connection((where.hostname, where.port), timeout=10)
+        for _ in range(serve.MOST_CONNECTIONS)
+    ]
+    with create_connection((where.hostname, where.port), timeout=10) as refused:
+        assert refused.makefile("rb").read().startswith(b"HTTP/1.0 503 ")
+    silent.pop().close()
+    for _ in range(1000):  # its thread ends soon after
+        with suppress(HTTPError, OSError):
+            assert "batch 1 of 3" in get(address)
+            break
+    else:
+        raise AssertionError("no connection was free again")
+    for connection in silent:
+        connection.close()
+
+
+def test_a_connection_that_says_nothing_is_ended(folder, monkeypatch):
+    monkeypatch.setattr(serve, "TIMEOUT", 0.01)
+    made, _ = serve.server(folder)
+    thread = threading.Thread(target=made.serve_forever, args=(0.01,))
+    thread.start()
+    with create_connection((serve.LOOPBACK, made.server_port), timeout=10) as silent:
+        assert silent.recv(1) == b""
+    made.shutdown()
+    thread.join()
+    made.server_close()
 
 
 def test_the_lag_is_that_since_the_last_commit_and_goes_with_the_end(folder, address):

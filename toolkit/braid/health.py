@@ -62,7 +62,8 @@ class Health:
         parts = ", ".join(
             f"{k} {s:.2f}" for k, s in self.seconds.items() if k != "total" and s >= 0.005
         )
-        took = f"; the last took {self.seconds['total']:.2f} s ({parts})" if self.seconds else ""
+        split = f" ({parts})" if parts else ""
+        took = f"; the last took {self.seconds['total']:.2f} s{split}" if self.seconds else ""
         lag = f", {self.lag:.1f} s ago" if self.state == "running" and self.batches else ""
         error = f": {self.error}" if self.error else ""
         asked = f"; {self.queries:,} queries" if self.queries is not None else ""

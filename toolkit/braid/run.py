@@ -36,11 +36,14 @@ class JoinRun(Running):
         """What stays the same from batch to batch, and the streams' union."""
         from pyspark.sql import types as T
 
+        from braid.condition.spark import make_spark_nullable
+
         setup = self.setup
         sources = setup.sources(self.store)
         columns = tuple(tuple(f.columns) for f in sources.values())
         frame, where = setup.union(sources)
-        self._schema: Any = T.StructType([T.StructField(a, f.schema) for a, f in sources.items()])
+        schemas = {a: make_spark_nullable(f.schema) for a, f in sources.items()}
+        self._schema: Any = T.StructType([T.StructField(a, s) for a, s in schemas.items()])
         spec = JoinSpec(
             setup.predicate,
             columns,
@@ -62,9 +65,11 @@ class JoinRun(Running):
         return T.StructType([*self._schema.fields, *more])
 
     def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
+        from braid.engine.own_files import own_path
+
         self.store.copied.wait(self._done_before)
         writer = frame.writeStream.foreachBatch(weakly(self._turn_in_order)).option(
-            "checkpointLocation", str(self.store.path / "checkpoint")
+            "checkpointLocation", own_path(self.setup.spark, self.store.path / "checkpoint")
         )
         trigger = dict(trigger) or (
             {"availableNow": True} if self._settings["batches"] is not None else {}

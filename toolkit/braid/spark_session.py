@@ -25,6 +25,7 @@ from braid.cluster import ship
 from braid.core.log import LOGGER
 from braid.core.scratch import folder
 from braid.engine import memory
+from braid.engine.own_files import register_own_files
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -42,13 +43,7 @@ SETTINGS = {
     # How long the JVM waits for this process to take rows that it asked for: a busy machine may
     # need more than 15 s.
     "spark.python.authenticate.socketTimeout": "120s",
-    # Local files without checksum files beside them: a micro-batch writes several small logs.
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    # The same for the logs of offsets and commits, which then are files as `_FILES` makes them.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
+    # No checksum files beside the logs of offsets and commits.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # A restart needs the last batch; what is kept besides is listed in every batch.
     "spark.sql.streaming.minBatchesToRetain": "10",
@@ -70,24 +65,6 @@ _ALWAYS = (
     b"WARN NativeCodeLoader: Unable to load native-hadoop library",
 )
 """What each start of Spark says; in a notebook it would stand in red under some cell."""
-_FILES = """
-public class BraidLocalFiles extends org.apache.hadoop.fs.RawLocalFileSystem {
-  @Override
-  public void setPermission(
-      org.apache.hadoop.fs.Path path, org.apache.hadoop.fs.permission.FsPermission permission)
-      throws java.io.IOException {
-    java.nio.file.Path file = pathToFile(path).toPath();
-    int mode = permission.toShort();
-    if (java.nio.file.Files.isDirectory(file)) {  // keeps setuid and setgid, as by chmod
-      mode |= ((Integer) java.nio.file.Files.getAttribute(file, "unix:mode")).intValue() & 06000;
-    }
-    java.nio.file.Files.setAttribute(file, "unix:mode", Integer.valueOf(mode));
-  }
-}
-"""
-"""Hadoop's local files, but for the process `chmod` that it starts for each file and folder where
-it has no native library, as in PySpark: 6 ms, four times in a micro-batch of two streams.
-"""
 _SOURCES = "updatingResource"
 """What Hadoop calls the files that its settings are from."""
 _ASKED = (
@@ -184,7 +161,7 @@ def _quicken(spark: SparkSession) -> None:
     """
     jvm, java = spark.sparkContext._jvm, spark.sparkContext._jsc
     assert jvm is not None and java is not None
-    for shortcut in (_know_names, _set_permissions_here, _forget_sources):
+    for shortcut in (_know_names, register_own_files, _forget_sources):
         try:
             shortcut(jvm, java.hadoopConfiguration())
         except (Py4JError, TypeError) as error:
@@ -203,25 +180,6 @@ def _know_names(jvm: Any, _: Any) -> None:
         if not isinstance(found[-1], JavaPackage):  # what is imported later is no class yet
             for at, name, known in zip(found, names, found[1:], strict=False):
                 setattr(at, name, known)
-
-
-def _set_permissions_here(jvm: Any, settings: Any) -> None:
-    """Let the driver's JVM make local files by `_FILES`. Spark's own compiler compiles that in 0.15
-    s. Hadoop keeps one object for all local files, and it is replaced, unless it is of another
-    class than Braid's sessions ask for. No setting names `_FILES`, as workers would look for it.
-    """
-    hadoop, place = jvm.org.apache.hadoop, jvm.java.net.URI("file:///")
-    kept = hadoop.fs.FileSystem.get(place, settings)
-    if kept.getClass().getName() != SETTINGS["spark.hadoop.fs.file.impl"] or os.name != "posix":
-        return
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(_FILES)
-    ours = hadoop.conf.Configuration(settings)
-    ours.setClassLoader(compiler.getClassLoader())
-    ours.set("fs.file.impl", "BraidLocalFiles")
-    kept.close()
-    hadoop.fs.FileSystem.get(place, ours)
 
 
 def _forget_sources(jvm: Any, settings: Any) -> None:

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 from sqlglot import exp
 
 from braid.condition.dialect import SparkSql
@@ -19,6 +19,7 @@ from braid.condition.names import quoted, read, resolved
 from braid.condition.predicate import PredicateError
 from braid.condition.sqltypes import SqlType
 from braid.condition.zones import UTC
+from braid.core.columns import make_nullable
 
 
 class SparkAnalyser:
@@ -100,13 +101,37 @@ class SparkAnalyser:
     def arrow_type(self, alias: str, sql: str) -> pa.DataType:
         """The type of the column in Arrow."""
         schema = StructType([self._field(alias, sql)])
-        return to_arrow_schema(schema, timezone="UTC").field(0).type
+        return arrow_schema(schema).field(0).type
 
     def _field(self, alias: str, sql: str) -> StructField:
         """What an expression comes to; of a column by itself Spark need not be asked."""
         if (field := self.columns[alias].get(sql.removeprefix("(").removesuffix(")"))) is not None:
             return field
         return self.empty[alias].select(F.expr(sql).alias("it")).schema[0]
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the columns as Arrow has them: all nullable, times in UTC."""
+    return make_nullable(to_arrow_schema(schema, timezone="UTC"))
+
+
+def make_spark_nullable(schema: StructType) -> StructType:
+    """Return the schema with every field nullable at every depth, as ``make_nullable`` does."""
+    return StructType([_nullable_field(field) for field in schema.fields])
+
+
+def _nullable_field(field: StructField) -> StructField:
+    return StructField(field.name, _nullable_type(field.dataType), True, field.metadata)
+
+
+def _nullable_type(kind: DataType) -> DataType:
+    if isinstance(kind, StructType):
+        return make_spark_nullable(kind)
+    if isinstance(kind, ArrayType):
+        return ArrayType(_nullable_type(kind.elementType), True)
+    if isinstance(kind, MapType):
+        return MapType(_nullable_type(kind.keyType), _nullable_type(kind.valueType), True)
+    return kind
 
 
 def _columns(schema: StructType) -> dict[str, StructField]:

@@ -71,6 +71,23 @@ def whole(value: Any, what: str, least: int, most: float = inf, or_else: str = "
     return number
 
 
+def read_natural(text: str, most: int = (1 << 63) - 1) -> int | None:
+    """Return the natural number that a text writes in the digits 0 to 9 and nothing else; None for
+    any other text, and for a number above ``most``. Python's own tests and ``int`` also take digits
+    of other scripts, superscripts and underscores.
+
+    >>> [read_natural(text) for text in ("007", "²", "٣", "-1", "1_0", "")]
+    [7, None, None, None, None, None]
+    >>> read_natural("33", most=32) is read_natural("9" * 9999) is None
+    True
+    """
+    digits = text.lstrip("0") if len(text) > 1 else text
+    if not text or len(digits) > len(str(most)) or not set(text) <= set("0123456789"):
+        return None
+    number = int(digits or "0")
+    return number if number <= most else None
+
+
 def seconds(value: Any, what: str, most: float) -> float:
     """A number of seconds from 0 to ``most``."""
     known = isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,8 +1,12 @@
-"""The names of the columns that Braid adds to the user's own; a user's column never begins with two
-underscores.
+"""The names of the columns that Braid adds to the user's own (a user's column never begins with two
+underscores), and the nullability of all columns: each may be NULL, at every depth.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
 
 TIME = "__time"
 """Event time, in microseconds."""
@@ -24,3 +28,46 @@ COIN = "__coin"
 """What partial results were drawn by, on their way to another task."""
 WEIGHT = "weight"
 """The column of results with one over the chance that each had, in a run that sheds load."""
+
+
+def make_nullable(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with every field nullable: columns, struct fields, list items and map
+    values, at every depth. Map keys are never NULL and stay as they are.
+
+    Spark declares a field NOT NULL for the case that its parent is not NULL, while Arrow's writers
+    and casts look at the field alone. A NULL struct with a NOT NULL field is therefore valid in
+    Spark and refused by Arrow, so nullability is no part of Braid's types.
+    """
+    return pa.schema(map(_nullable_field, schema), metadata=schema.metadata)
+
+
+def make_column_nullable(column: pa.Array) -> pa.Array:
+    """Return the column with every field below it nullable; the values are not copied."""
+    if not pa.types.is_nested(column.type):
+        return column
+    return column.cast(make_type_nullable(column.type))
+
+
+def make_type_nullable(kind: pa.DataType) -> pa.DataType:
+    """Return the type with every field below it nullable, as in ``make_nullable``."""
+    return _nullable_nested(kind) if pa.types.is_nested(kind) else kind
+
+
+def _nullable_field(field: pa.Field) -> pa.Field:
+    return field.with_type(make_type_nullable(field.type)).with_nullable(True)
+
+
+@lru_cache(maxsize=1024)
+def _nullable_nested(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_nullable_field(field) for field in kind])
+    if pa.types.is_map(kind):
+        key = kind.key_field.with_type(make_type_nullable(kind.key_type))
+        return pa.map_(key, _nullable_field(kind.item_field), kind.keys_sorted)
+    if pa.types.is_list(kind):
+        return pa.list_(_nullable_field(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_nullable_field(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_nullable_field(kind.value_field), kind.list_size)
+    return kind

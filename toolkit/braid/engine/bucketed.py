@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from braid.core.accept import read_natural
 from braid.core.log import LOGGER
 from braid.engine import durable
 from braid.engine.bucket import Bucket, each
@@ -41,7 +42,8 @@ class BucketLog(Log):
     def pull(self) -> None:
         """Bring the entries that have been added, and read them."""
         names = [PurePosixPath(name) for name in self._bucket.names("commits")]
-        end = max((int(n.stem) for n in names if n.stem.isdecimal()), default=-1) + 1
+        numbers = (read_natural(name.stem) for name in names)
+        end = max((n for n in numbers if n is not None), default=-1) + 1
         begins = range(-(-self._next // _TOGETHER) * _TOGETHER, end, _TOGETHER)
         there = {name.name for name in names}
         each(self._unbundle, [name for name in map(_bundle, begins) if name in there])

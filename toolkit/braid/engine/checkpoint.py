@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from braid.core.accept import read_natural
 from braid.core.state import VERSION
 from braid.engine import durable
 from braid.engine.disk import disk
@@ -50,7 +51,7 @@ class Checkpoint:
         """The last micro-batch in a log, "offsets" or "commits"; -1: none."""
         folder = self.folder / log
         names = disk().names(folder) if disk().is_folder(folder) else []
-        return max((int(n) for n in names if n.isdecimal()), default=-1)
+        return max(map(_number, names), default=-1)
 
     def sweep(self) -> None:
         """Remove files that a power cut has left empty: of what the run has committed, all is on
@@ -70,7 +71,7 @@ class Checkpoint:
         for folder in self._folders():
             files = [f for f in disk().find(folder, "[!.]*") if disk().is_file(f)]
             if folder in logs:
-                files = sorted((f for f in files if f.name.isdecimal()), key=_number)[-last:]
+                files = sorted((f for f in files if _number(f.name) >= 0), key=_file_number)[-last:]
             found |= {f.relative_to(self.folder).as_posix(): _text(f) for f in files}
         return durable.sealed({"v": VERSION, "files": found})
 
@@ -124,7 +125,7 @@ class Checkpoint:
         for log, last in (("commits", epoch), ("offsets", epoch + 1)):
             folder = self.folder / log
             for file in disk().find(folder):
-                if file.name.isdecimal() and int(file.name) > last:
+                if _number(file.name) > last:
                     disk().unlink(file)
 
 
@@ -132,5 +133,11 @@ def _text(file: Path) -> str:
     return disk().read(file).decode()
 
 
-def _number(file: Path) -> int:
-    return int(file.name)
+def _number(name: str) -> int:
+    """Return the micro-batch whose entry in a log the file is; -1 for any other file."""
+    number = read_natural(name)
+    return -1 if number is None else number
+
+
+def _file_number(file: Path) -> int:
+    return _number(file.name)

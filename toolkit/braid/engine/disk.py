@@ -141,9 +141,9 @@ class Disk:
             self.write(path, b"")
         os.utime(path, (seconds, seconds))
 
-    def mkdir(self, folder: Place) -> None:
-        """Make a folder, and those above it; one that is there stays."""
-        os.makedirs(folder, exist_ok=True)
+    def mkdir(self, folder: Place, mode: int = 0o777) -> None:
+        """Make a folder of this ``mode``, and those above it; one that is there stays."""
+        os.makedirs(folder, mode, exist_ok=True)
 
     def rmtree(self, folder: Place) -> None:
         """Remove a folder with all that is in it; nothing if it is missing."""

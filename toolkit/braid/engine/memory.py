@@ -7,6 +7,8 @@ import os
 import re
 from pathlib import Path
 
+from braid.core.accept import read_natural
+
 _UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SHARE = 4
 """By default one part of so many of the machine's memory is for a batch."""
@@ -43,15 +45,17 @@ def machine() -> int:
     """The bytes of memory that the machine has, or that a container may take of it."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     told = [file.read_text().strip() for name in _LIMITS if (file := Path(name)).exists()]
-    return min([whole, *(int(text) for text in told if text.isdigit())])
+    limits = map(read_natural, told)  # "max" is none
+    return min([whole, *(limit for limit in limits if limit is not None)])
 
 
 def cores() -> int:
     """The processors that this process may run on, or that a container may take the time of."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
     some = len(affinity(0)) if affinity else os.cpu_count() or 1
-    taken, *of = _QUOTA.read_text().split() if _QUOTA.exists() else ["max"]
-    return min(some, max(1, -(-int(taken) // int(of[0])))) if taken.isdigit() else some
+    text, *of = _QUOTA.read_text().split() if _QUOTA.exists() else ["max"]
+    taken = read_natural(text)
+    return some if taken is None else min(some, max(1, -(-taken // int(of[0]))))
 
 
 def keep_freed() -> None:

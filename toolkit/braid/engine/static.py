@@ -12,13 +12,15 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from braid.condition.spark import arrow_schema, make_spark_nullable
+from braid.core.columns import make_nullable
 from braid.core.work import workers
 from braid.engine import microbatches, whole
 from braid.engine.collect import Allowance, Overflow, collected, scanned
 from braid.engine.copied import Copied
 from braid.engine.disk import disk
+from braid.engine.own_files import own_path
 
 _NUMBER = "__batch"
 _SMALL = 128 << 20
@@ -85,8 +87,10 @@ class Replay:
         frame = self.frames[alias]
         made = frame.withColumn(_NUMBER, self._followed(alias, frame))
         batches = collected(made, allowed)
-        schema = to_arrow_schema(made.schema, timezone="UTC")
-        return pa.Table.from_batches(batches, batches[0].schema if batches else schema)
+        if not batches:
+            return arrow_schema(made.schema).empty_table()
+        rows = pa.Table.from_batches(batches)
+        return rows.cast(make_nullable(rows.schema))
 
     def _followed(self, alias: str, frame: DataFrame) -> Column:
         if isinstance(self.batches, int) and (time := self.times.get(alias)) is not None:
@@ -121,7 +125,7 @@ class Replay:
     def _stream(self, alias: str) -> T.StructType:
         """The columns that the stream has."""
         fields = self.frames[alias].schema.fields
-        return T.StructType([f for f in fields if f.name != self.batches])
+        return make_spark_nullable(T.StructType([f for f in fields if f.name != self.batches]))
 
     def _metadata(self, alias: str) -> dict[str, str]:
         return {_SCHEMA: self._stream(alias).json()}
@@ -141,8 +145,8 @@ class Replay:
                 numbered = numbered.drop(batches)
             written = folder / f".{alias}"
             writer = numbered.repartition(F.col(_NUMBER)).write.partitionBy(_NUMBER)
-            writer.option("maxRecordsPerFile", 0).parquet(str(written))
-            schema = to_arrow_schema(self._stream(alias), timezone="UTC")
+            writer.option("maxRecordsPerFile", 0).parquet(own_path(frame.sparkSession, written))
+            schema = arrow_schema(self._stream(alias))
             _arrange(written, folder / alias, count, schema.with_metadata(self._metadata(alias)))
             disk().rmtree(written)
         return count
@@ -153,7 +157,7 @@ def schema(copied: Copied, alias: str, spark: SparkSession) -> T.StructType:
     runs may lack it, and are looked at by Spark.
     """
     found = (copied.schema(alias).metadata or {}).get(_SCHEMA.encode())
-    return (
+    return make_spark_nullable(
         spark.read.parquet(str(microbatches.file(copied.folder / alias, 0))).schema
         if found is None
         else T.StructType.fromJson(json.loads(found))

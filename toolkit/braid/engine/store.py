@@ -115,7 +115,7 @@ class Store(Rolling):
         """Make the run's own folder, and those above it."""
         above = [self.path, *self.path.parents]
         made = [folder for folder in above if not disk().exists(folder)]
-        disk().mkdir(self.path)
+        disk().mkdir(self.path, 0o700)  # it holds copies of the input
         for folder in made if self.force else ():
             durable.sync(folder.parent)
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.predicate import Predicate
-from braid.core.columns import COIN, MARK, ROUTING, WEIGHT
+from braid.core.columns import COIN, MARK, ROUTING, WEIGHT, make_column_nullable
 from braid.core.harvest import Harvest, Worth
 from braid.core.plan import Derivation, KeySpace, Route
 from braid.core.state import Address, Place, Seal
@@ -74,7 +74,8 @@ class Layout:
         """What of the union's rows travelled for this stream."""
         slots = {} if self.routing else {ROUTING: ROUTING}
         slots |= dict(self.slots)
-        return pa.record_batch([rows.column(slot) for slot in slots.values()], names=[*slots])
+        columns = [make_column_nullable(rows.column(slot)) for slot in slots.values()]
+        return pa.record_batch(columns, names=[*slots])
 
     def complete(self, came: pa.RecordBatch) -> pa.RecordBatch:
         """The same with what the receiver makes."""

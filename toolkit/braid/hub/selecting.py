@@ -14,13 +14,14 @@ from sqlglot import exp
 
 from braid.condition.dialect import SparkSql
 from braid.condition.sqltypes import INTEGRAL, REAL, SqlType
+from braid.core.accept import read_natural
 from braid.papers.reuse.domains import NULL, SOME, Domain, among, interval
 from braid.papers.reuse.selections import Box, Opaque, Selection, both, either
 
 Types = Mapping[str, SqlType]
 """Types of a stream's columns by name."""
 
-_DIGITS = re.compile(r"\d+(\.\d*)?|\.\d+")
+_DIGITS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _FLOAT = 2**24
 """Whole numbers beyond it may be rounded when Spark compares them with a float."""
@@ -143,8 +144,8 @@ def _number(literal: exp.Expr, known: SqlType) -> Any:
     if not isinstance(literal, exp.Literal) or not _DIGITS.fullmatch(literal.this):
         return None
     if known.name in REAL:
-        whole = literal.this.isdigit() and int(literal.this) > _FLOAT and known.name == "float"
-        return None if whole else sign * float(literal.this)
+        whole = read_natural(literal.this, most=_FLOAT) is None and "." not in literal.this
+        return None if whole and known.name == "float" else sign * float(literal.this)
     if known.name in INTEGRAL or known.name == "decimal":
         if len(literal.this) > _EXACT or known.precision > _EXACT:
             return None

@@ -15,14 +15,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from braid.condition.failing import OverflowFailure
+from braid.condition.spark import arrow_schema, make_spark_nullable
 from braid.condition.sqltypes import SqlType
 from braid.condition.zones import UTC
 from braid.core.columns import QUERIES
 from braid.engine.collect import LIMIT, Refused, collected
 from braid.engine.layout import laid_out, layouts
+from braid.engine.own_files import own_path
 from braid.engine.spark import plainly
 from braid.engine.weakly import weakly
 from braid.engine.wire import Layout
@@ -57,8 +58,7 @@ def arriving(
     for (s, frame), layout in zip(frames.items(), where, strict=True):
         own = [F.col(f"`{c}`") for c in frame.columns]
         told = frame.select(*own, *(F.expr(sql).alias(n) for n, sql in wanted[s].items()))
-        schema = to_arrow_schema(told.schema, timezone="UTC")
-        found[s] = _Arriving(layout, pa.schema([f.with_nullable(True) for f in schema]))
+        found[s] = _Arriving(layout, arrow_schema(told.schema))
     return found
 
 
@@ -86,6 +86,7 @@ class SparkReader(Reader):
         }
         super().__init__(types, time)
         self.frames, self.finite = frames, finite
+        self.columns = {s: make_spark_nullable(frame.schema) for s, frame in frames.items()}
         self.spark = next(iter(frames.values())).sparkSession
         self._read = arriving(frames, {s: {} for s in frames})
         self._arriving: dict[str, dict[str, _Arriving]] = {}
@@ -94,7 +95,7 @@ class SparkReader(Reader):
 
     def _field(self, name: str, column: Column) -> T.StructField:
         stream, own = column
-        return T.StructField(name, self.frames[stream].schema[own].dataType)
+        return T.StructField(name, self.columns[stream][own].dataType)
 
     def frame(self, columns: Mapping[str, Column]) -> DataFrame:
         return self.spark.createDataFrame([], self._schema(columns))
@@ -165,7 +166,7 @@ class SparkReader(Reader):
         return known.select(*(F.expr(sql).alias(n) for n, sql in wanted.items())).toArrow()
 
     def judge(self, query: StreamQuery) -> None:
-        fields = [T.StructField(a, self.frames[s].schema) for a, s in query.aliases.items()]
+        fields = [T.StructField(a, self.columns[s]) for a, s in query.aliases.items()]
         judged(self.spark.createDataFrame([], T.StructType(fields)), query, self.time)
 
     def answer(self, query: StreamQuery, parts: Sequence[Part], ticks: Ticks) -> DataFrame:
@@ -216,6 +217,6 @@ class SparkReader(Reader):
         ]
         whole = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
         writer = whole.writeStream.foreachBatch(taken)
-        writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+        writer = writer.option("checkpointLocation", own_path(self.spark, folder / "checkpoint"))
         how = dict(trigger) or ({"availableNow": True} if self.finite else {})
         return (writer.trigger(**how) if how else writer).start()

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 
+from braid.core.accept import read_natural
+
 NAMES = "abcdefgh"
 """Streams by letter, so that a tuple is called b3."""
 
@@ -164,13 +166,14 @@ def typed(text: str, streams: int = 2) -> list[Tuple]:
         stream, colon, value = word.partition(":")
         if word == "-":
             continue
-        if len(stream) != 1 or stream not in known or (colon and not value.isdecimal()):
+        number = read_natural(value) if colon else 1
+        if len(stream) != 1 or stream not in known or number is None:
             raise ValueError(
                 f"{word!r} is no tuple; one is a letter of {', '.join(known)}, or a letter, a "
                 f"colon and a whole number, as in {known[0]}:2"
             )
         count = sum(t.stream == NAMES.index(stream) for t in found)
-        found.append(Tuple(second, NAMES.index(stream), count + 1, int(value or 1)))
+        found.append(Tuple(second, NAMES.index(stream), count + 1, number))
     if not 1 <= len(found) <= MOST or len(words) > 4 * MOST:
         raise ValueError(
             f"there are {len(found)} tuples in {len(words)} seconds; give 1 to {MOST}, in at most "

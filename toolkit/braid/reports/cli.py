@@ -5,6 +5,8 @@ queries.
 from __future__ import annotations
 
 import argparse
+import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -20,13 +22,27 @@ from braid.reports.parameters import NotebookError, parameters
 from braid.watching import views
 
 Command = Callable[[argparse.Namespace], int]
+_SIGPIPE = 141
+"""What a shell says of a program that its reader has left."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; without ``arguments``, as the console does, the one that this process was
     started with. Returns 0, or 1 when a notebook fails or a package is missing; wrong usage leaves
-    with 2 (argparse's SystemExit too).
+    with 2 (argparse's SystemExit too). If nobody reads the output any more it returns 141.
     """
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _drop_output_without_reader():
+            raise
+        return _SIGPIPE
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     options = _parser().parse_args(arguments)
     if arguments is None:  # this process is the command's own
         # With it, jsonschema compiles grammars for seconds, to check IRIs; notebooks have none.
@@ -39,6 +55,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("braid: interrupted", file=sys.stderr)
         return 130
+
+
+def _drop_output_without_reader() -> bool:
+    """Let what is still written to an output whose reader has left, as ``head`` does, go nowhere.
+    Return whether there was one.
+    """
+    gone = [out for out in (sys.stdout, sys.stderr) if _has_no_reader(out.fileno())]
+    for out in gone:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, out.fileno())
+        os.close(nowhere)
+    return bool(gone)
+
+
+def _has_no_reader(file: int) -> bool:
+    """Return whether the file is a pipe that nobody reads any more."""
+    poll = select.poll()
+    poll.register(file, select.POLLOUT)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -175,6 +210,8 @@ def _refuses(*errors: type[Exception]) -> Callable[[Command], Command]:
         def run(options: argparse.Namespace) -> int:
             try:
                 return command(options)
+            except BrokenPipeError:  # an OSError that only `main` can judge
+                raise
             except errors as error:
                 print(f"braid: {error}", file=sys.stderr)
                 return 2

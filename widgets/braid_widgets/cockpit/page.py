@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,12 @@ def as_html(shown: CockpitPage, more: str = "") -> str:
         f'<script type="application/json">{body}</script>{plain(shown)}</div>'
         f'<script type="module">{bundle("cockpit")}</script>'
     )
+
+
+def script_hash() -> str:
+    """Return the script of ``as_html`` as a Content-Security-Policy names it."""
+    digest = sha256(bundle("cockpit").encode()).digest()
+    return f"'sha256-{b64encode(digest).decode()}'"
 
 
 def still(events: Iterable[Any], most: int = 40) -> str:

@@ -9,18 +9,39 @@ from collections.abc import Callable
 from hmac import compare_digest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from braid.core.accept import read_natural, shown
 from braid.core.events import RunStarted
 from braid.core.tail import Tail
 
 from braid_widgets.base.film import thinned
 from braid_widgets.base.fold import HISTORY
 from braid_widgets.base.pace import Pace
-from braid_widgets.cockpit.page import FRAMES, HEAD, as_html
+from braid_widgets.cockpit.page import FRAMES, HEAD, as_html, script_hash
 from braid_widgets.cockpit.track import BatchFrame, CockpitPage, Track, page, state_of
 
 LOOPBACK = "127.0.0.1"
+NAMES = (LOOPBACK, "localhost", "::1")
+"""Hosts that are this machine and nobody else's."""
+TIMEOUT = 30
+"""Seconds that a connection may say nothing."""
+MOST_CONNECTIONS = 32
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        f"default-src 'none'; script-src {script_hash()}; style-src 'unsafe-inline'; "
+        "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""Those of every answer. Of scripts, only the page's own runs; pages of other sites may not frame
+it.
+"""
 
 
 class Served:
@@ -65,20 +86,33 @@ class Served:
 
 def _handler(served: Served, token: str) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        timeout = TIMEOUT
+
         def do_GET(self) -> None:
-            """Give the page, or what is new, to whoever has the token."""
+            """Give the page, or what is new, to whoever has the token. A page of another site that
+            had its name point here is known by that name, which its browser sends as the host.
+            """
             asked = urlsplit(self.path)
             query = parse_qs(asked.query)
             given = query.get("token", [""])[0]
-            if not compare_digest(given.encode(), token.encode()):
+            if not _is_loopback(self.headers.get("Host", "")):
+                self._answer(403, "text/plain", f"the host must be one of {', '.join(NAMES)}")
+            elif not compare_digest(given.encode(), token.encode()):
                 self._answer(403, "text/plain", "the address lacks the token that was printed")
             elif asked.path == "/":
                 self._answer(200, "text/html", self._page())
-            elif asked.path == "/more" and query.get("since", ["x"])[0].isdigit():
-                more = served.page(int(query["since"][0]))
-                self._answer(200, "application/json", json.dumps(more))
+            elif asked.path == "/more":
+                self._more(query.get("since", [""])[0])
             else:
                 self._answer(404, "text/plain", "there is / and /more?since=BATCH")
+
+        def _more(self, text: str) -> None:
+            since = read_natural(text)
+            if since is None:
+                said = f"since is {shown(text)}; it must be a batch, a whole number, 0 or more"
+                self._answer(400, "text/plain", said)
+            else:
+                self._answer(200, "application/json", json.dumps(served.page(since)))
 
         def _page(self) -> str:
             icon = '<link rel="icon" href="data:,">'  # else the browser asks for one
@@ -90,10 +124,14 @@ def _handler(served: Served, token: str) -> type[BaseHTTPRequestHandler]:
             self.send_response(code)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
-            self.send_header("Cache-Control", "no-store")
-            self.send_header("Referrer-Policy", "no-referrer")
             self.end_headers()
             self.wfile.write(body)
+
+        def end_headers(self) -> None:
+            """Add the headers that every answer has, also one that refuses a request."""
+            for name, value in _HEADERS.items():
+                self.send_header(name, value)
+            super().end_headers()
 
         def log_message(self, *arguments: object) -> None:
             """Requests are not logged: they carry the token."""
@@ -101,7 +139,42 @@ def _handler(served: Served, token: str) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def server(path: str | Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
+def _is_loopback(host: str) -> bool:
+    """Return whether a request's host, with or without a port, is this machine by name."""
+    try:
+        return urlsplit(f"//{host}").hostname in NAMES
+    except ValueError:
+        return False
+
+
+class Server(ThreadingHTTPServer):
+    """Serves each connection on a thread of its own, and refuses more than ``MOST_CONNECTIONS`` at
+    the same time.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Begin a connection's thread, or tell it that there are too many."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection; it is none any more then."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+
+def server(path: str | Path, port: int = 0) -> tuple[Server, str]:
     """A server of a run's cockpit on loopback, not serving yet, and its address with the token
     that every request needs. Port 0 is any that is free.
 
@@ -110,8 +183,7 @@ def server(path: str | Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
     """
     token, served = secrets.token_urlsafe(16), Served(path)
     served.page()
-    made = ThreadingHTTPServer((LOOPBACK, port), _handler(served, token))
-    made.daemon_threads = True
+    made = Server((LOOPBACK, port), _handler(served, token))
     return made, f"http://{LOOPBACK}:{made.server_port}/?token={token}"
 
 
