@@ -1,5 +1,5 @@
 """Nullability is no part of Braid's types: a NULL struct whose fields are NOT NULL is joined as any
-other value, wherever it stands and whoever runs the batch.
+other value, at every depth and by both executors.
 """
 
 from __future__ import annotations

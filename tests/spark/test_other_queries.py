@@ -131,7 +131,7 @@ def test_other_queries_keep_state_in_rocksdb_before_beside_and_after_a_run(
 def test_a_stream_of_a_join_may_itself_keep_state_in_rocksdb(
     rocksdb: SparkSession, tmp_path: Path
 ) -> None:
-    """Its state lies in the run's own checkpoint."""
+    """The state is kept in the run's own checkpoint."""
     rows = rocksdb.range(10).selectExpr("id", "id % 3 AS k")
     rows.coalesce(1).write.parquet(str(source := tmp_path / "source"))
     arriving = rocksdb.readStream.schema("id long, k long").parquet(str(source))

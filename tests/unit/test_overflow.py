@@ -14,6 +14,7 @@ import pytest
 from braid import Centralized
 from braid.condition.failing import OverflowFailure
 from braid.condition.predicate import PredicateError
+from braid.core.accept import read_natural
 from braid.join import StreamJoin
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -215,7 +216,7 @@ def combined(sign: str, x: Number, y: Number) -> Number:
 
 def negated(x: Number) -> Number:
     """An expression with the other sign; that in front of a number belongs to the number."""
-    if x.sql.isdigit():
+    if read_natural(x.sql, most=1 << 63) is not None:
         return constant(-int(x.sql))
     return x.of(f"(-{x.sql})", x.kind, [], lambda v: -v)
 

@@ -9,6 +9,7 @@ Hadoop's, so other queries of the session see nothing of it.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,11 +67,11 @@ def own_path(spark: SparkSession, path: Path) -> str:
     """Return the path as Spark is to write to it: of the scheme, if all of Spark is in a JVM that
     knows it. It is never a path that Spark reads a stream from, because Spark's logs name those.
     """
-    context = spark.sparkContext
-    if not (context.master == "local" or context.master.startswith("local[")):
+    context: Any = spark.sparkContext
+    if not re.match(r"local(\[|$)", context.master):
         return str(path)
     try:
-        _files(context._jvm, context._jsc.hadoopConfiguration())  # type: ignore[union-attr]
+        _files(context._jvm, context._jsc.hadoopConfiguration())
     except Py4JError:  # a session that Braid did not make
         return str(path)
     return f"{SCHEME}:{path.absolute()}"
