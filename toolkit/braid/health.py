@@ -134,14 +134,14 @@ def health(path: str | Path, clock: Callable[[], float] = time.time) -> Health:
 
 
 def _committed(last: BatchCommitted) -> dict[str, Any]:
-    """What a batch of a join says."""
+    """Return the counts and seconds of a join's batch."""
     counts = {name: getattr(last, name) for name in ("results", "late", "missed")}
     did = {"batches": last.batch + 1, "received": sum(last.total), "live": sum(last.live)}
     return {**did, **counts, "seconds": dict(last.seconds)}
 
 
 def _passed(last: HubCommitted) -> dict[str, Any]:
-    """What a batch of a hub says, by its operators."""
+    """Return the counts and seconds of a hub's batch, by its operators."""
     did = last.operators
     seconds = {f"operator {d.operator}": d.seconds for d in did} | {"total": last.seconds}
     held = {"results": sum(d.results for d in did), "live": sum(d.live for d in did)}
