@@ -98,7 +98,7 @@ def opened(folder: Path, window: int) -> Engine:
     predicate = Predicate(("a", "b"), (None, None), ({}, {}), ({}, {}), links, ())
     limit = window * MICRO
     spec = JoinSpec(predicate, (("id", "k"),) * 2, (), (limit, limit), str(folder), 1)
-    return Engine(spec, HOSTS, store, 0, False, lambda happened: None, ProcessExecutor())
+    return Engine(spec, HOSTS, store, (0, 0), False, lambda happened: None, ProcessExecutor())
 
 
 def holds(folder: Path) -> dict[str, float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import product
@@ -17,6 +18,7 @@ from itertools import product
 import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
 from braid.core import step
 from braid.core.codec import again
+from braid.core.events import BatchCommitted
 from braid.core.placement import registry
 from braid.core.plan import Plan
 from braid.core.query import Query
@@ -224,7 +226,7 @@ class Cluster:
             "a replica that no block accounts for"
         )
         came = Counter(t[0] for t in arrivals)
-        assert committed.received == tuple(came[s] for s in range(self.streams))
+        check_counts([came[s] for s in range(self.streams)], (0,) * self.streams, committed)
         self.missed += committed.missed
         self.events += work.plan.events
 
@@ -235,6 +237,14 @@ class Cluster:
                 return
             self.run([])
         raise AssertionError(f"{len(self.now.owed)} pairs are owed for ever")
+
+
+def check_counts(given: Sequence[int], filtered: Sequence[int], e: BatchCommitted) -> None:
+    """By stream, tuples are taken, filtered or untimed; late ones and those ahead are taken."""
+    counted = zip(given, filtered, e.received, e.untimed, e.late, e.ahead, strict=True)
+    for came, dropped, taken, untimed, late, ahead in counted:
+        assert came == taken + dropped + untimed, "a tuple is neither taken nor left out"
+        assert 0 <= late <= taken and 0 <= ahead <= taken
 
 
 def arrivals(counts, keys, draw):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import sqlglot
 from braid.condition.sqltypes import SqlType
+from braid.core.spans import UNITS
 from braid.engine.tables import Replay
 from braid.hub.batches import batch
 from braid.hub.desk import Desk
@@ -218,7 +219,7 @@ class Driven:
         schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
         reader = TableReader(schemas, "ts", folder / "input", BATCHES)
         places = dict(at or dict.fromkeys(data, "here"))
-        settings = Settings("ts", 0, reuse, history, network, places, rates)
+        settings = Settings("ts", 0, UNITS["day"], reuse, history, network, places, rates)
         self.desk = Desk(folder, reader, settings)
         self.desk.resting.share = math.inf  # the same each time
 

@@ -4,6 +4,7 @@ goes from one to the next by its partition.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import cycle
@@ -78,10 +79,12 @@ def _executed(shipped: list[pa.RecordBatch]) -> Executed:
     return Executed([*map(decode, bodies)], Choice("spark", "as asked for"))
 
 
-def _by_stream(rows: Any, batch: Batch) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _by_stream(
+    rows: Any, batch: Batch, untimed: Counter[int]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     if not isinstance(rows, Tuples):
-        return by_stream(rows, batch)
-    return iter([(rows.stream, entering(rows.rows, rows.stream, batch))])
+        return by_stream(rows, batch, untimed)
+    return iter([(rows.stream, entering(rows.rows, rows.stream, batch, untimed))])
 
 
 @contextmanager

@@ -239,7 +239,7 @@ def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:
     ):
         run = LocalRun(make(spark, streams, on, windows, Centralized(), lateness=lateness))
         results[name], happened = run.run(placement, tmp_path / name)
-        late[name] = sum(e.late for e in happened if isinstance(e, events.BatchCommitted))
+        late[name] = sum(sum(e.late) for e in happened if isinstance(e, events.BatchCommitted))
     assert late["scatter"] == 0
     assert differ(results["scatter"], want) == ""
     assert late["static grid"] == late["adaptive"] > 0

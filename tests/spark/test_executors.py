@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from braid import AdaptiveGrid, Auto, Coordinated, Ring, SharedJoin
 from braid.core.events import BatchCommitted, PlacementChanged
@@ -24,7 +27,7 @@ from braid.engine.process import ProcessExecutor
 from braid.engine.spark import SparkExecutor
 from braid.explain import explain
 from braid.join import JoinRun, StreamJoin
-from checks import named
+from checks import check_counts, named
 from oracle import differ, expected, files, found, frames, tables, until
 from pyspark.sql import SparkSession
 from scatter import Scatter
@@ -116,6 +119,7 @@ def test_the_way_of_a_batch_changes_nothing(
     monkeypatch.setattr("braid.model.auto.CLEARLY", 99.0)
     monkeypatch.setattr("braid.model.auto.CHANCE", 0.0)
     streams, windows = tables("ab", 150, seed=71, batches=4), {"a": 130, "b": 70}
+    streams = {alias: with_wrong_times(rows) for alias, rows in streams.items()}
     given = frames(spark, streams)
     join = StreamJoin(
         given | {"b": given["b"].withColumnRenamed("ts", "came at")},
@@ -136,6 +140,7 @@ def test_the_way_of_a_batch_changes_nothing(
     for name in (*whole, turns):
         run = ran(join, tmp_path / name, way(name), monkeypatch)
         assert differ(found(run), want) == ""
+        check_all_counts(run, streams.values())
         told = seen(run)
         first = first or told
         assert told == first
@@ -145,6 +150,29 @@ def test_the_way_of_a_batch_changes_nothing(
         assert (spent[["source", "planning", "carriage", "kernels", "commit"]] > 0).all(axis=None)
         assert name not in ("stages", "one") or (spent[list(PARTS)] > 0).all(axis=None)
         assert spent[list(PARTS)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
+
+
+def with_wrong_times(rows: pa.Table) -> pa.Table:
+    """The same with a few event times that are NULL or of the year 2999."""
+    times = rows["ts"].to_pylist()
+    for place in (20, 60, 61, 140):
+        times[place] = None
+    for place in (50, 90, 91):
+        times[place] = datetime(2999, 1, 1, tzinfo=UTC) + timedelta(days=place)
+    return rows.set_column(2, "ts", pa.array(times, rows.schema.field("ts").type))
+
+
+def check_all_counts(run: JoinRun, streams: Iterable[pa.Table]) -> None:
+    """By stream and batch, what came was taken, dropped for a NULL key, or untimed."""
+    commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
+    for n, e in enumerate(commits[:4]):
+        batches = [rows.filter(pc.equal(rows["batch"], n)) for rows in streams]
+        keyed = [pc.and_(b["k"].is_valid(), b["n"].is_valid()) for b in batches]
+        dropped = [
+            b.num_rows - (pc.sum(k).as_py() or 0) for b, k in zip(batches, keyed, strict=True)
+        ]
+        check_counts([b.num_rows for b in batches], dropped, e)
+    assert set(run.status["untimed"]) == set(run.status["ahead"]) == set("ab")
 
 
 def ways(run: JoinRun) -> list[str]:

@@ -8,7 +8,8 @@ from math import ceil, log
 
 import pytest
 from braid.core import compaction
-from braid.core.compaction import FANOUT, compact, watermarks_of
+from braid.core.clocks import find_watermarks
+from braid.core.compaction import FANOUT, compact
 from braid.core.cover import CoverLedger
 from braid.core.plan import Block, Plan, after
 from hypothesis import given
@@ -31,15 +32,16 @@ def block(id: int, rows: int = 10, span: tuple[int, int] = (0, 0), **more: objec
 
 
 def test_the_watermark_is_what_the_other_streams_may_still_send() -> None:
-    """Latest times 100, 70 and 90, with 5 of lateness: a waits for b (65), b for c (85), c for b
+    """Clocks at 100, 70 and 90, with 5 of lateness: a waits for b (65), b for c (85), c for b
     (65).
     """
-    assert watermarks_of((100, 70, 90), 5) == (65, 85, 65)
+    assert find_watermarks((100, 70, 90), (5, 5, 5)) == (65, 85, 65)
+    assert find_watermarks((100, 70, 90), (50, 0, 5)) == (70, 50, 50)
 
 
 def test_a_silent_stream_keeps_the_others_alive() -> None:
-    assert watermarks_of((100, None), 0) == (None, 100)
-    assert watermarks_of((None, None), 0) == (None, None)
+    assert find_watermarks((100, None), (0, 0)) == (None, 100)
+    assert find_watermarks((None, None), (0, 0)) == (None, None)
 
 
 def test_a_block_expires_when_its_last_tuple_is_a_window_old() -> None:

@@ -44,7 +44,7 @@ ALL: list[Any] = [
         (NEW, OLD),
         (2,),
         (report.HostDid(1, 2, 3, seconds=0.5), report.HostDid(*range(13), 0.125)),
-        late=1,
+        late=(1, 0),
     ),
     theta.MappingChanged(
         1, 0, (2, 2), (1, 4), (theta.Cell(0, 0, 0), theta.Cell(1, 0, 1)), (100, 400)
@@ -93,7 +93,11 @@ ALL: list[Any] = [
     slices.ChainFilled(3, 0, ((4, 5), ())),
     events.PlacementChosen("AdaptiveGrid", "it costs least", {"AdaptiveGrid": 1.0}),
     events.PlacementChanged(3, "HashPartition", "AdaptiveGrid", 0.5, 0.25, 0.7, 90),
-    events.EventsDropped(41, 160, 3, 190_000, 17, 4, 1200, (NEW, OLD)),
+    events.EventsDropped(
+        41, 160, 3, 190_000, 17, 4, 1200, (NEW, OLD), (3, 0), report.HostDid(received=9), {"A": 1}
+    ),
+    events.ClockJumped(7, "a", 1_000_000, 32_472_144_000_000_000, 8),
+    events.ClockJumped(0, "b", None, 32_472_144_000_000_000, 1),
     reuse.HubStarted(
         ("a", "b"), "ts", "relaxed", Network((Node("S"),)).to_dict(), {"a": "S", "b": "S"}, 60
     ),

@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from braid.condition.predicate import Link, Predicate
+from braid.core.clocks import find_watermarks
 from braid.core.columns import MARK, QUERIES, ROUTING, TIME
-from braid.core.compaction import watermarks_of
 from braid.core.plan import Block
 from braid.core.query import Query
 from braid.engine.engine import Engine
@@ -104,7 +104,7 @@ class Shared:
             spec,
             self.chain,
             Store(self.folder),
-            0,
+            (0,) * self.streams,
             True,
             lambda events: None,
             Turns(),
@@ -116,7 +116,7 @@ class Shared:
         number = self.engine.state.batch + 1
         self.before, self.purged = (
             [*self.engine.state.blocks.values()],
-            watermarks_of(self.engine.state.latest, 0),
+            find_watermarks(self.engine.state.clocks, (0,) * self.streams),
         )
         lines = []
         for stream, k, v, later in rows:
@@ -174,7 +174,10 @@ class Shared:
     def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:
         state = self.engine.state
         queries = entered(
-            state.queries, Query(name, windows, where), watermarks_of(state.latest, 0), state.latest
+            state.queries,
+            Query(name, windows, where),
+            find_watermarks(state.clocks, (0,) * self.streams),
+            state.clocks,
         )
         self.change(queries)
         self.served.setdefault(name, []).append(
@@ -361,7 +364,7 @@ def test_selections_are_pushed_into_the_chain(tmp_path: Path) -> None:
     run, draw = Shared(str(tmp_path / "run"), 2, Chain("memory"), served), np.random.default_rng(5)
     sizes = []
     for _ in range(40):
-        limit = watermarks_of(run.engine.state.latest, 0)
+        limit = find_watermarks(run.engine.state.clocks, (0,) * run.streams)
         run.batch([(s, int(draw.integers(2)), int(draw.integers(10)), s) for s in (0, 1)])
         held = Counter(b.stream for b in run.engine.state.blocks.values() for _ in range(b.rows))
         for s, bound in enumerate(limit):

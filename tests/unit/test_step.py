@@ -97,7 +97,7 @@ def test_the_simulation_hands_on_all_facts() -> None:
     simulate(_Chained(), [(400, 4)] * 5, queries=queries, key_shares=shares, seconds=0.5)
     last = SEEN[-1]
     assert last.queries == queries and last.windows == (2_000_000, 3_000_000)
-    assert last.watermarks == (1_999_999, 1_999_999) and last.latest == (1_999_999, 1_999_999)
+    assert last.watermarks == (1_999_999, 1_999_999) and last.clocks == (1_999_999, 1_999_999)
     first, second = last.key_counts
     assert set(first) == {0, 1} and 2 < first[1] / first[0] < 4 and set(second) == {0}
     assert sum(second.values()) == pytest.approx(4 * (1 + 0.75 + 0.75**2 + 0.75**3))
@@ -105,7 +105,7 @@ def test_the_simulation_hands_on_all_facts() -> None:
 
 def test_event_time_of_each_batch_is_given() -> None:
     simulate(_Watch(), [(1, 1)] * 4, seconds=(1, 0.25, 2, 1))
-    assert [f.latest[0] for f in SEEN] == [None, 999_999, 1_249_999, 3_249_999]
+    assert [f.clocks[0] for f in SEEN] == [None, 999_999, 1_249_999, 3_249_999]
 
 
 @pytest.mark.parametrize("seconds", [0, (1, 1), (1, 1, -1)])

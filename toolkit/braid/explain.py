@@ -143,11 +143,17 @@ def _time(setup: Setup) -> Iterator[tuple[str, str, str]]:
     if setup.time is not None:
         each = ", ".join(f"{a}.{time}" for a, time in setup.times.items())
         name = setup.time if isinstance(setup.time, str) else each
-        yield "event time", name, f"lateness: {text(setup.slack)}"
+        yield "event time", name, f"lateness: {_lateness(setup)}; ahead: {setup.ahead}"
     if (shed := setup.shed) is not None:
         basic = "a twentieth of the window" if shed.length is None else text(shed.length)
         how = f"{shed.method}; basic windows: {basic}; least share: {shed.sample:g} of r"
         yield "shedding", str(shed.budget), how
+
+
+def _lateness(setup: Setup) -> str:
+    if len(set(setup.slack)) == 1:
+        return text(setup.slack[0])
+    return ", ".join(f"{a} {text(t)}" for a, t in zip(setup.streams, setup.slack, strict=True))
 
 
 def _placement(setup: Setup) -> Iterator[tuple[str, str, str]]:

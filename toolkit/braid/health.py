@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
@@ -19,6 +19,9 @@ from braid.core.jsonl import event_of
 from braid.engine.mirror import in_bucket
 from braid.engine.store import Store
 from braid.papers.reuse.events import HubCommitted
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 _TAIL = 1 << 20
 """Bytes at the end of a run's events that are read first: a commit takes some thousand."""
@@ -31,10 +34,12 @@ class Health:
 
     ``died``: nobody runs it, and it has told of no end; resumed, it goes on. ``batches`` are those
     that are committed, ``due`` how many there will be (None: unknown). ``received`` tuples are
-    since the start, ``live`` ones are held now. Of the last batch are ``results``, ``late`` tuples,
-    ``missed`` combinations, and ``seconds``, by part and in all ("total"). ``lag``: seconds since
-    the last commit, while it runs. Of a hub, ``queries`` are those that it answers (None: a join),
-    ``live`` and ``results`` those of all its operators, which are the parts of its seconds.
+    since the start, ``live`` ones are held now; ``late``, ``untimed`` and ``ahead`` ones are by
+    stream, since the start (see ``core.clocks.Irregular``), and ``irregular`` says so in words,
+    with the jumps of clocks. Of the last batch are ``results``, ``missed`` combinations, and
+    ``seconds``, by part and in all ("total"). ``lag``: seconds since the last commit, while it
+    runs. Of a hub, ``queries`` are those that it answers (None: a join), ``live`` and ``results``
+    those of all its operators, which are the parts of its seconds.
     """
 
     run: str
@@ -46,8 +51,11 @@ class Health:
     received: int = 0
     live: int = 0
     results: int = 0
-    late: int = 0
     missed: int = 0
+    late: dict[str, int] = field(default_factory=dict)
+    untimed: dict[str, int] = field(default_factory=dict)
+    ahead: dict[str, int] = field(default_factory=dict)
+    irregular: str = ""
     seconds: dict[str, float] = field(default_factory=dict)
     error: str = ""
     queries: int | None = None
@@ -66,10 +74,11 @@ class Health:
         took = f"; the last took {self.seconds['total']:.2f} s{split}" if self.seconds else ""
         lag = f", {self.lag:.1f} s ago" if self.state == "running" and self.batches else ""
         error = f": {self.error}" if self.error else ""
+        irregular = f"; {self.irregular}" if self.irregular else ""
         asked = f"; {self.queries:,} queries" if self.queries is not None else ""
         return (
             f"{self.run}, {self.placement}: {self.state}{error}; batch {self.batches:,}{of}{lag}"
-            f"{took}{asked}; {self.received:,} tuples so far, {self.live:,} held"
+            f"{took}{asked}; {self.received:,} tuples so far, {self.live:,} held{irregular}"
         )
 
     def json(self) -> str:
@@ -91,9 +100,9 @@ class Health:
         told("received_tuples", "tuples since the start", self.received)
         told("live_tuples", "tuples held", self.live)
         told("batch_results", "results of the last batch", self.results)
-        told("batch_late_tuples", "tuples of the last batch behind the watermark", self.late)
         told("batch_missed_pairs", "combinations left out in the last batch", self.missed)
         told("lag_seconds", "seconds since the last commit", self.lag)
+        self._count_irregular(registry)
         if self.queries is not None:
             told("queries", "queries that the hub answers", self.queries)
         about = "seconds of the last batch"
@@ -101,6 +110,16 @@ class Health:
         for part, seconds in self.seconds.items():
             spent.labels(self.run, part).set(seconds)
         return generate_latest(registry).decode()
+
+    def _count_irregular(self, registry: CollectorRegistry) -> None:
+        from prometheus_client import Gauge
+
+        about = "tuples since the start that were late, untimed or ahead"
+        labels = ["run", "stream", "kind"]
+        counted = Gauge("braid_irregular_tuples", about, labels, registry=registry)
+        for kind in ("late", "untimed", "ahead"):
+            for stream, tuples in getattr(self, kind).items():
+                counted.labels(self.run, stream, kind).set(tuples)
 
 
 def health(path: str | Path, clock: Callable[[], float] = time.time) -> Health:
@@ -121,8 +140,10 @@ def health(path: str | Path, clock: Callable[[], float] = time.time) -> Health:
     state: State = "running" if held else "died" if end is None else cast(State, end.reason)
     joined = isinstance(start, RunStarted)
     did = _of_hub(store.path) if not joined else {"due": start.batches}
-    if last is not None:
-        did |= _committed(last) if isinstance(last, BatchCommitted) else _passed(last)
+    if isinstance(last, BatchCommitted):
+        did |= _committed(last, start.streams)
+    elif last is not None:
+        did |= _passed(last)
     return Health(
         (" ⋈ " if joined else ", ").join(start.streams),
         start.placement if joined else "QueryHub",
@@ -133,9 +154,11 @@ def health(path: str | Path, clock: Callable[[], float] = time.time) -> Health:
     )
 
 
-def _committed(last: BatchCommitted) -> dict[str, Any]:
+def _committed(last: BatchCommitted, streams: Sequence[str]) -> dict[str, Any]:
     """Return the counts and seconds of a join's batch."""
-    counts = {name: getattr(last, name) for name in ("results", "late", "missed")}
+    counts: dict[str, Any] = {name: getattr(last, name) for name in ("results", "missed")}
+    counts |= last.irregular.by_stream(streams)
+    counts["irregular"] = last.irregular.describe(streams, last.clocks)
     did = {"batches": last.batch + 1, "received": sum(last.total), "live": sum(last.live)}
     return {**did, **counts, "seconds": dict(last.seconds)}
 

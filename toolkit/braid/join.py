@@ -23,11 +23,11 @@ from braid.explain import Explanation, explain
 from braid.papers.shedding.shed import Shed
 from braid.readiness import adopted, check_whole, prepared, query_of, shed_of
 from braid.run import JoinRun
-from braid.setup import LONGEST_PACE, Setup, auto, check_placement, packed
+from braid.setup import AHEAD, LONGEST_PACE, Setup, auto, check_placement, packed
 from braid.shedding import check as check_shed
 from braid.sink import Give
 from braid.sink import checked as delivering
-from braid.streams import Time, condition, is_spark, named, spans
+from braid.streams import Time, condition, is_spark, lateness_by_alias, named, spans
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,9 +63,14 @@ class StreamJoin:
         The event-time column (timestamp or date): one name for all streams, or names by alias.
         Needed when there are windows.
     lateness
-        How far a tuple may lie behind the latest event time of its stream at the start of its batch
-        and still meet every partner. Tuples behind that are joined with what is left and counted as
-        late.
+        How far a tuple may lie behind the clock of its stream at the start of its batch and still
+        meet every partner: one span for all streams, or spans by alias. Tuples behind that are
+        joined with what is left and counted as late.
+    ahead
+        How far a tuple may lie past the clock of its stream and move it by itself. The clock starts
+        at the median event time of the stream's first batch. Tuples further ahead are joined, but
+        move the clock only once eight of them lie there, so that a few wrong timestamps lose no
+        result; an event ``ClockJumped`` tells when that happens.
     partitions
         Spark partitions on which the hosts are packed; by default the session's parallelism.
     seed
@@ -101,18 +106,20 @@ class StreamJoin:
         placement: Placement | Literal["auto"] = "auto",
         windows: Span | Mapping[str, Span] | None = None,
         time: Time | None = None,
-        lateness: Span = "0 seconds",
+        lateness: Span | Mapping[str, Span] = "0 seconds",
         partitions: int | None = None,
         seed: int = 0,
         check: bool = False,
         executor: str = "auto",
         shed: Shed | None = None,
         driver_memory: str | int | None = None,
+        ahead: Span = AHEAD,
     ) -> None:
         streams, setups, self.runs, way = self._kinds(named(streams), executor, driver_memory)
         self._partitions = partitions
         within = spans(windows, streams)
         limits, predicate = condition(streams, on, within, time)
+        slack = lateness_by_alias(lateness, streams)
         chosen = None
         if placement == "auto":
             chosen = auto(setups, streams, predicate, limits, partitions)
@@ -129,18 +136,19 @@ class StreamJoin:
             placement,
             {a: written(w, f"window of {a}") for a, w in within.items()},
             time,
-            written(lateness, "lateness", zero=True),
+            slack if isinstance(lateness, Mapping) else written(lateness, "lateness", zero=True),
             packed(partitions, placement, setups.at_once(streams)),
             whole(seed, "seed", 0, _LARGEST_SEED),
             flag(check, "check"),
             limits,
-            micros(lateness, "lateness", zero=True),
+            tuple(micros(slack[a], f"lateness of {a}", zero=True) for a in streams),
             predicate,
             executor=way,
             shed=shed,
             utilities=worth,
             memory=allowed(driver_memory),
             chosen=chosen,
+            ahead=written(ahead, "ahead"),
         )
 
     def _kinds(
@@ -302,7 +310,7 @@ class StreamJoin:
         if query is None:
             raise ValueError(f"{path} holds no run that could be resumed")
         placement = Placement.by_name(query["placement"]).of(query["settings"])
-        names = ("on", "windows", "time", "lateness", "partitions", "seed", "check")
+        names = ("on", "windows", "time", "lateness", "ahead", "partitions", "seed", "check")
         settings = {n: query[n] for n in names} | {"shed": shed_of(query)}
         join = StreamJoin(
             streams,
@@ -324,6 +332,7 @@ class StreamJoin:
             "windows": s.windows,
             "time": s.time,
             "lateness": s.lateness,
+            "ahead": s.ahead,
             "placement": type(s.placement).__name__,
             "settings": s.placement,
             "partitions": self._partitions,

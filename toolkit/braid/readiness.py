@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from braid.condition.kept import same
 from braid.core.codec import typed
 from braid.core.placement import Placement
 from braid.engine.check import advice
@@ -32,8 +31,6 @@ def query_of(store: Store, query: Mapping[str, Any]) -> dict[str, Any] | None:
     if (known := store.query()) is None:
         return None
     differ = [k for k in query if k != "partitions" and known.get(k) != query[k]]
-    if "keys" in differ and same(known.get("keys"), query["keys"], query["on"]):
-        differ.remove("keys")
     if differ == ["keys"]:
         raise ValueError(
             f"{store.where} holds a run for which another version of Braid computed the keys of "

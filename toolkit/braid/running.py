@@ -15,6 +15,7 @@ from braid.core.codec import plain, typed
 from braid.core.events import BatchCommitted, PlacementChosen, RunEnded, RunStarted
 from braid.core.log import LOGGER, log
 from braid.core.markup import table
+from braid.core.spans import micros
 from braid.core.waiting import wait
 from braid.engine.engine import Engine
 from braid.engine.executor import Executor, executor
@@ -71,6 +72,7 @@ class Running(ABC):
             self._executor(setup.executor),
             setup.queries,
             setup.shed,
+            ahead=micros(setup.ahead, "ahead"),
         )
         self._adjusted()
         self._sink = None if give is None else Sink(give, store, self._of_batch)
@@ -295,8 +297,14 @@ class Running(ABC):
         batches = f"{s['batch']} of {s['batches']}" if s["batches"] is not None else s["batch"]
         return (
             f"{type(self).__name__}({' ⋈ '.join(self.setup.streams)}: {s['state']}, "
-            f"batch {batches}, {s['tuples']:,} tuples, in {self.store.where!r})"
+            f"batch {batches}, {s['tuples']:,} tuples{self._irregular()}, in {self.store.where!r})"
         )
+
+    def _irregular(self) -> str:
+        """The tuples that did not come at their time, in words for ``repr``."""
+        state = self._engine.state
+        described = state.irregular.describe(list(self.setup.streams), state.clocks)
+        return f" ({described})" if described else ""
 
     def _ipython_display_(self) -> None:
         """The live view, see ``braid.watch``; without the extra for notebooks a table."""
@@ -338,8 +346,9 @@ class Running(ABC):
 
     @property
     def status(self) -> dict[str, Any]:
-        """State, batches done and in all (None: unknown), tuples so far, tuples/s and seconds left
-        (None: unknown).
+        """State, batches done and in all (None: unknown), tuples so far, tuples/s, seconds left
+        (None: unknown), and by stream the tuples that were ``late``, ``untimed`` and ``ahead`` (see
+        ``core.clocks.Irregular``), where there were some.
         """
         done, seconds = self._engine.state.epoch + 1, clock.monotonic() - self._began
         here, total = done - self._done_before, self._settings["batches"]
@@ -353,6 +362,7 @@ class Running(ABC):
             "seconds_left": seconds / here * (total - done)
             if total is not None and here > 0
             else None,
+            **self._engine.state.irregular.by_stream(list(self.setup.streams)),
         } | ({} if self.setup.shed is None else {"shedding": shed_status(self.store.told.recent())})
 
     def events(self, since: int = 0) -> list[Any]:

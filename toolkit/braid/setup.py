@@ -28,6 +28,8 @@ from braid.streams import Time, times
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+AHEAD = "1 day"
+"""How far past its stream's clock a tuple moves it by itself, by default."""
 LONGEST_PACE = 86_400
 """Seconds between two micro-batches: a day."""
 
@@ -56,8 +58,9 @@ PAGES = {"parquet.page.verify-checksum.enabled": "true"}
 class Setup:
     """The settings of a StreamJoin (see there), and what they mean.
 
-    ``limits`` (by stream, None for full history) and ``slack`` are the windows and the lateness in
-    microseconds, ``predicate`` is the condition in pieces, ``queries`` are those of a shared join,
+    ``limits`` (by stream, None for full history) and ``slack`` (by stream) are the windows and the
+    lateness in microseconds, ``ahead`` is how far past its stream's clock a tuple moves it by
+    itself, ``predicate`` is the condition in pieces, ``queries`` are those of a shared join,
     ``utilities`` are, by stream, Spark SQL of what a tuple is worth, for ``shed``; ``memory`` is
     what this process may hold of a batch, in bytes; ``chosen`` is why the placement is what it is,
     where nobody named one.
@@ -72,12 +75,12 @@ class Setup:
     placement: Placement
     windows: Mapping[str, str]
     time: Time | None
-    lateness: str
+    lateness: str | Mapping[str, str]
     partitions: int
     seed: int
     check: bool
     limits: tuple[int | None, ...]
-    slack: int
+    slack: tuple[int, ...]
     predicate: Predicate
     queries: tuple[Query, ...] = ()
     executor: str = "auto"
@@ -85,6 +88,7 @@ class Setup:
     utilities: tuple[str | None, ...] = ()
     memory: int = 0
     chosen: Chosen | None = None
+    ahead: str = AHEAD
 
     @property
     def times(self) -> dict[str, str]:
@@ -249,7 +253,7 @@ class Setup:
 
     def union(self, sources: Mapping[str, DataFrame]) -> tuple[DataFrame, tuple[Layout, ...]]:
         """The streams as one DataFrame and where their columns are in it, without the tuples that
-        can never match.
+        can never match. Those without event time are left out later, where they are counted.
         """
         from braid.engine.layout import laid_out, layouts
 
@@ -264,8 +268,10 @@ class Setup:
             part = frame if (condition := p.filters[i]) is None else frame.filter(condition)
             key = None if where[i].routing else self._routing_key(i, frame)
             part = laid_out(i, part, key, wanted[i], where[i])
-            needed = dict.fromkeys(where[i].slot(name) for name in (TIME, *p.keys[i]))
-            parts.append(part.filter(" AND ".join(f"{slot} IS NOT NULL" for slot in needed)))
+            needed = dict.fromkeys(where[i].slot(name) for name in p.keys[i])
+            if needed:
+                part = part.filter(" AND ".join(f"{slot} IS NOT NULL" for slot in needed))
+            parts.append(part)
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), where
 
     def _routed(self, i: int, layout: Layout) -> Layout:

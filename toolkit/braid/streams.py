@@ -17,7 +17,7 @@ from braid.condition.parse import parse
 from braid.condition.predicate import Predicate
 from braid.condition.sqltypes import type_of
 from braid.core.accept import shown
-from braid.core.spans import Span, micros
+from braid.core.spans import Span, micros, written
 
 Time = str | Mapping[str, str]
 """The event-time column of all streams, or of each by alias."""
@@ -96,6 +96,18 @@ def spans(windows: Any, streams: Mapping[str, Any]) -> dict[str, Span]:
             "or spans by alias"
         )
     return dict(windows)
+
+
+def lateness_by_alias(lateness: Any, streams: Mapping[str, Any]) -> dict[str, str]:
+    """Return how late tuples may be, as text by alias; one span is that of all streams, and a
+    stream that is left out has no late tuples. Raises ValueError for what is neither.
+    """
+    if not isinstance(lateness, Mapping):
+        return dict.fromkeys(streams, written(lateness, "lateness", zero=True))
+    if unknown := [alias for alias in lateness if alias not in streams]:
+        raise ValueError(f"lateness is given for {unknown}; the streams are {', '.join(streams)}")
+    given = {a: written(each, f"lateness of {a}", zero=True) for a, each in lateness.items()}
+    return {alias: given.get(alias, "0 seconds") for alias in streams}
 
 
 def _check_streams(streams: Mapping[str, Any]) -> None:

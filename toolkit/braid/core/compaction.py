@@ -29,18 +29,6 @@ _Times = tuple[int, int]
 """The earliest event time and the latest."""
 
 
-def watermarks_of(latest: Sequence[int | None], lateness: int) -> tuple[int | None, ...]:
-    """By stream, the earliest event time still expected of the other streams, in microseconds; None
-    while one is silent.
-    """
-    times = []
-    for stream in range(len(latest)):
-        others = [t for s, t in enumerate(latest) if s != stream]
-        known = [t for t in others if t is not None]
-        times.append(min(known) - lateness if len(known) == len(others) else None)
-    return tuple(times)
-
-
 def compact(
     blocks: Iterable[Block],
     next_id: int,

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from logging import DEBUG, INFO
+from logging import DEBUG, INFO, WARNING
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from braid.core.clocks import Irregular
 from braid.core.harvest import Yield
 from braid.core.plan import Block, Derivation, Route
 from braid.core.report import HostDid
-from braid.core.spans import text
+from braid.core.spans import instant, text
 
 KINDS: dict[str, type[Event]] = {}
 """Those of the modules that have been imported, by name; ``core.jsonl.kinds`` has all."""
@@ -153,10 +154,9 @@ class EventsDropped(Event):
     for as many numbers as they were ``events``, but for those that ``stay``, which come next.
 
     ``bytes`` had the run's events up to there, and ``before`` is their crc32; ``head`` is that of
-    the lines around this one. The batches had ``results`` and ``late`` tuples, and left these
-    ``blocks``; ``did`` is what all hosts did in them, but for what they stored. ``kinds`` says how
-    many events of each kind it stands for; where an older version of Braid dropped some of them it
-    is empty, and ``did`` and ``late`` are zero.
+    the lines around this one. The batches had ``results`` and, by stream, ``late`` tuples,
+    and left these ``blocks``; ``did`` is what all hosts did in them, but for what they stored.
+    ``kinds`` says how many events of each kind it stands for.
     """
 
     batch: int
@@ -167,9 +167,9 @@ class EventsDropped(Event):
     head: int
     results: int
     blocks: tuple[Block, ...]
-    late: int = 0
-    did: HostDid = field(default_factory=HostDid)
-    kinds: Mapping[str, int] = field(default_factory=dict)
+    late: tuple[int, ...]
+    did: HostDid
+    kinds: Mapping[str, int]
 
 
 def numbers(happened: Iterable[Event]) -> int:
@@ -199,8 +199,16 @@ class BatchCommitted(Event):
     dropped: tuple[int, ...]
     """Ids of blocks that are gone."""
     hosts: tuple[HostDid, ...]
-    late: int = 0
-    """Tuples behind the watermark."""
+    late: tuple[int, ...] = ()
+    """By stream, tuples behind the watermark, which may have missed partners."""
+    untimed: tuple[int, ...] = ()
+    """By stream, tuples that were left out because they have no event time."""
+    ahead: tuple[int, ...] = ()
+    """By stream, tuples too far ahead of their stream's clock to move it by themselves."""
+    irregular: Irregular = field(default_factory=Irregular)
+    """The same since the start of the run."""
+    clocks: tuple[int | None, ...] = ()
+    """By stream, how far event time has come, in microseconds."""
     missed: int = 0
     """Combinations of tuples that were due and not met, under a placement that covers at most
     once."""
@@ -237,6 +245,34 @@ class BatchCommitted(Event):
         """What all hosts did together."""
         return HostDid(
             *(sum(values) for values in zip(*map(msgspec.structs.astuple, self.hosts), strict=True))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClockJumped(Event):
+    """The clock of a stream went far ahead, from ``before`` to ``after`` (event times in
+    microseconds), because ``support`` tuples have such times. Tuples behind it are late from
+    now on. It comes before the batch's commit.
+
+    Where ``before`` is None, fewer than eight tuples began the stream, far ahead of another one.
+    """
+
+    level = WARNING
+    lasting = ("stream",)
+
+    batch: int
+    stream: str
+    before: int | None
+    after: int
+    support: int
+
+    def decided(self, moment: Moment) -> str:
+        tuples = f"{self.support} tuple{'s' if self.support > 1 else ''}"
+        if self.before is None:
+            return f"the clock of {self.stream} begins at {instant(self.after)}, by {tuples} alone"
+        return (
+            f"the clock of {self.stream} jumps from {instant(self.before)} to "
+            f"{instant(self.after)}, where {tuples} are"
         )
 
 

@@ -44,30 +44,30 @@ AGES = 16
 """The parts of a window that ages are counted in."""
 
 
-def age(b: Block, batch: int, window: int | None, latest: Sequence[int | None]) -> int:
+def age(b: Block, batch: int, window: int | None, clocks: Sequence[int | None]) -> int:
     """The age of a block when a batch begins: the part of its stream's window, of AGES, that the
     middle of its event times lies in, the youngest is 0.
 
-    What ages a stream is the latest event time of the others. With full history, or as long as the
+    What ages a stream is the greatest clock of the others. With full history, or as long as the
     others are silent: how many times the number of batches since its first has doubled.
     """
-    return _age(b, batch, window, _now(b.stream, latest))
+    return _age(b, batch, window, _now(b.stream, clocks))
 
 
 def ages(
     blocks: Iterable[Block],
     batch: int,
     windows: Sequence[int | None],
-    latest: Sequence[int | None],
+    clocks: Sequence[int | None],
 ) -> dict[int, int]:
-    """The ages of blocks, by id; windows and latest event times are by stream."""
-    now = [_now(s, latest) for s in range(len(windows))]
+    """The ages of blocks, by id; windows and clocks are by stream."""
+    now = [_now(s, clocks) for s in range(len(windows))]
     return {b.id: _age(b, batch, windows[b.stream], now[b.stream]) for b in blocks}
 
 
-def _now(stream: int, latest: Sequence[int | None]) -> int | None:
-    """The latest event time of the other streams."""
-    return max((t for s, t in enumerate(latest) if s != stream and t is not None), default=None)
+def _now(stream: int, clocks: Sequence[int | None]) -> int | None:
+    """The greatest clock of the other streams."""
+    return max((t for s, t in enumerate(clocks) if s != stream and t is not None), default=None)
 
 
 def _age(b: Block, batch: int, window: int | None, now: int | None) -> int:
@@ -82,7 +82,7 @@ class Facts:
 
     ``blocks`` are live, after compaction; new ids start at ``next_id``; ``received`` and
     ``received_bytes`` count, by stream, the tuples of all committed batches; ``last_received``
-    those of the last one. By stream, ``windows`` are W_i and ``latest`` the latest event times, in
+    those of the last one. By stream, ``windows`` are W_i and ``clocks`` how far event time is, in
     microseconds; None stands for full history and for a stream that has been silent. ``usage`` is
     by host and may be shorter than the hosts are many. ``matches`` measures selectivity, recent
     batches counting most: see Matches; ``matches_by_age`` has them by age as well.
@@ -100,7 +100,7 @@ class Facts:
     received_bytes: tuple[int, ...]
     last_received: tuple[int, ...]
     windows: tuple[int | None, ...] = ()
-    latest: tuple[int | None, ...] = ()
+    clocks: tuple[int | None, ...] = ()
     usage: tuple[Usage, ...] = ()
     matches: Matches = field(default_factory=dict)
     watermarks: tuple[int | None, ...] = ()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from braid.core.clocks import Spread
 from braid.core.facts import AgedMatches, Visit
 from braid.core.harvest import Harvested, together
 from braid.core.state import Address, Place, Seal
@@ -54,13 +55,15 @@ class HostDid(msgspec.Struct, omit_defaults=True):
 
 class Size(NamedTuple):
     """What a block holds, once it is made: of one replica. ``span`` is (earliest, latest) event
-    time in microseconds; ``late`` tuples are behind the watermark.
+    time in microseconds; ``late`` tuples are behind the watermark; ``spread`` describes the event
+    times of a fresh block where a clock needs more than the span.
     """
 
     rows: int
     bytes: int
     span: tuple[int, int]
     late: int = 0
+    spread: Spread | None = None
 
 
 class Replica(msgspec.Struct, frozen=True):
@@ -96,7 +99,8 @@ class Report(msgspec.Struct):
     waited for tuples of the source, and how long its hosts worked in this stage of the batch; and
     the bytes that it took from the source, before any tuple was left out. And the ``files``
     that it wrote, and the machine that it ran on, the ``worker``. ``served`` counts results by the
-    bit of the query that they serve.
+    bit of the query that they serve, and ``untimed``, by stream, tuples that were left out because
+    they have no event time.
     """
 
     hosts: dict[int, HostDid]
@@ -112,6 +116,7 @@ class Report(msgspec.Struct):
     files: dict[str, Seal] = {}
     worker: str = ""
     served: dict[int, int] = {}
+    untimed: dict[int, int] = {}
 
     def encode(self) -> bytes:
         """The report as JSON."""
@@ -131,7 +136,7 @@ class Outcome:
     the source, and of the one that worked longest in each stage, summed; the bytes that came from
     the source; and how many tasks had hosts that did something, in the first stage. And the files
     that were written, and by name the workers that wrote them. ``served`` are results by the bit of
-    the query; None: not known.
+    the query; None: not known. ``untimed`` are, by stream, tuples without an event time.
     """
 
     sizes: dict[int, Size] = field(default_factory=dict)
@@ -148,6 +153,7 @@ class Outcome:
     files: dict[str, Seal] = field(default_factory=dict)
     workers: dict[str, str] = field(default_factory=dict)
     served: dict[int, int] | None = None
+    untimed: dict[int, int] = field(default_factory=dict)
 
 
 def merged(reports: Iterable[Report], streams: int) -> Outcome:
@@ -174,6 +180,8 @@ def merged(reports: Iterable[Report], streams: int) -> Outcome:
             keys[stream][key] = keys[stream].get(key, 0) + tuples
         for bit, results in report.served.items():
             served[bit] = served.get(bit, 0) + results
+        for stream, tuples in report.untimed.items():
+            outcome.untimed[stream] = outcome.untimed.get(stream, 0) + tuples
     outcome.key_counts, outcome.kernels = keys, sum(stages.values())
     outcome.harvested = together(harvested) if harvested else None
     return outcome

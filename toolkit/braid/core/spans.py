@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from fractions import Fraction
 
 from braid.core.accept import shown
@@ -110,6 +110,19 @@ def text(micros: float, exact: bool = False) -> str:
         parts += [f"{count:.0f} {unit}"] if count or parts else []
     parts.append(f"{rest / SYMBOLS['s']:.{_ALL_DIGITS}g} s")
     return " ".join(part for part in parts[: None if exact else 2] if not part.startswith("0 "))
+
+
+def instant(micros: int) -> str:
+    """Return an event time, given in microseconds since 1970, as a short text in UTC.
+
+    >>> instant(0), instant(32_472_144_000_000_000)
+    ('1970-01-01 00:00:00 UTC', '2999-01-01 00:00:00 UTC')
+    """
+    try:
+        time = datetime(1970, 1, 1) + timedelta(microseconds=micros)
+    except OverflowError:
+        return f"{micros:,} µs"
+    return f"{time.isoformat(' ', 'seconds')} UTC"
 
 
 def _rounded(micros: float) -> int:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import msgspec
 
+from braid.core.clocks import Irregular
 from braid.core.codec import typed
 from braid.core.facts import AgedMatches, Usage
 from braid.core.harvest import Harvested
 from braid.core.plan import Block, Keys
 from braid.core.query import Query
 
-VERSION = 4
-"""Of the stored form."""
-READ = (3, 4)
-"""The versions that are read. Version 4 has merged results in roll-ups."""
+VERSION = 5
+"""Of the stored form. There is no reader of other versions."""
 
 Place = tuple[int, int]
 """(block, host)."""
@@ -60,8 +59,12 @@ class State:
     received_bytes: tuple[int, ...] = ()
     last_received: tuple[int, ...] = ()
     """Tuples of the last batch."""
-    latest: tuple[int | None, ...] = ()
-    """The greatest event time seen, in microseconds; None: nothing yet."""
+    clocks: tuple[int | None, ...] = ()
+    """How far event time has come, in microseconds; None: no tuple has come."""
+    pending: tuple[tuple[int, ...], ...] = ()
+    """Event times too far ahead of the clock to move it by themselves, in microseconds."""
+    irregular: Irregular = field(default_factory=Irregular)
+    """Tuples since the start that did not come at their time."""
     pinned: frozenset[int] = frozenset()
     owed: frozenset[tuple[int, int]] = frozenset()
     """The cover ledger's account, kept when plans are checked."""
@@ -85,7 +88,9 @@ class State:
             received=none,
             received_bytes=none,
             last_received=none,
-            latest=(None,) * streams,
+            clocks=(None,) * streams,
+            pending=((),) * streams,
+            irregular=Irregular(none, none, none, none),
             queries=queries,
             shedding=shedding,
         )
@@ -156,8 +161,9 @@ def decode(body: bytes, policy: type = object, shedding: type = object) -> State
     )
 
 
-def check_version(version: Any, what: str, read: Sequence[int] = READ) -> None:
-    """Raise ValueError, with one sentence, unless stored data are of a version that is read."""
-    if version not in read:
-        known = f"versions {read[0]} to {read[-1]}" if len(read) > 1 else f"version {read[0]}"
-        raise ValueError(f"{what} is of version {version!r}; this version of Braid reads {known}")
+def check_version(version: Any, what: str, read: int = VERSION) -> None:
+    """Raise ValueError, with one sentence, unless stored data are of the version that is read."""
+    if version != read:
+        raise ValueError(
+            f"{what} is of version {version!r}; this version of Braid reads version {read}"
+        )

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from braid.core import codec, history
-from braid.core.compaction import compact, watermarks_of
+from braid.core.clocks import Advance, find_watermarks
+from braid.core.compaction import compact
 from braid.core.cover import CoverError, CoverLedger, LeftOut, check_tiles
+from braid.core.event_time import advance_clocks, count_irregular, find_jumps, with_jumps
 from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, BatchServed, Event
 from braid.core.facts import Facts, ages
 from braid.core.harvest import Harvested, squared
@@ -35,14 +37,16 @@ _TOLD = 8
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What stays the same from batch to batch: the policy, the streams' names, by stream the
-    windows (microseconds; None: full history), how late tuples may be (microseconds), whether plans
-    are held against the cover rule, and what sheds load, if anything does.
+    windows (microseconds; None: full history) and how late tuples may be (microseconds; empty:
+    not at all), how far ahead of its clock a tuple moves it by itself (microseconds; None: any
+    distance), whether plans are held against the cover rule, and what sheds load, if anything does.
     """
 
     placement: Placement
     streams: tuple[str, ...]
     windows: tuple[int | None, ...]
-    lateness: int = 0
+    lateness: tuple[int, ...] = ()
+    ahead: int | None = None
     check: bool = True
     shedder: Shedder | None = None
 
@@ -81,7 +85,7 @@ def plan(rules: Rules, state: State) -> Work:
     story of the blocks that it concerns.
     """
     placement = rules.placement
-    watermarks = watermarks_of(state.latest, rules.lateness)
+    watermarks = find_watermarks(state.clocks, rules.lateness or (0,) * len(rules.streams))
     policy = codec.again(state.policy, placement.State)  # a restart plans the same
     slices = _slices(rules, placement.slices(policy))
     blocks = tuple(state.blocks.values())
@@ -92,7 +96,7 @@ def plan(rules: Rules, state: State) -> Work:
         before = codec.again(state.shedding, shedder.State)
         own, shedding = shedder.plan(facts, own, before, state.harvested)
     live = after(facts.blocks, own)
-    by_id = ages(live, facts.batch, rules.windows, state.latest)
+    by_id = ages(live, facts.batch, rules.windows, state.clocks)
     work = Work(facts, kept, own, live, by_id, shedding=shedding)
     return _checked(rules, state, work) if rules.check else work
 
@@ -108,7 +112,7 @@ def _facts(rules: Rules, state: State, kept: Plan, watermarks: tuple[int | None,
         received_bytes=state.received_bytes,
         last_received=state.last_received,
         windows=rules.windows,
-        latest=state.latest,
+        clocks=state.clocks,
         usage=state.usage,
         matches=history.by_step(state.matches),
         watermarks=watermarks,
@@ -153,22 +157,25 @@ def commit(
     epoch: int | None = None,
     seen: Sequence[int | None] = (),
 ) -> Step:
-    """What the batch leaves when its work has come out so. ``seen`` has, by stream, how far event
-    time is, where the tuples that were stored do not say it: more came, or they are results of
-    other joins, which may run ahead of one of their streams.
+    """What the batch leaves when its work has come out so. ``seen`` has, by stream, the clock,
+    where the tuples that were stored do not say it: more came, or they are results of other joins,
+    which may run ahead of one of their streams.
 
     Raises RuntimeError when a host that is to have a replica has none.
     """
     fresh = {r.block.id for r in work.plan.routes if r.fresh}
     blocks = _blocks(state, work, outcome, fresh)
-    following = _following(rules, state, work, outcome, blocks, fresh, seen)
+    new = [b for id, b in blocks.items() if id in fresh]
+    advances = advance_clocks(state, outcome, new, rules.ahead, seen)
+    following = _following(rules, state, work, outcome, blocks, fresh, advances)
+    jumps = tuple(find_jumps(rules.streams, state, following, advances, rules.ahead))
+    following = with_jumps(following, rules.streams, jumps)
     following = replace(following, epoch=state.epoch if epoch is None else epoch)
     rows = {id: size.rows for id, size in outcome.sizes.items()} | {
         b.id: b.rows for b in work.facts.blocks
     }
     committed = replace(
         committed_event(rules, state, following, work, outcome),
-        late=sum(outcome.sizes[id].late for id in blocks if id in fresh),
         missed=sum(left.tuples(rows) for left in work.left_out),
     )
     whole = work.whole
@@ -178,6 +185,7 @@ def commit(
         (
             planned,
             *work.plan.events,
+            *jumps,
             *_harvested(following),
             *_served(state, following, outcome),
             committed,
@@ -192,7 +200,7 @@ def _following(
     outcome: Outcome,
     blocks: Mapping[int, Block],
     fresh: set[int],
-    seen: Sequence[int | None],
+    advances: Sequence[Advance],
 ) -> State:
     """The next state, but for the epoch and for what hosts did."""
     new = [b for id, b in blocks.items() if id in fresh]
@@ -211,7 +219,9 @@ def _following(
         received=_added(state.received, last),
         received_bytes=_added(state.received_bytes, size),
         last_received=last,
-        latest=_latest(state.latest, seen, new),
+        clocks=tuple(a.clock.at for a in advances),
+        pending=tuple(a.clock.pending for a in advances),
+        irregular=state.irregular.plus(count_irregular(outcome, new, advances)),
         pinned=frozenset(work.plan.pinned),
         owed=_still(work.owed, gone),
         matches=history.matches(state.matches, outcome.matches),
@@ -321,21 +331,12 @@ def _less(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     return tuple(x - y for x, y in zip(a, b, strict=True))
 
 
-def _latest(
-    old: Sequence[int | None], seen: Sequence[int | None], new: Iterable[Block]
-) -> tuple[int | None, ...]:
-    times = [[t for t in both if t is not None] for both in zip(old, seen or old, strict=True)]
-    for b in () if seen else new:
-        if b.span is not None:
-            times[b.stream].append(b.span[1])
-    return tuple(max(known, default=None) for known in times)
-
-
 def committed_event(
     rules: Rules, old: State, new: State, work: Work, outcome: Outcome
 ) -> BatchCommitted:
     """What a batch did, but for its seconds."""
     before, now = old.blocks, new.blocks
+    irregular = new.irregular.less(old.irregular)
     return BatchCommitted(
         batch=new.batch,
         received=new.last_received,
@@ -347,6 +348,11 @@ def committed_event(
         dropped=tuple(sorted(before.keys() - now.keys())),
         hosts=_hosts(rules, before, now, work, outcome),
         received_bytes=_less(new.received_bytes, old.received_bytes),
+        late=irregular.late,
+        untimed=irregular.untimed,
+        ahead=irregular.ahead,
+        irregular=new.irregular,
+        clocks=new.clocks,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from braid.core.environment import environment
-from braid.core.state import READ, Seal, check_version
+from braid.core.state import Seal, check_version
 from braid.core.work import workers
 from braid.engine.disk import disk
 
@@ -151,5 +151,4 @@ def _check_other(body: bytes, what: str) -> None:
         version = _version(body)
     except (msgspec.DecodeError, AttributeError, UnicodeDecodeError):
         return
-    if version not in READ:
-        check_version(version, what)
+    check_version(version, what)

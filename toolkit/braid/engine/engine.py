@@ -33,9 +33,10 @@ class Engine:
     """Runs batches of one query against one store; ``publish`` receives the events of each
     committed batch; ``executor`` runs the tasks, and may be another one from batch to batch.
 
-    ``lateness`` is in microseconds. With ``check`` every plan is held against the cover rule before
-    it runs. ``queries`` are those that a new run serves, if it serves many; ``query`` has no
-    windows then. ``shedder`` is what sheds load, if anything does; ``clock`` tells seconds.
+    ``lateness``, by stream, and ``ahead`` are in microseconds (see Rules). With ``check`` every
+    plan is held against the cover rule before it runs. ``queries`` are those that a new run serves,
+    if it serves many; ``query`` has no windows then. ``shedder`` is what sheds load, if anything
+    does; ``clock`` tells seconds.
     """
 
     def __init__(
@@ -43,19 +44,21 @@ class Engine:
         spec: JoinSpec,
         placement: Placement,
         store: Store,
-        lateness: int,
+        lateness: Sequence[int],
         check: bool,
         publish: Callable[[list[Any]], None],
         executor: Executor,
         queries: tuple[Query, ...] = (),
         shedder: Shedder | None = None,
         clock: Callable[[], float] | None = None,
+        ahead: int | None = None,
     ) -> None:
         self.shedder, self.clock = shedder, clock or environment().clock
         self.committing = self.last_commit = 0.0
         self.alone = replace(spec, force=store.force)
         self.placement, self.store = placement, store
-        self.lateness, self.publish, self.executor = lateness, publish, executor
+        self.lateness, self.ahead = tuple(lateness), ahead
+        self.publish, self.executor = publish, executor
         self.streams, self.check = len(spec.columns), check
         if not store.begun:
             store.begin()
@@ -79,6 +82,7 @@ class Engine:
             self.spec.predicate.aliases,
             self.spec.windows,
             self.lateness,
+            self.ahead,
             self.check,
             self.shedder,
         )
@@ -87,7 +91,7 @@ class Engine:
         """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has
         been committed before. Raises RuntimeError when the one before it has not.
 
-        ``seen`` tells afterwards, by stream, how far event time is (microseconds), if ``frame``
+        ``seen`` tells afterwards, by stream, the clock (microseconds), if ``frame``
         does not say it: event time goes on with tuples too that no query selects, and it is not
         ahead of the streams that a stream of results is made of.
         """
@@ -162,6 +166,8 @@ class Engine:
             places=self.state.places,
             watermarks=work.facts.watermarks,
             ages=work.ages,
+            clocks=self.state.clocks,
+            ahead=self.rules.ahead,
             bitmaps=self.bitmaps,
             harvest=work.plan.harvest,
             sizes=self._read(work),

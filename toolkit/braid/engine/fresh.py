@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from braid.core.clocks import Spread, needs_spread
 from braid.core.columns import ROUTING, TIME
 from braid.core.environment import environment
 from braid.core.plan import Block, Route
@@ -19,6 +20,7 @@ from braid.local.build import build
 from braid.local.harvest import kinds
 from braid.local.order import order_of
 from braid.local.rows import Rows, nbytes, rows_at
+from braid.local.spread import describe_times
 
 Counts = dict[int, dict[int, int]]
 """By stream: how often each value came."""
@@ -26,8 +28,8 @@ Counts = dict[int, dict[int, int]]
 
 class Fresh(NamedTuple):
     """A fresh block: the ``hosts`` that store it or probe with it, its rows, the bytes of its
-    tuples, where it is stored, if it is, its late tuples, and the seconds that each host worked on
-    it.
+    tuples, where it is stored, if it is, its late tuples, the spread of its event times, if a clock
+    needs it, and the seconds that each host worked on it.
     """
 
     block: Block
@@ -36,6 +38,7 @@ class Fresh(NamedTuple):
     size: int
     address: Address | None
     late: int
+    spread: Spread | None = None
     seconds: float = 0.0
 
 
@@ -105,11 +108,12 @@ class Cutter:
         rows = Rows(build(part, self.batch.spec.predicate.indexes(block.stream), ordered=True))
         if serves(block.hosts[0]):
             self._trace(rows, block.stream)
-        address, late = None, 0
+        address, late, spread = None, 0, None
         if any(map(serves, block.hosts)):
             address = self.files.write(block.stream, rows.batch)
             late = self._late(rows, block.stream)
-        return Fresh(block, route.hosts(), rows, nbytes(part), address, late)
+            spread = self._spread(rows, block.stream)
+        return Fresh(block, route.hosts(), rows, nbytes(part), address, late, spread)
 
     def _trace(self, rows: Rows, stream: int) -> None:
         if self.batch.bitmaps is not None:
@@ -129,6 +133,14 @@ class Cutter:
             if s != stream and h is not None and w is not None
         ]
         return int(np.count_nonzero(rows.numpy(TIME) < max(bounds))) if bounds else 0
+
+    def _spread(self, rows: Rows, stream: int) -> Spread | None:
+        """The event times of a block, where their span does not suffice for the stream's clock."""
+        ahead = self.batch.ahead
+        at = self.batch.clocks[stream] if self.batch.clocks else None
+        if ahead is None or not needs_spread(rows.span(), at, ahead):
+            return None
+        return describe_times(rows.numpy(TIME), at, ahead)
 
 
 def _tally(counts: dict[int, int], values: np.ndarray) -> None:

@@ -14,6 +14,7 @@ from typing import IO, Any
 import msgspec
 
 from braid.core import events
+from braid.core.clocks import Irregular
 from braid.core.events import BatchCommitted, EventsDropped
 from braid.core.history import LiveBlocks
 from braid.core.jsonl import event_of, kinds, to_dict
@@ -36,24 +37,21 @@ class _Committed(msgspec.Struct):
     blocks: tuple[Block, ...]
     dropped: tuple[int, ...]
     hosts: tuple[HostDid, ...] = ()
-    late: int = 0
+    late: tuple[int, ...] = ()
 
 
 class _Sums:
-    """What events say in all that are no longer kept, after those that were ``dropped`` before. Of
-    those that an older version dropped the results alone are known, so nothing else is summed up.
-    """
+    """What events say in all that are no longer kept, after those that were ``dropped`` before."""
 
     def __init__(self, dropped: EventsDropped | None) -> None:
-        self.blocks, self.did, self.results, self.late = LiveBlocks(), HostDid(), 0, 0
-        self._kinds, self._known = Counter[str](), dropped is None or bool(dropped.kinds)
+        self.blocks, self.did, self.results = LiveBlocks(), HostDid(), 0
+        self.irregular, self._kinds = Irregular(), Counter[str]()
         if dropped is not None:
             self.blocks.change(dropped.blocks)
             self.results = dropped.results
-        if dropped is not None and self._known:
             self.did.add(dropped.did)
             self._kinds.update(dropped.kinds)
-            self.late = dropped.late
+            self.irregular = Irregular(dropped.late)
 
     def add(self, line: bytes) -> None:
         """One more."""
@@ -62,17 +60,14 @@ class _Sums:
             batch = msgspec.json.decode(line, type=_Committed)
             self.blocks.change(batch.blocks, batch.dropped)
             self.results += batch.results
-            if self._known:
-                self.late += batch.late
-                for did in batch.hosts:
-                    self.did.add(did)
+            self.irregular = self.irregular.plus(Irregular(batch.late))
+            for did in batch.hosts:
+                self.did.add(did)
 
     def kinds(self, stay: Iterable[bytes]) -> dict[str, int]:
-        """How many of each kind there were, but for those that ``stay``; nothing if that is not
-        known of all.
-        """
+        """How many of each kind there were, but for those that ``stay``."""
         self._kinds.subtract(map(_kind, stay))
-        return dict(+self._kinds) if self._known else {}
+        return dict(+self._kinds)
 
 
 @dataclass(frozen=True)
@@ -143,7 +138,7 @@ class Head:
             zlib.crc32(b"".join(opening + stay)),
             sums.results,
             tuple(sums.blocks.values()),
-            sums.late,
+            sums.irregular.late,
             msgspec.structs.replace(sums.did, stored=0, stored_bytes=0),
             sums.kinds(stay),
         )

@@ -52,7 +52,9 @@ class ProcessExecutor:
     def execute(self, frame: Any, batch: Batch) -> Executed:
         """Run a batch in this process, a thread for each task, stage by stage."""
         began = environment().clock()
-        tuples, size = self._tuples(frame(batch.harvest) if callable(frame) else frame, batch)
+        untimed = Counter[int]()
+        given = frame(batch.harvest) if callable(frame) else frame
+        tuples, size = self._tuples(given, batch, untimed)
         self.worked, source = 0.0, environment().clock() - began
         tasks = self._tasks(tuples, batch)
         shares = _shares(batch.routes, tuples, len(tasks))
@@ -65,13 +67,15 @@ class ProcessExecutor:
             )
         reports = self._each(Task.report, tasks)
         self.work = sum(did.seconds for r in reports for did in r.hosts.values())
-        told = Report({}, source=source, kernels=self.worked, source_bytes=size)
+        told = Report({}, source=source, kernels=self.worked, source_bytes=size, untimed=untimed)
         return Executed([*reports, told], Choice("process", "as asked for"))
 
-    def _tuples(self, frame: Any, batch: Batch) -> tuple[Arrived, int]:
+    def _tuples(self, frame: Any, batch: Batch, untimed: Counter[int]) -> tuple[Arrived, int]:
         """The tuples of a batch by stream, those of each in one piece, and the bytes that came."""
         if isinstance(frame, dict):
-            entered = {s: [entering(rows, s, batch) for rows in each] for s, each in frame.items()}
+            entered = {
+                s: [entering(rows, s, batch, untimed) for rows in each] for s, each in frame.items()
+            }
             size = sum(rows.nbytes for each in frame.values() for rows in each)
             return {s: [_whole(each)] for s, each in entered.items()}, size
         came: Arrived = {}
@@ -82,7 +86,7 @@ class ProcessExecutor:
                 came.setdefault(s, []).append(mine)
 
         def completed(s: int) -> list[pa.RecordBatch]:
-            return [complete(_whole(came[s]), s, batch)]
+            return [complete(_whole(came[s]), s, batch, untimed)]
 
         found = [*map(completed, came)] if size < self.alone else self._each(completed, [*came])
         return dict(zip(came, found, strict=True)), size

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from braid.core.clocks import Spread
 from braid.core.environment import environment
 from braid.core.plan import Derivation, Keys
 from braid.core.report import HostDid, Replica, Report, Size
@@ -100,12 +101,18 @@ class Replicas:
         return self.files.write(d.block.stream, rows.batch) if some else Address("", 0), rows
 
     def _keep(
-        self, block: int, host: int, address: Address, rows: Rows, late: int = 0
+        self,
+        block: int,
+        host: int,
+        address: Address,
+        rows: Rows,
+        late: int = 0,
+        spread: Spread | None = None,
     ) -> Size | None:
         """Note a replica for the report; an empty one does not come into being."""
         if (count := rows.count()) == 0:
             return None
-        made = Size(count, rows.nbytes * count // rows.batch.num_rows, rows.span(), late)
+        made = Size(count, rows.nbytes * count // rows.batch.num_rows, rows.span(), late, spread)
         self._made[block, host] = (address, rows)
         self.told.append(Replica(block, host, address, made))
         return made
@@ -125,7 +132,7 @@ class Replicas:
                 count.seconds += f.seconds
             if f.address is not None:
                 for host in filter(self.mine, f.block.hosts):
-                    self._keep(f.block.id, host, f.address, f.rows, f.late)
+                    self._keep(f.block.id, host, f.address, f.rows, f.late, f.spread)
         return here
 
     def learn(self, report: Report) -> None:

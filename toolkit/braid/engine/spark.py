@@ -6,6 +6,7 @@ nothing is shuffled.
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -110,17 +111,17 @@ def only_stage(batch: Batch) -> Stage:
     """The function over the streams' union when one task takes all of it."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task, source = Task(batch, _partition()), Awaited(batches)
+        task, source, untimed = Task(batch, _partition()), Awaited(batches), Counter[int]()
         arrived: dict[int, list[pa.RecordBatch]] = {}
         need = partitions_by_key(batch)
         for rows in source:
-            for s, flat in by_stream(rows, batch):
+            for s, flat in by_stream(rows, batch, untimed):
                 if (part := needed(flat, need[s][0])).num_rows:
                     arrived.setdefault(s, []).append(part)
         began = environment().clock()
         task.replicas.derive()
         task.probing.probe(task.take_in(arrived))
-        yield _told(Report({}, source=source.seconds, source_bytes=source.bytes), 0)
+        yield _told(source.report(untimed), 0)
         yield from _finish(task, 0, began)
 
     return run
@@ -133,13 +134,13 @@ def spread(batch: Batch) -> Stage:
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _quiet_collector()
-        need, source = partitions_by_key(batch), Awaited(batches)
+        need, source, untimed = partitions_by_key(batch), Awaited(batches), Counter[int]()
         for rows in source:
-            for s, flat in by_stream(rows, batch):
+            for s, flat in by_stream(rows, batch, untimed):
                 for p, mask in enumerate(need[s]):
                     if (part := needed(flat, mask)).num_rows:
                         yield shipment([(p, f"tuples {s}", arrow_stream(part))])
-        yield _told(Report({}, source=source.seconds, source_bytes=source.bytes), 0)
+        yield _told(source.report(untimed), 0)
 
     return run
 
@@ -197,6 +198,10 @@ class Awaited:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self
+
+    def report(self, untimed: Counter[int]) -> Report:
+        """Return the report of what came, ``untimed`` tuples among it."""
+        return Report({}, source=self.seconds, source_bytes=self.bytes, untimed=untimed)
 
     def __next__(self) -> pa.RecordBatch:
         began = environment().clock()

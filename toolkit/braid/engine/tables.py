@@ -175,12 +175,13 @@ def _routing(placement: Placement, seed: int, whole: Sequence[str], value: str) 
 
 def _query(columns: Mapping[str, str], where: Sequence[str]) -> str:
     chosen = ", ".join(f"{sql} AS {_quoted(name)}" for name, sql in columns.items())
-    return f"SELECT {_PLACE}, {chosen} FROM tuples WHERE {' AND '.join(where)}"
+    return f"SELECT {_PLACE}, {chosen} FROM tuples WHERE {' AND '.join(where) or 'true'}"
 
 
 class Feed:
     """Makes the tuples of a micro-batch ready for the engine: event time, routing key and what the
-    condition needs, without those that can never match. ``worth`` is, by stream, Spark SQL of what
+    condition needs, without those that can never match (but for those without event time, which are
+    counted later). ``worth`` is, by stream, Spark SQL of what
     a tuple is worth, in a run that sheds load; ``by_value`` one that does so by the values that an
     equality joins on.
     """
@@ -217,8 +218,8 @@ class Feed:
                     columns[WORTH] = analyser.compiled(alias, worth[i] or "cast(1 as double)")[0]
             condition = predicate.filters[i]
             passes = None if condition is None else analyser.compiled(alias, condition)[0]
-            keys = {TIME: times[alias]} | predicate.keys[i]
-            self.columns[alias], self.where[alias] = columns, _where(columns, keys, passes)
+            self.columns[alias] = columns
+            self.where[alias] = _where(columns, predicate.keys[i], passes)
             worths = [worth[i]] if worth is not None else []
             asked = [condition, *wanted.values(), *worths]
             self.texts[alias] = [text for text in asked if text is not None]

@@ -9,6 +9,7 @@ host.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.predicate import Predicate
-from braid.core.columns import COIN, MARK, ROUTING, WEIGHT, make_column_nullable
+from braid.core.columns import COIN, MARK, ROUTING, TIME, WEIGHT, make_column_nullable
 from braid.core.harvest import Harvest, Worth
 from braid.core.plan import Derivation, KeySpace, Route
 from braid.core.state import Address, Place, Seal
@@ -114,6 +115,8 @@ class JoinSpec:
 @dataclass(frozen=True)
 class Batch:
     """What the driver tells every task of one batch. ``space`` has the routing keys of what comes;
+    ``clocks`` are those of the streams, and ``ahead`` how far past them a tuple moves
+    them by itself (see core.clocks);
     ``ages`` are those of the blocks that may be met (see facts.age; of fresh ones 0);
     ``bitmaps`` says which queries results serve, in a run that serves many; ``harvest`` what share
     of the tuples that set out takes part; ``sizes`` are the bytes of the blocks that derivations
@@ -128,6 +131,8 @@ class Batch:
     places: Mapping[Place, Address]
     watermarks: tuple[int | None, ...]
     ages: Mapping[int, int]
+    clocks: tuple[int | None, ...] = ()
+    ahead: int | None = None
     bitmaps: QueryBitmaps | None = None
     harvest: Harvest | None = None
     sizes: Mapping[int, int] = field(default_factory=dict)
@@ -162,10 +167,12 @@ def shuffles(batch: Batch) -> int:
     return most
 
 
-def by_stream(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.RecordBatch]]:
+def by_stream(
+    rows: pa.RecordBatch, batch: Batch, untimed: Counter[int]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows of the streams' union, stream for stream, as they come in."""
     for s, came in parted(rows, batch):
-        yield s, complete(came, s, batch)
+        yield s, complete(came, s, batch, untimed)
 
 
 def parted(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -177,7 +184,9 @@ def parted(rows: pa.RecordBatch, batch: Batch) -> Iterator[tuple[int, pa.RecordB
         yield s, mine if single else chosen_rows(mine, np.flatnonzero(stream == s))
 
 
-def complete(came: pa.RecordBatch, stream: int, batch: Batch) -> pa.RecordBatch:
+def complete(
+    came: pa.RecordBatch, stream: int, batch: Batch, untimed: Counter[int]
+) -> pa.RecordBatch:
     """The tuples of a stream as they come in; in a run that serves many queries their marks give
     the routing keys.
     """
@@ -185,13 +194,19 @@ def complete(came: pa.RecordBatch, stream: int, batch: Batch) -> pa.RecordBatch:
     if batch.bitmaps is not None:
         rank = batch.bitmaps.rank(stream, flat.column(MARK).to_numpy())
         flat = replaced(flat, ROUTING, pa.array(rank))
-    return entering(flat, stream, batch)
+    return entering(flat, stream, batch, untimed)
 
 
-def entering(rows: pa.RecordBatch, stream: int, batch: Batch) -> pa.RecordBatch:
-    """The tuples of a stream that come in, with the routing keys of the batch: all, unless the
-    harvest leaves some out.
+def entering(
+    rows: pa.RecordBatch, stream: int, batch: Batch, untimed: Counter[int]
+) -> pa.RecordBatch:
+    """The tuples of a stream that come in, with the routing keys of the batch: all that have an
+    event time, unless the harvest leaves some out. Those that have none are counted as ``untimed``.
     """
+    time = rows.column(TIME)
+    if time.null_count:
+        untimed[stream] += time.null_count
+        rows = rows.filter(time.is_valid())
     if batch.space.divide:
         key = batch.space.of(rows.column(ROUTING).to_numpy())
         rows = replaced(rows, ROUTING, pa.array(key, pa.int32()))

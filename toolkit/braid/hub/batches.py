@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.core.clocks import Clock, advance, needs_spread
 from braid.core.columns import TIME
+from braid.core.events import ClockJumped
 from braid.core.spans import text
 from braid.hub.delivering import delivered
 from braid.hub.desk import Desk, said
@@ -16,6 +19,7 @@ from braid.hub.flows import counted
 from braid.hub.history import trim
 from braid.hub.ledger import Ledger
 from braid.hub.works import Fault
+from braid.local.spread import describe_times
 from braid.papers.reuse import changes as pure
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import withdrawn
@@ -53,9 +57,11 @@ def _batch(desk: Desk, source: Any, epoch: int) -> None:
     began = clock.perf_counter()
     after, deployment = desk.ledger.copy(), desk.deployment
     tables, names = desk.works.arrivals(source, epoch, deployment)
+    jumps: list[ClockJumped] = []
     for stream, rows in tables.items():
+        jumps += _advanced(after, stream, epoch, rows, desk.settings.ahead)
         _received(after, stream, epoch, rows, list(desk.reader.schemas[stream]))
-    came = desk.works.join(tables, names, epoch, after.latest, deployment)
+    came = desk.works.join(tables, names, epoch, after.clocks, deployment)
     several = desk.settings.network is not None
     told = [desk.asking.told(q) for q in after.served]
     looked = told if several else [t for t in told if desk.asking.may_fail(t)]
@@ -66,13 +72,13 @@ def _batch(desk: Desk, source: Any, epoch: int) -> None:
     committed = HubCommitted(
         epoch,
         {s: t.num_rows for s, t in tables.items()},
-        after.latest,
+        after.clocks,
         tuple(desk.works.instances[id].did() for id in deployment.operators),
         tuple(flows),
         _usage(desk),
         clock.perf_counter() - began,
     )
-    desk.commit(after, [committed])
+    desk.commit(after, [*jumps, committed])
     desk.works.history.tidy(after)
 
 
@@ -87,7 +93,7 @@ def _trim(desk: Desk, ledger: Ledger) -> None:
     settings = desk.settings
     need: dict[str, int | None] = {
         s: None if t is None else t - settings.slack - settings.history
-        for s, t in ledger.latest.items()
+        for s, t in ledger.clocks.items()
     }
     for q in desk.deployment.queries.values():
         progress = ledger.progress(q.definition.streams, settings.slack)
@@ -117,11 +123,26 @@ def _expire(desk: Desk) -> None:
             desk.withdraw(q.name, f"its lifetime of {text(q.lifetime)} is over")
 
 
+def _advanced(
+    ledger: Ledger, stream: str, epoch: int, rows: pa.Table, ahead: int
+) -> Iterator[ClockJumped]:
+    """Move the clock of a stream by what came, and yield the jump, if it was one."""
+    times = rows[TIME].drop_null().to_numpy()
+    if not len(times):
+        ledger.clocks.setdefault(stream, None)
+        return
+    before, span = ledger.clocks.get(stream), (int(times.min()), int(times.max()))
+    spread = describe_times(times, before, ahead) if needs_spread(span, before, ahead) else None
+    old = Clock(before, tuple(ledger.pending.get(stream, ())))
+    (after, pending), _, support = advance(old, [(len(times), span[1], spread)], ahead)
+    ledger.clocks[stream], ledger.pending[stream] = after, pending
+    if support and after is not None:
+        yield ClockJumped(epoch, stream, before, after, support)
+
+
 def _received(ledger: Ledger, stream: str, epoch: int, rows: pa.Table, columns: list[str]) -> None:
     """Note what came of a stream."""
     ends = pc.min_max(rows[TIME]).as_py()
-    came = [t for t in (ledger.latest.get(stream), ends["max"]) if t is not None]
-    ledger.latest[stream] = max(came, default=None)
     if ledger.first.get(stream) is None:
         ledger.first[stream] = ends["min"]
     tuples, size = ledger.counted.get(stream, (0, 0))

@@ -214,8 +214,8 @@ class Desk:
         return [OperatorMoved(self.ledger.epoch, id, a, b, held[id]) for id, a, b in found]
 
     def now(self) -> int:
-        """The latest event time that has come."""
-        return max((t for t in self.ledger.latest.values() if t is not None), default=0)
+        """How far event time has come."""
+        return max((t for t in self.ledger.clocks.values() if t is not None), default=0)
 
     def switch(
         self,

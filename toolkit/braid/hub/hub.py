@@ -23,7 +23,7 @@ from braid.hub.table_reader import TableReader
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
 from braid.papers.reuse.rates import Rates
-from braid.setup import COPIES, LONGEST_PACE, Replay, Setup
+from braid.setup import AHEAD, COPIES, LONGEST_PACE, Replay, Setup
 from braid.streams import condition
 from braid.tables import TableSetup
 
@@ -40,7 +40,9 @@ class QueryHub:
         answers are Arrow tables. Queries are Spark SQL there too, but only of what is known to mean
         the same without Spark.
     lateness
-        How far a tuple may lie behind others of its stream.
+        How far a tuple may lie behind the clock of its stream.
+    ahead
+        How far a tuple may lie past the clock of its stream and move it by itself, see StreamJoin.
     reuse
         What may be reused: "relaxed" (what can be changed to hold a query), "contained" (what
         holds it), "exact" (what is the same), "separate" (nothing).
@@ -68,6 +70,7 @@ class QueryHub:
         at: Mapping[str, str] | None = None,
         history: Span = "0 seconds",
         rates: Rates | None = None,
+        ahead: Span = AHEAD,
     ) -> None:
         if reuse not in REUSES:
             raise ValueError(f"reuse is {reuse!r}; it must be one of {', '.join(REUSES)}")
@@ -83,6 +86,7 @@ class QueryHub:
         condition(self.streams, "1 = 1", {}, time)
         self.time, self.reuse, self.network = time, reuse, network
         self.lateness = written(lateness, "lateness", zero=True)
+        self.ahead = written(ahead, "ahead")
         self.history = written(history, "history", zero=True)
         self.at, self.rates = dict(self._places(at)), rates
 
@@ -159,6 +163,7 @@ class QueryHub:
     def _fingerprint(self) -> dict[str, Any]:
         network = None if self.network is None else self.network.to_dict()
         mine = {"hub": sorted(self.streams), "time": self.time, "lateness": self.lateness}
+        mine["ahead"] = self.ahead
         return mine | {"network": network, "at": self.at, "tables": self._hashing()}
 
     def _hashing(self) -> str:
@@ -168,7 +173,10 @@ class QueryHub:
     def _settings(self) -> Settings:
         slack = micros(self.lateness, "lateness", zero=True)
         kept = micros(self.history, "history", zero=True)
-        return Settings(self.time, slack, self.reuse, kept, self.network, self.at, self.rates)
+        ahead = micros(self.ahead, "ahead")
+        return Settings(
+            self.time, slack, ahead, self.reuse, kept, self.network, self.at, self.rates
+        )
 
     def _static(self) -> dict[str, Any]:
         return {s: f for s, f in self.streams.items() if s in self.tables or not f.isStreaming}

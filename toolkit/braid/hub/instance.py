@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.condition.kept import computed_by, same
+from braid.condition.kept import computed_by
 from braid.condition.parse import parse
 from braid.condition.predicate import Predicate
 from braid.core.codec import plain, typed
@@ -106,11 +106,11 @@ class Instance:
         self.made, self.reader, self.folder = made, reader, folder
         self.store = Store(folder)
         self.predicate = predicate_of(made, reader)
-        limits = (None,) * len(made.inputs)
+        limits, slacks = (None,) * len(made.inputs), (slack,) * len(made.inputs)
         computed = computed_by(self.predicate)
         if (known := self.store.query()) is None:
             self.store.create({"blueprint": plain(made), "keys": computed})
-        elif not same(known.get("keys"), computed, made.on):
+        elif known.get("keys") != computed:
             raise ValueError(
                 f"{folder} holds an operator for which another version of Braid computed the keys "
                 "of its condition in another way; use a new folder for the hub"
@@ -120,7 +120,7 @@ class Instance:
         spec = JoinSpec(self.predicate, columns, (), limits, str(folder), 1)
         self.last: BatchCommitted | None = None
         self.engine = Engine(
-            spec, Chain("memory", (), 1), self.store, slack, False, self._happened, executor
+            spec, Chain("memory", (), 1), self.store, slacks, False, self._happened, executor
         )
         if not self.engine.state.queries:
             state = replace(self.engine.state, epoch=max(made.epoch - 1, -1))
@@ -153,20 +153,20 @@ class Instance:
                 else f"(case when {where} then {some} else cast(0 as bigint) end)"
             )
 
-    def run(self, came: Mapping[str, Rows], epoch: int, latest: Mapping[str, int | None]) -> None:
-        """Join and commit a batch. ``latest`` is how far the event time of each stream is."""
+    def run(self, came: Mapping[str, Rows], epoch: int, clocks: Mapping[str, int | None]) -> None:
+        """Join and commit a batch. ``clocks`` is how far the event time of each stream is."""
         tuples = {
             i: found
             for i, alias in enumerate(self.made.inputs)
             if alias in came and (found := self._tuples(i, alias, came[alias]))
         }
-        self.engine.run(tuples, epoch, lambda: self._seen(latest))
+        self.engine.run(tuples, epoch, lambda: self._seen(clocks))
 
-    def _seen(self, latest: Mapping[str, int | None]) -> list[int | None]:
+    def _seen(self, clocks: Mapping[str, int | None]) -> list[int | None]:
         """How far event time is, by input: results may run ahead of one of their streams."""
         found: list[int | None] = []
         for i in self.made.inputs.values():
-            times = [latest.get(s) for s in i.streams]
+            times = [clocks.get(s) for s in i.streams]
             found.append(None if None in times else min(t for t in times if t is not None))
         return found
 

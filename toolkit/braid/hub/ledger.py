@@ -17,7 +17,7 @@ from braid.engine import durable
 from braid.papers.reuse.deployment import Deployment
 from braid.papers.reuse.stored import from_plain, to_plain
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass
@@ -62,14 +62,16 @@ class Served:
 @dataclass
 class Ledger:
     """All that a hub remembers. ``epoch`` is the last batch that all operators have. By stream:
-    ``latest`` and ``first`` event times, ``counted`` tuples and bytes, the batches that ``history``
+    ``clocks`` (how far event time has come) with the times ``pending`` that are too far ahead to
+    move them, ``first`` event times, ``counted`` tuples and bytes, the batches that ``history``
     has with their latest event times, and ``floor``, the event time from which on history has all;
     None: it has all. ``down`` are the nodes that have failed. ``told`` are the events of the last
     commit, of ``lines`` in all.
     """
 
     epoch: int = -1
-    latest: dict[str, int | None] = field(default_factory=dict)
+    clocks: dict[str, int | None] = field(default_factory=dict)
+    pending: dict[str, tuple[int, ...]] = field(default_factory=dict)
     first: dict[str, int | None] = field(default_factory=dict)
     counted: dict[str, tuple[int, int]] = field(default_factory=dict)
     history: dict[str, list[tuple[int, int | None]]] = field(default_factory=dict)
@@ -86,7 +88,7 @@ class Ledger:
         if not path.exists():
             return None
         found = json.loads(path.read_text())
-        check_version(found.pop("v", None), f"the hub in {path.parent}", [VERSION])
+        check_version(found.pop("v", None), f"the hub in {path.parent}", VERSION)
         deployment = from_plain(found.pop("deployment"))
         ledger = typed({**found, "deployment": {"at": {}}}, cls, f"the hub in {path.parent}")
         ledger.deployment = deployment
@@ -107,7 +109,8 @@ class Ledger:
         """One that can be changed by itself; what is deployed is shared, as it never changes."""
         return replace(
             self,
-            latest=dict(self.latest),
+            clocks=dict(self.clocks),
+            pending=dict(self.pending),
             first=dict(self.first),
             counted=dict(self.counted),
             history={stream: list(kept) for stream, kept in self.history.items()},
@@ -125,9 +128,13 @@ class Ledger:
         """The queries that are served now."""
         return [q for q in self.queries if q.end is None]
 
+    def latest(self, stream: str) -> int | None:
+        """Return the latest event time of a stream, right or wrong; None: it has not begun."""
+        return max(self.pending.get(stream, ()), default=self.clocks.get(stream))
+
     def progress(self, streams: Sequence[str], slack: int) -> int | None:
         """The event time up to which all of these streams have come; None: some has not begun."""
-        came = [self.latest.get(s) for s in streams]
+        came = [self.clocks.get(s) for s in streams]
         if None in came:
             return None
         return min(t for t in came if t is not None) - slack

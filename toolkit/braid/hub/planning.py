@@ -42,7 +42,7 @@ def model_of(
 
 def _measured(ledger: Ledger, history: History, streams: list[str]) -> Rates:
     known = [
-        t for s in streams for t in (ledger.first.get(s), ledger.latest.get(s)) if t is not None
+        t for s in streams for t in (ledger.first.get(s), ledger.clocks.get(s)) if t is not None
     ]
     seconds = max((max(known) - min(known)) / 1e6, 1.0) if known else 1.0
     samples = {s: history.sample(ledger, s, SAMPLE) for s in streams}

@@ -40,7 +40,7 @@ class Hub(Protocol):
         """What plans queries now."""
 
     def now(self) -> int:
-        """The latest event time that has come."""
+        """How far event time has come."""
 
     def moves(self, new: Deployment) -> Sequence[Event]:
         """What is to be told of operators that go on elsewhere."""

@@ -11,12 +11,13 @@ from braid.papers.reuse.rates import Rates
 
 @dataclass(frozen=True)
 class Settings:
-    """What stays the same while a hub runs; ``slack`` (lateness) and ``history`` in microseconds.
-    ``network`` None: one site.
+    """The settings of a hub; ``slack`` (lateness), ``ahead`` and ``history`` are in
+    microseconds. ``network`` None: one site.
     """
 
     time: str
     slack: int
+    ahead: int
     reuse: Reuse
     history: int
     network: Network | None

@@ -44,6 +44,6 @@ def _until(desk: Desk, served: Served, streams: Sequence[str], ended: bool) -> i
     if served.end is not None:
         return served.until
     if ended:
-        latest = [t for s in streams if (t := desk.ledger.latest.get(s)) is not None]
+        latest = [t for s in streams if (t := desk.ledger.latest(s)) is not None]
         return max(latest) + 1 if latest else None
     return desk.progress(streams)

@@ -124,7 +124,7 @@ class Works:
             for alias, read in instance.made.inputs.items():
                 if (found := self._past(operator, read, ledger, made)) is not None:
                     came[alias] = self._rows(instance, alias, found, bits)
-            instance.run(came, ledger.epoch, ledger.latest)
+            instance.run(came, ledger.epoch, ledger.clocks)
         rows = sum(r.table.num_rows for r in came.values())
         size = sum(_size(r.table, instance.made.inputs[a].stored) for a, r in came.items())
         return Built(instance, rows, size, clock.perf_counter() - began)

@@ -188,7 +188,8 @@ class Auto(Placement):
             received=facts.received,
             received_bytes=facts.received_bytes,
             last_received=facts.last_received,
-            latest=facts.latest,
+            clocks=facts.clocks,
+            pending=((),) * len(facts.clocks),
             pinned=frozenset(b.id for b in facts.blocks),  # compaction is done
             usage=facts.usage,
         )
@@ -237,7 +238,7 @@ def _shares(facts: Facts, hosts: int) -> list[Any] | None:
 def _ends(facts: Facts) -> Iterator[int]:
     """The event times at which the batches to come begin, as they came so far."""
     spans = [b.span for b in facts.blocks if b.span is not None]
-    now = max((t for t in facts.latest if t is not None), default=0)
+    now = max((t for t in facts.clocks if t is not None), default=0)
     since = min((first for first, _ in spans), default=now)
     batches = facts.batch - min((b.batch for b in facts.blocks), default=0)
     return count(now + 1, max(1, (now - since) // max(1, batches)))

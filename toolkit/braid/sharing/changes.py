@@ -27,8 +27,8 @@ def entered(
     watermarks: Sequence[int | None] = (),
     latest: Sequence[int | None] = (),
 ) -> Queries:
-    """The queries with one more, on a bit of its own. ``watermarks`` and ``latest`` are those
-    facts, of a join that is running.
+    """The queries with one more, on a bit of its own. ``watermarks`` is that fact, and
+    ``latest`` the latest event times, of a join that is running.
 
     Raises ValueError when the name is taken or there are too many.
     """

@@ -19,6 +19,7 @@ from braid.join import StreamJoin
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
 from braid.readiness import shed_of
+from braid.setup import AHEAD
 from braid.sharing.calibrate import measure
 from braid.sharing.changes import Queries, entered, left
 from braid.sharing.run import SharedRun
@@ -33,7 +34,7 @@ class SharedJoin(StreamJoin):
 
     Parameters
     ----------
-    streams, on, time, lateness, partitions, check, executor, shed, driver_memory
+    streams, on, time, lateness, ahead, partitions, check, executor, shed, driver_memory
         As for StreamJoin; ``time`` is needed. A result that serves several queries counts for each
         of them where it is learned what is productive.
     chain
@@ -62,13 +63,14 @@ class SharedJoin(StreamJoin):
         time: Time,
         chain: str | Sequence[Span] = "auto",
         hosts: int = 1,
-        lateness: Span = "0 seconds",
+        lateness: Span | Mapping[str, Span] = "0 seconds",
         partitions: int | None = None,
         check: bool = False,
         overhead: float | None = None,
         executor: str = "auto",
         shed: Shed | None = None,
         driver_memory: str | int | None = None,
+        ahead: Span = AHEAD,
     ) -> None:
         streams = named(streams)
         self.chain, self._overhead = chain, overhead
@@ -92,6 +94,7 @@ class SharedJoin(StreamJoin):
             executor,
             shed,
             driver_memory,
+            ahead,
         )
 
     def _mode(self) -> Mode:
@@ -199,7 +202,7 @@ class SharedJoin(StreamJoin):
         query = Store(folder(path)).query()
         if query is None or "chain" not in query:
             raise ValueError(f"{path} holds no shared run that could be resumed")
-        names = ("on", "time", "chain", "lateness", "partitions", "check")
+        names = ("on", "time", "chain", "lateness", "ahead", "partitions", "check")
         settings = {n: query[n] for n in names}
         join = SharedJoin(
             streams,

@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from braid.condition.predicate import Predicate
 from braid.core import report
-from braid.core.compaction import watermarks_of
+from braid.core.clocks import find_watermarks
 from braid.core.state import Address, Place, Seal
 from braid.engine.engine import Engine
 from braid.engine.files import BlockFiles, replica
@@ -84,7 +84,7 @@ def work(engine: Engine, queries: Queries) -> Remarking:
         streams,
         bits(q for q in state.queries if q in queries),
         QueryBitmaps.of(queries),
-        watermarks_of(state.latest, engine.lateness),
+        find_watermarks(state.clocks, engine.lateness),
         engine.store.force,
     )
 

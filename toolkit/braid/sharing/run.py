@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from braid.core.clocks import find_watermarks, latest_times
 from braid.core.columns import QUERIES
-from braid.core.compaction import watermarks_of
 from braid.core.events import QueryAdded, QueryRemoved
 from braid.core.query import Query
 from braid.core.spans import Span, micros
@@ -186,8 +186,9 @@ class SharedRun(JoinRun):
         """
         with self._turn:
             state, new = self._engine.state, self.setup.query(name, windows, where, on, streams)
+            watermarks = find_watermarks(state.clocks, self._engine.lateness)
             queries = entered(
-                state.queries, new, watermarks_of(state.latest, self._engine.lateness), state.latest
+                state.queries, new, watermarks, latest_times(state.clocks, state.pending)
             )
             self._change(queries, [self._told(queries[-1], state.batch + 1)])
 

@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from braid.core.spans import UNITS
 from braid.engine.copied import Copied
 from braid.engine.tables import Replay
 from braid.hub import moving
@@ -127,7 +128,9 @@ def _desk(
     schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
     reader = TableReader(schemas, "ts", folder / "input", batches)
     hour = 3600 * 10**6 // airport.SCALE
-    desk = Desk(folder, reader, Settings("ts", 0, reuse, 3 * hour, network, dict(at), None))
+    desk = Desk(
+        folder, reader, Settings("ts", 0, UNITS["day"], reuse, 3 * hour, network, dict(at), None)
+    )
     desk.resting.share = math.inf  # a look after each batch, however quick it is: days are alike
     return desk
 

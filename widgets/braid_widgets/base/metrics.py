@@ -174,14 +174,10 @@ class Totals:
 
     @classmethod
     def of(cls, dropped: EventsDropped) -> Totals:
-        """Those of the batches whose events are no longer kept; the ratio is not known of them. Of
-        those that an older version of Braid dropped, the results alone are known.
-        """
-        did, kinds, end = dropped.did, dropped.kinds, dropped.batch + 1
-        if not kinds:
-            return cls(batches=end, results=dropped.results, since=end)
+        """Those of the batches whose events are no longer kept; the ratio is not known of them."""
+        did, kinds = dropped.did, dropped.kinds
         return cls(
-            batches=end,
+            batches=dropped.batch + 1,
             results=dropped.results,
             sent=did.received,
             sent_bytes=did.received_bytes,
@@ -189,7 +185,7 @@ class Totals:
             moved_bytes=did.moved_bytes,
             discarded=did.discarded,
             compared=did.compared,
-            late=dropped.late,
+            late=sum(dropped.late),
             migrations=kinds.get(MigrationStarted.__name__, 0),
         )
 
@@ -211,6 +207,6 @@ class Totals:
             moved_bytes=self.moved_bytes + event.all_hosts.moved_bytes,
             discarded=self.discarded + event.all_hosts.discarded,
             compared=self.compared + event.all_hosts.compared,
-            late=self.late + event.late,
+            late=self.late + sum(event.late),
             ratio_max=max(ratios, default=float("nan")),
         )

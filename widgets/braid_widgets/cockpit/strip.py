@@ -62,7 +62,7 @@ def _facts(scene: Scene, kept: Kept) -> Iterator[Fact]:
     if totals.moved:
         yield Fact(f"moved {far}", f"{totals.moved:,} tuples", f"between hosts; {moved}")
     if totals.late:
-        yield Fact(f"late {far}", f"{totals.late:,} tuples", "behind the watermark, not joined")
+        yield Fact(f"late {far}", f"{totals.late:,} tuples", "they may have missed partners")
     if kept.seen:
         meaning = "results found by results of the full join, as their weights estimate it"
         yield Fact("recall so far", f"{kept.recall:.1%}", meaning)

@@ -180,7 +180,7 @@ class _Planner:
         self.growth = Growth(facts.matches, self.table.rows)
         self.draw = Random(settings.seed * 1_000_003 + facts.batch)
         self.machines = machines(settings.cluster, settings.hosts)
-        self.latest = max((t for t in facts.latest if t is not None), default=None)
+        self.latest = max((t for t in facts.clocks if t is not None), default=None)
         self.seconds = self._seconds()
         self.loads = self._loads()
         tie = 1e-3 * (sum(self.loads) / len(self.loads) or 1.0)

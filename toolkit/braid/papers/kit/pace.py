@@ -29,7 +29,7 @@ class Pace:
         paces, live = [0.0], []
         windows = facts.windows or (None,) * len(facts.streams)
         for stream, window in enumerate(windows):
-            now = facts.latest[stream] if facts.latest else None
+            now = facts.clocks[stream] if facts.clocks else None
             spans = [(b.batch, b.span) for b in facts.blocks if b.stream == stream and b.span]
             age = 0
             if spans and now is not None:

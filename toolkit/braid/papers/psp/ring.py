@@ -236,7 +236,7 @@ class _Planner:
 
     def _state(self, stream: int) -> StreamState:
         window = self.facts.windows[stream] if self.facts.windows else None
-        latest: Sequence[int | None] = self.facts.latest or (None,) * len(self.streams)
+        latest: Sequence[int | None] = self.facts.clocks or (None,) * len(self.streams)
         others = [t for s, t in enumerate(latest) if s != stream]
         known = [t for t in others if t is not None]
         clock = min(known) if known and len(known) == len(others) else None

@@ -188,11 +188,11 @@ def _heard(state: Shedding, facts: Facts) -> Shedding:
     )
     passed = [
         now - before
-        for now, before in zip(facts.latest, state.latest or facts.latest, strict=True)
+        for now, before in zip(facts.clocks, state.latest or facts.clocks, strict=True)
         if now is not None and before is not None
     ]
     passing = max(passed, default=0) or state.passed
-    return replace(state, came=came, passed=passing, latest=facts.latest)
+    return replace(state, came=came, passed=passing, latest=facts.clocks)
 
 
 def _allowance(budget: Budget, state: Shedding) -> float | None:
@@ -252,7 +252,7 @@ class _Work:
         rows = {id: float(b.rows) for id, b in live.items()} | self.expected
         streams = len(facts.streams)
         limits = facts.windows or (None,) * streams
-        latest = facts.latest or (None,) * streams
+        latest = facts.clocks or (None,) * streams
         now = [
             max((t for s, t in enumerate(latest) if s != i and t is not None), default=None)
             for i in range(streams)

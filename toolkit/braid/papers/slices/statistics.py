@@ -28,7 +28,7 @@ class Seen:
     @staticmethod
     def at(facts: Facts) -> Seen:
         """What a batch's facts show."""
-        return Seen(facts.batch, facts.received, facts.latest)
+        return Seen(facts.batch, facts.received, facts.clocks)
 
 
 def statistics(
@@ -78,7 +78,7 @@ def deployed(facts: Facts, stream: int, windows: Sequence[int], hosts: int) -> t
 
 
 def _rate(facts: Facts, before: Seen | None, stream: int) -> float:
-    now = facts.latest[stream]
+    now = facts.clocks[stream]
     then = before.latest[stream] if before else None
     if before is None or now is None or then is None or now <= then:
         return 0.0
