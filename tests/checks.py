@@ -240,7 +240,7 @@ class Cluster:
 
 
 def check_counts(given: Sequence[int], filtered: Sequence[int], e: BatchCommitted) -> None:
-    """By stream, tuples are taken, filtered or untimed; late ones and those ahead are taken."""
+    """Check, by stream, that tuples are taken, filtered or untimed, and that late ones are taken."""
     counted = zip(given, filtered, e.received, e.untimed, e.late, e.ahead, strict=True)
     for came, dropped, taken, untimed, late, ahead in counted:
         assert came == taken + dropped + untimed, "a tuple is neither taken nor left out"

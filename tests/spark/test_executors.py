@@ -153,7 +153,7 @@ def test_the_way_of_a_batch_changes_nothing(
 
 
 def with_wrong_times(rows: pa.Table) -> pa.Table:
-    """The same with a few event times that are NULL or of the year 2999."""
+    """Return the rows with a few event times that are NULL or of the year 2999."""
     times = rows["ts"].to_pylist()
     for place in (20, 60, 61, 140):
         times[place] = None
@@ -163,7 +163,7 @@ def with_wrong_times(rows: pa.Table) -> pa.Table:
 
 
 def check_all_counts(run: JoinRun, streams: Iterable[pa.Table]) -> None:
-    """By stream and batch, what came was taken, dropped for a NULL key, or untimed."""
+    """Check that all tuples were taken, dropped for a NULL key, or untimed, by stream and batch."""
     commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
     for n, e in enumerate(commits[:4]):
         batches = [rows.filter(pc.equal(rows["batch"], n)) for rows in streams]

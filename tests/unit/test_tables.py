@@ -528,9 +528,9 @@ def test_a_batch_is_held_twice_however_many_threads_and_copies(
 
         return sampled
 
-    def tuples(executor: Any, frame: Any, batch: Any) -> Any:
+    def tuples(executor: Any, frame: Any, batch: Any, untimed: Any) -> Any:
         base = pa.total_allocated_bytes()
-        found, size = arrived(executor, frame, batch)
+        found, size = arrived(executor, frame, batch, untimed)
         before.extend((base, size))
         return found, size
 
