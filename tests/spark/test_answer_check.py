@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from braid.answer_check import check_answers
+from braid.core.state import VERSION
 from braid.engine import durable
 from braid.engine.store import Store
 from braid.join import StreamJoin
@@ -29,7 +30,7 @@ def test_answers_with_functions_that_spark_alone_knows(spark: SparkSession, tmp_
 
     store = Store(tmp_path / "run")
     query = (store.query() or {}) | {"on": "a.n <= b.n + 50 AND soundex(a.s) = soundex(b.s)"}
-    durable.put(store.query_file, durable.sealed({"v": 4, **query}), False)
+    durable.put(store.query_file, durable.sealed({"v": VERSION, **query}), False)
     changed = check_answers(tmp_path / "run")
     assert changed.missing > 0 and changed.wrong == 0 and len(changed.examples) == 5
 

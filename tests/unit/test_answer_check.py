@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from braid import Shed
 from braid.answer_check import AnswerReport, check_answers
+from braid.core.state import VERSION
 from braid.engine import durable
 from braid.engine.store import Store
 from braid.join import StreamJoin
@@ -64,7 +65,7 @@ def with_query(folder: Path, **changed: Any) -> None:
     store = Store(folder)
     query = store.query()
     assert query is not None
-    durable.put(store.query_file, durable.sealed({"v": 4, **query, **changed}), False)
+    durable.put(store.query_file, durable.sealed({"v": VERSION, **query, **changed}), False)
 
 
 @pytest.mark.parametrize(

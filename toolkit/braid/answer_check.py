@@ -25,6 +25,7 @@ import pyarrow as pa
 import sqlglot
 
 from braid.core.accept import shown
+from braid.core.events import BatchCommitted
 from braid.core.spans import micros
 from braid.engine import microbatches
 from braid.engine.copied import Copied
@@ -32,11 +33,14 @@ from braid.engine.log import number
 from braid.engine.mirror import Mirror, opened
 from braid.engine.store import Store
 from braid.engine.whole import Whole
+from braid.streams import lateness_by_alias
 
 _EXAMPLES = 5
 """Differing rows that a report shows."""
 _PARTS = 1_000_000
 """Hash values among which a sample is drawn."""
+_UNKNOWN = 1 << 62
+"""Stands for a clock that is later than every event time."""
 _ROWS_A_BATCH = 1 << 40
 """A row's number is that of its micro-batch times this, plus its place there."""
 
@@ -186,9 +190,9 @@ class _Recomputation:
     # The streams.
 
     def _register_stream(self, alias: str) -> None:
-        """Make the view ``alias``, of which the first stream's is sampled: its columns, ``__row``,
-        ``__batch``, the event time in microseconds as ``__time``, and all columns as the struct
-        that results have, ``__struct``.
+        """Make the view ``alias``: its columns, ``__row``, ``__batch``, the event time in
+        microseconds as ``__time``, and all columns as the struct that results have, ``__struct``.
+        The first stream is sampled.
         """
         source, names = self._read_input(alias)
         time = self._times.get(alias)
@@ -197,9 +201,8 @@ class _Recomputation:
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
         where = self._sampled("__struct") if alias == self.aliases[0] and self.kinds else ""
         self.database.execute(
-            f"CREATE TEMP VIEW {_whole(alias)} AS SELECT *, {micros_of_row} AS __time, "
-            f"{struct} AS __struct FROM ({source}); "
-            f"CREATE TEMP VIEW {_quote(alias)} AS SELECT * FROM {_whole(alias)}{where}"
+            f"CREATE TEMP VIEW {_quote(alias)} AS SELECT * FROM (SELECT *, {micros_of_row} AS "
+            f"__time, {struct} AS __struct FROM ({source})){where}"
         )
 
     @property
@@ -260,10 +263,11 @@ class _Recomputation:
         """Make ``expected``: of each combination within the windows the structs, the batch in which
         the last member came, and whether a member was late.
         """
+        self._register_lateness()
         given = self._pairs_by_duckdb() if self.is_table_run else self._pairs_by_spark()
         structs = ", ".join(f"{_quote(a)}.__struct AS {_quote(a)}" for a in self.aliases)
         batch = f"greatest({', '.join(f'{_quote(a)}.__batch' for a in self.aliases)})"
-        late = " OR ".join(self._lateness(a) for a in self.aliases)
+        late = " OR ".join(self._is_late(a) for a in self.aliases)
         self.database.execute(
             f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS __batch, "
             f"coalesce({late}, false) AS __late FROM {given}"
@@ -295,22 +299,33 @@ class _Recomputation:
 
     # Lateness.
 
-    def _lateness(self, alias: str) -> str:
-        """SQL that says whether a stream's tuple was late.
+    def _register_lateness(self) -> None:
+        """Make ``lateness``: by alias and micro-batch, the event time before which a tuple is late.
 
-        It was if it lay behind the greatest event time before its batch, less the lateness. The
-        run's own clocks are at most as far, so no tuple that is late there is punctual here.
+        That is the clock of its stream after the batch before, as the run's events have it, less
+        the stream's lateness. A tuple of a batch whose events are no longer kept is taken for late.
         """
+        allowed = lateness_by_alias(self.query["lateness"], dict.fromkeys(self.aliases))
+        committed = {e.batch: e.clocks for e in self.store.told.of(BatchCommitted)}
+        rows = []
+        for place, alias in enumerate(self.aliases):
+            slack = micros(allowed[alias], f"lateness of {alias}", zero=True)
+            for batch in range(1, self.epoch + 1):
+                clocks = committed.get(batch - 1)
+                clock = _UNKNOWN if clocks is None else clocks[place]
+                rows.append((alias, batch, None if clock is None else clock - slack))
+        columns = [*zip(*rows, strict=True)] or [(), (), ()]
+        kinds = (pa.string(), pa.int64(), pa.int64())
+        arrays = [pa.array(c, k) for c, k in zip(columns, kinds, strict=True)]
+        self.lateness = pa.table(arrays, names=["alias", "batch", "before"])
+        self.database.register("lateness", self.lateness)
+
+    def _is_late(self, alias: str) -> str:
+        """SQL that says whether a stream's tuple was late."""
         if not self.windows:
             return "false"
-        allowed = micros(self.query["lateness"], "lateness", zero=True)
-        before = (
-            f"SELECT __batch, max(max(__time)) OVER (ORDER BY __batch ROWS BETWEEN UNBOUNDED "
-            f"PRECEDING AND 1 PRECEDING) - {allowed} AS before FROM {_whole(alias)} "
-            "GROUP BY __batch"
-        )
         own = f"{_quote(alias)}.__batch"
-        bound = f"(SELECT before FROM ({before}) clock WHERE clock.__batch = {own})"
+        bound = f"(SELECT before FROM lateness WHERE alias = '{alias}' AND batch = {own})"
         return f"{_quote(alias)}.__time < {bound}"
 
     # The comparison.
@@ -382,11 +397,6 @@ def _shown_struct(alias: str, struct: Any) -> str:
     if not isinstance(struct, Mapping):  # text, if there are no results that say the types
         return f"{alias}{struct}"
     return f"{alias}({', '.join(f'{name}={shown(value)}' for name, value in struct.items())})"
-
-
-def _whole(alias: str) -> str:
-    """The view of a stream that is not sampled."""
-    return _quote(f"__whole_{alias}")
 
 
 def _quote(name: str) -> str:
