@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid import Shed
-from braid.answer_check import AnswerReport, check_answers
+from braid.answer_check import check_answers
+from braid.answer_report import AnswerReport
 from braid.core.state import VERSION
 from braid.engine import durable
 from braid.engine.store import Store

@@ -15,7 +15,6 @@ member may be there or not, and the report says how many these are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import sqlglot
 
+from braid.answer_report import AnswerReport, DifferingRow
 from braid.core.accept import shown
 from braid.core.events import BatchCommitted
 from braid.core.spans import micros
@@ -43,60 +43,6 @@ _UNKNOWN = 1 << 62
 """Stands for a clock that is later than every event time."""
 _ROWS_A_BATCH = 1 << 40
 """A row's number is that of its micro-batch times this, plus its place there."""
-
-
-@dataclass(frozen=True)
-class DifferingRow:
-    """A result that is missing or not right: the batch that has it, or should, and its values."""
-
-    is_missing: bool
-    batch: int
-    values: str
-
-    def __str__(self) -> str:
-        return f"{'missing' if self.is_missing else 'not right'}, batch {self.batch}: {self.values}"
-
-
-@dataclass(frozen=True)
-class AnswerReport:
-    """The outcome of ``check_answers``.
-
-    Parameters
-    ----------
-    oracle
-        "DuckDB" or "Spark": what evaluated the condition.
-    results
-        Result rows that were compared.
-    missing
-        Rows that the run should have and has not; 0 for a run that sheds load.
-    wrong
-        Rows that the run has and should not have, counted as often as they occur too often.
-    late
-        Rows with a late member, which may be there or not.
-    examples
-        The first differing rows.
-    notes
-        Sentences that say what could not be checked.
-    """
-
-    oracle: str
-    results: int
-    missing: int
-    wrong: int
-    late: int
-    examples: tuple[DifferingRow, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def is_right(self) -> bool:
-        """Whether no row differs."""
-        return not self.missing and not self.wrong
-
-    def __str__(self) -> str:
-        head = f"{self.results:,} results, recomputed from the input by {self.oracle}: "
-        head += "all right" if self.is_right else f"{self.missing:,} missing, {self.wrong:,} wrong"
-        late = f"; {self.late:,} with a late tuple may be there or not" if self.late else ""
-        return "\n".join([head + late, *self.notes, *map(str, self.examples)])
 
 
 def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
