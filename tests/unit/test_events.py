@@ -110,6 +110,7 @@ ALL: list[Any] = [
     reuse.OperatorDropped(2, 3, 1),
     reuse.NodeFailed(2, "S", (3,)),
     reuse.NodeRestored(3, "S"),
+    reuse.HistoryLost(4, "S", 2, 7, "history/000002-S.parquet is missing"),
     reuse.HubCommitted(
         0,
         {"a": 4, "b": 5},

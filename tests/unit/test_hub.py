@@ -46,19 +46,13 @@ from hub_cases import (
     WIDE,
     Driven,
     answered,
+    end_of_ticks,
     expected,
     random_query,
     tables,
 )
 
 pytestmark = pytest.mark.unit
-
-
-def end_of(data: dict[str, pa.Table], *streams: str) -> int:
-    """Right after the last event time of all."""
-    return 1 + max(
-        int(data[s]["ts"].cast(pa.int64()).to_numpy().max()) for s in streams or tuple(data)
-    )
 
 
 def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: Path) -> None:
@@ -75,10 +69,10 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
     assert matches == dict.fromkeys(asked, "holds") | {
         "wide": "new", "long": "relaxed", "three": "new"
     }  # fmt: skip
-    end = end_of(data, "flights", "checkins")
     for name, sql in asked.items():
-        truth = expected(data, sql, until=end)
+        truth = expected(data, sql, until=end_of_ticks(data, sql))
         assert truth and answered(run, name) == truth, name
+    end = end_of_ticks(data, COUNTED)
     assert any(row[1:] == (0, None) for row in expected(data, COUNTED, until=end)), "of no rows"
 
 
@@ -134,7 +128,7 @@ def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
     again = QueryHub(data, "ts").start(tmp_path / "hub", "batch")
     again.awaitTermination()
     for name, sql in asked.items():
-        assert answered(again, name) == expected(data, sql, until=end_of(data, *data)), name
+        assert answered(again, name) == expected(data, sql), name
 
 
 @contextmanager
@@ -169,6 +163,10 @@ POINTS: list[tuple[Any, str]] = [
     (Works, "arrivals"),
     (Works, "build"),
 ]
+
+
+def _count_events(desk: Desk) -> int:
+    return desk.ledger.archive.events + len(desk.ledger.told)
 
 
 class Script:
@@ -209,7 +207,7 @@ class Script:
         before_it = self.desk.deployment
         self.hub = self.opened()
         assert from_plain(to_plain(self.desk.deployment)) == self.desk.deployment
-        assert before_it is not None and len(self.desk.happened()) == self.desk.ledger.lines
+        assert before_it is not None and len(self.desk.happened()) == _count_events(self.desk)
 
     def play(self) -> None:
         for epoch in range(BATCHES):
@@ -261,8 +259,7 @@ class Script:
             served, query = self.desk.last(name), self.desk.asking.of(self.desk.last(name))
             ticked = query.every is not None
             end = BATCHES if ticked or served.end is None else served.end
-            until = self.desk.progress(query.definition.streams)
-            until = until if served.end is None else served.until
+            until = end_of_ticks(self.data, sql) if served.end is None else served.until
             found = self.hub.answered(name)
             data = self.data | ({"flights": safe(self.data["flights"])} if sql == ARRIVES else {})
             truth = partial(expected, data, sql, first, end, since=served.since, until=until)
@@ -315,9 +312,9 @@ def test_what_is_asked_between_a_crash_and_the_batch_that_it_hit_misses_no_tick(
         hub.step()
     assert hub.answered("wide") == expected(data, WIDE, 0, 1)
     assert hub.answered("narrow") == expected(data, NARROW, 1)
-    end = end_of(data, "flights", "checkins")
+    end = end_of_ticks(data, TICKED)
     truth = expected(data, TICKED, since=ticked.since, until=end)
-    assert hub.answered("ticked", ended=True) == truth
+    assert hub.answered("ticked") == truth
 
 
 def test_a_column_alone_is_renamed_like_any_other() -> None:
@@ -382,11 +379,9 @@ def test_history_is_let_go_when_no_query_needs_it(tmp_path: Path) -> None:
     hub.submit(WIDE, "wide")
     for _ in range(BATCHES):
         hub.step()
-    kept = {s: [e for e, _ in files] for s, files in hub.desk.ledger.history.items()}
-    files = {f.parent.name: 0 for f in (tmp_path / "hub" / "history").rglob("*.parquet")}
-    for f in (tmp_path / "hub" / "history").rglob("*.parquet"):
-        files[f.parent.name] += 1
-    assert files == {s: len(epochs) for s, epochs in kept.items() if epochs}
+    kept = {s: [f.epoch for f in files] for s, files in hub.desk.ledger.history.items()}
+    names = {f.name for f in (tmp_path / "hub" / "history").iterdir()}
+    assert names == {f"{e:06d}-{s}.parquet" for s, epochs in kept.items() for e in epochs}
     assert kept["flights"] == [4, 5] and kept["baggage"] == [5]
     late = hub.submit(LONG, "late")
     assert late.complete["flights"] and late.complete["checkins"], "200 seconds were not kept"
@@ -459,7 +454,7 @@ def test_odd_arguments_are_refused_before_anything_is_written(
 
 def test_a_hub_of_another_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "hub.json").write_text('{"v": 9}')
-    with pytest.raises(ValueError, match="is of version 9; this version of Braid reads version 3$"):
+    with pytest.raises(ValueError, match="is of version 9; this version of Braid reads version"):
         Ledger.read(tmp_path / "hub.json")
 
 

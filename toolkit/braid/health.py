@@ -16,6 +16,7 @@ import msgspec
 
 from braid.core.events import BatchCommitted, RunEnded, RunStarted
 from braid.core.jsonl import event_of
+from braid.engine import durable
 from braid.engine.mirror import in_bucket
 from braid.engine.store import Store
 from braid.papers.reuse.events import HubCommitted
@@ -183,7 +184,8 @@ class _Hub(msgspec.Struct):
 
 
 def _of_hub(path: Path) -> dict[str, Any]:
-    known = msgspec.json.decode((path / "hub.json").read_bytes(), type=_Hub)
+    body = durable.opened(path / "hub.json", f"the hub in {path}")
+    known = msgspec.json.decode(body, type=_Hub)
     settings = msgspec.json.decode((path / "run.json").read_bytes())
     received = sum(tuples for tuples, _ in known.counted.values())
     asked = sum(q.end is None for q in known.queries)

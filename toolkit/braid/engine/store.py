@@ -200,6 +200,20 @@ class Store(Rolling):
         if self.force:
             self._expected = durable.beside(self.checkpoint.sync)
 
+    def _force_source(self) -> None:
+        """Force to disk what Spark has written of the batches up to this one."""
+        if self._expected is not None:
+            self._expected.result()
+        self.checkpoint.sync()
+
+    def prepare_commit(self) -> None:
+        """Force to disk what a commit relies on of Spark. Raises RuntimeError if another process
+        may have the folder.
+        """
+        self._lock.check()
+        if self.force:
+            self._force_source()
+
     def present(self, outcome: Outcome) -> None:
         """Raise RuntimeError unless all files that tasks report are there, whole."""
         for name, seal in outcome.files.items():
@@ -231,9 +245,7 @@ class Store(Rolling):
             if self.force:
                 for folder in (self.blocks, self.results, self.output.new, self.commits):
                     durable.sync(folder)
-                if self._expected is not None:
-                    self._expected.result()
-                self.checkpoint.sync()
+                self._force_source()
             self.log.append(self.force, snapshot, named, lines)
             self._logs(partial(self.output.publish, batch, [*results]))
 

@@ -41,6 +41,16 @@ class Archive(NamedTuple):
     starts: list[int]
 
 
+def extend_archive(archive: Archive, lines: Sequence[bytes]) -> Archive:
+    """Return an archive that has these lines after its own."""
+    events, size, starts = archive.events, archive.bytes, [*archive.starts]
+    for line in lines:
+        if events % _STRIDE == 0:
+            starts.append(size)
+        events, size = events + 1, size + len(line)
+    return Archive(events, size, zlib.crc32(b"".join(lines), archive.crc), starts)
+
+
 class Told:
     """The events of a run, in ``path``, of which ``opening`` come before those of the first batch;
     of the last, ``most`` are in memory. May be asked from any thread.

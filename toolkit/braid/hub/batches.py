@@ -17,7 +17,7 @@ from braid.hub.delivering import delivered
 from braid.hub.desk import Desk, said
 from braid.hub.flows import counted
 from braid.hub.history import trim
-from braid.hub.ledger import Ledger
+from braid.hub.ledger import HistoryFile, Ledger
 from braid.hub.works import Fault
 from braid.local.spread import describe_times
 from braid.papers.reuse import changes as pure
@@ -55,12 +55,14 @@ def _failed(desk: Desk, fault: Fault, epoch: int) -> None:
 
 def _batch(desk: Desk, source: Any, epoch: int) -> None:
     began = clock.perf_counter()
+    usage = _usage(desk)
     after, deployment = desk.ledger.copy(), desk.deployment
-    tables, names = desk.works.arrivals(source, epoch, deployment)
+    tables, names = desk.works.arrivals(source, deployment)
+    writing = desk.works.write_history(epoch, tables)
     jumps: list[ClockJumped] = []
     for stream, rows in tables.items():
         jumps += _advanced(after, stream, epoch, rows, desk.settings.ahead)
-        _received(after, stream, epoch, rows, list(desk.reader.schemas[stream]))
+        _received(after, stream, rows, list(desk.reader.schemas[stream]))
     came = desk.works.join(tables, names, epoch, after.clocks, deployment)
     several = desk.settings.network is not None
     told = [desk.asking.told(q) for q in after.served]
@@ -68,6 +70,9 @@ def _batch(desk: Desk, source: Any, epoch: int) -> None:
     matches = dict(delivered(desk.works, looked, epoch))
     flows = counted(desk.works, deployment, came, matches) if several else ()
     after.epoch = epoch
+    for stream, seal in writing.finish().items():
+        latest = pc.max(tables[stream][TIME]).as_py()
+        after.history.setdefault(stream, []).append(HistoryFile(epoch, latest, seal))
     _trim(desk, after)
     committed = HubCommitted(
         epoch,
@@ -75,7 +80,7 @@ def _batch(desk: Desk, source: Any, epoch: int) -> None:
         after.clocks,
         tuple(desk.works.instances[id].did() for id in deployment.operators),
         tuple(flows),
-        _usage(desk),
+        usage,
         clock.perf_counter() - began,
     )
     desk.commit(after, [*jumps, committed])
@@ -140,7 +145,7 @@ def _advanced(
         yield ClockJumped(epoch, stream, before, after, support)
 
 
-def _received(ledger: Ledger, stream: str, epoch: int, rows: pa.Table, columns: list[str]) -> None:
+def _received(ledger: Ledger, stream: str, rows: pa.Table, columns: list[str]) -> None:
     """Note what came of a stream."""
     ends = pc.min_max(rows[TIME]).as_py()
     if ledger.first.get(stream) is None:
@@ -148,4 +153,3 @@ def _received(ledger: Ledger, stream: str, epoch: int, rows: pa.Table, columns: 
     tuples, size = ledger.counted.get(stream, (0, 0))
     more = int(rows.select(columns).nbytes)
     ledger.counted[stream] = tuples + rows.num_rows, size + more
-    ledger.history.setdefault(stream, []).append((epoch, ends["max"]))

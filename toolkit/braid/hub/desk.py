@@ -6,17 +6,21 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from braid.core import events, jsonl
+from braid.core import events
 from braid.core.log import log
-from braid.core.tail import Tail
+from braid.engine import durable
+from braid.engine.disk import disk
 from braid.hub.asking import Asking, New
 from braid.hub.dialect import QueryError
 from braid.hub.flat import Texts, compensating
-from braid.hub.ledger import Ledger, Served, Span, catch_up
+from braid.hub.history import LostTuples, forget_lost
+from braid.hub.ledger import Ledger, Served, Span, check_nothing_is_left, open_event_log
 from braid.hub.planning import SITE, model_of
 from braid.hub.reader import Reader
 from braid.hub.resting import Resting
@@ -24,9 +28,10 @@ from braid.hub.settings import Settings
 from braid.hub.works import Built, Fault, Works
 from braid.papers.reuse import changes as pure
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import UNBOUNDED
+from braid.papers.reuse.definition import UNBOUNDED, Definition
 from braid.papers.reuse.deployment import Asked, Deployment, Reused, submitted, withdrawn
 from braid.papers.reuse.events import (
+    HistoryLost,
     HubStarted,
     OperatorBuilt,
     OperatorDropped,
@@ -37,21 +42,37 @@ from braid.papers.reuse.events import (
 from braid.papers.reuse.network import ONE_SITE
 from braid.papers.reuse.planner import Decision, PlanError, Planner
 
+T = TypeVar("T")
+
 
 class Desk:
     """A hub's state and all that changes it, in the folder ``path``; one caller at a time."""
 
-    def __init__(self, path: Path, reader: Reader, settings: Settings) -> None:
+    def __init__(
+        self,
+        path: Path,
+        reader: Reader,
+        settings: Settings,
+        prepare_commit: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``prepare_commit`` is called before each commit, and raises if there must be none."""
         self.path, self.reader, self.settings = path, reader, settings
-        self.file, self.lines = path / "hub.json", path / "events.jsonl"
+        self.file, self.prepare_commit = path / "hub.json", prepare_commit
         self.asking = Asking(reader, settings.network is None)
         self.works = Works(path, reader, settings.slack)
         self.resting = Resting(self)
+        self._losses: list[events.Event] = []
+        self._forced: Future[None] | None = None
         known = Ledger.read(self.file)
+        if known is None:
+            check_nothing_is_left(self.file)
         self.ledger = known or Ledger(deployment=Deployment(dict(settings.at)))
-        catch_up(self.lines, self.ledger)
+        self.event_log = open_event_log(path / "events.jsonl", self.ledger)
+        disk().mkdir(self.works.history.folder)
         if known is None:
             self.commit(self.ledger, [self._started()])
+        else:
+            self.works.remove_unnamed(known)
         self.works.open(self.ledger)
 
     def _started(self) -> HubStarted:
@@ -68,7 +89,25 @@ class Desk:
     def model(self) -> CostModel:
         """Costs as they are known now, on the nodes that are up."""
         s = self.settings
-        return model_of(s.network, s.rates, self.ledger, self.works.history, self.reader.schemas)
+        history, streams = self.works.history, self.reader.schemas
+        return self._read_history(
+            lambda: model_of(s.network, s.rates, self.ledger, history, streams)
+        )
+
+    def _read_history(self, use: Callable[[], T]) -> T:
+        """Return what is made of history, of less if files of it are lost. The loss is committed
+        with what comes next.
+        """
+        while True:
+            try:
+                return use()
+            except LostTuples as lost:
+                after = self.ledger.copy()
+                forget_lost(after, lost)
+                self.ledger, since = after, after.floor[lost.stream]
+                assert since is not None, "something is lost"
+                where = lost.stream, lost.file.epoch
+                self._losses.append(HistoryLost(after.epoch, *where, since, str(lost.error)))
 
     def planner(self) -> Planner:
         """What plans queries now."""
@@ -79,9 +118,14 @@ class Desk:
         """The event time up to which all of these streams have come; None: some has not begun."""
         return self.ledger.progress(streams, self.settings.slack)
 
+    def has_ended(self) -> bool:
+        """Return whether all streams are finite and the last batch is committed."""
+        last = self.reader.last_batch
+        return last is not None and self.ledger.epoch >= last
+
     def happened(self) -> list[events.Event]:
         """All that happened, in order."""
-        return Tail(self.lines).read()
+        return self.event_log.since(0)
 
     # Queries come and go.
 
@@ -151,7 +195,7 @@ class Desk:
             new.asked.sink,
             _match(old, new.asked, decision),
             [],
-            self._complete(new),
+            {},
             new.lifetime,
             self.progress(streams),
         )
@@ -180,14 +224,18 @@ class Desk:
         """By stream, from which event time on history has all that a query can use; None: all.
         Operators that are there were built when it had no less.
         """
-        definition, found = new.query.definition, dict[str, int | None]()
-        progress = self.progress(definition.streams)
+        definition = new.query.definition
+        return dict.fromkeys(definition.streams) | self._lacking(definition)
+
+    def _lacking(self, definition: Definition) -> dict[str, int]:
+        """Return by stream from which event time on history has all, if a query can use more."""
+        progress, lacking = self.progress(definition.streams), dict[str, int]()
         for stream, window in zip(definition.streams, definition.windows, strict=True):
             floor = self.ledger.floor.get(stream)
             used = None if progress is None or window >= UNBOUNDED else progress - window
-            all_there = floor is None or (used is not None and floor <= used)
-            found[stream] = None if all_there else floor
-        return found
+            if floor is not None and (used is None or floor > used):
+                lacking[stream] = floor
+        return lacking
 
     def withdraw(self, name: str, reason: str = "withdrawn") -> None:
         """Answer a query no longer. Raises ValueError when none of that name is answered."""
@@ -231,14 +279,20 @@ class Desk:
         query = [] if asked is None else [asked.query]
         texts = self.asking.texts(self.ledger.queries, *query)
         try:
-            built = self.works.build(todo.build, new, self.ledger, texts)
+            built = self._read_history(
+                lambda: self.works.build(todo.build, new, self.ledger, texts)
+            )
         except Fault as fault:
             raise QueryError(
                 f"the query fails on tuples that have come: {said(fault.error)}"
             ) from None
         after = self.ledger.copy()
         after.deployment = new
+        for rebuilt in pure.reading(new, [operator.id for operator in todo.build]):
+            self._limit_complete(after, rebuilt)
         if served is not None:
+            assert asked is not None, "a query that comes was asked"
+            served.complete = self._complete(asked)
             after.queries.append(served)
         for name, reason in (reasons or {}).items():
             self._end(after, name, reason)
@@ -248,6 +302,14 @@ class Desk:
         self.commit(after, [*_built(built, after), *happened, *last, *dropped])
         self.works.adopt(built, todo.drop)
         self.resting.note(old, new, bool(served or reasons))
+
+    def _limit_complete(self, ledger: Ledger, name: str) -> None:
+        """Note from when on a query's answers are complete if history lacks what it can use."""
+        if (served := ledger.serving(name)) is None:
+            return
+        for stream, floor in self._lacking(ledger.deployment.queries[name].definition).items():
+            before = served.complete.get(stream)
+            served.complete[stream] = floor if before is None else max(before, floor)
 
     def _respan(self, ledger: Ledger, texts: Texts) -> None:
         """Note by whom queries are answered from the next batch on."""
@@ -275,9 +337,14 @@ class Desk:
 
     def commit(self, after: Ledger, happened: Sequence[events.Event]) -> None:
         """Make a change real, and tell what happened."""
+        self.prepare_commit()
+        if self._forced is not None:
+            self._forced.result()
+        happened = [*self._losses, *happened]
         after.write(self.file, happened)
-        self.ledger = after
-        jsonl.write(self.lines, happened, append=True)
+        self.ledger, self._losses = after, []
+        self.event_log.append(happened)
+        self._forced = durable.beside(partial(durable.sync, self.event_log.path))
         log(happened)
 
 

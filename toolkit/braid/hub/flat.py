@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from braid.condition.dialect import SparkSql
 from braid.core.columns import QUERIES
+from braid.engine.durable import Damaged
 from braid.engine.files import parquet
 from braid.papers.reuse.definition import UNBOUNDED, Column, Definition, compensation
 from braid.papers.reuse.selections import EVERYTHING, Selection
@@ -69,7 +70,7 @@ def flattened(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.
     """The results in these files as a plain table, with the demands that each serves in the column
     ``QUERIES``; those of one demand if a ``bit`` is given. None if there is none.
     """
-    tables = [parquet(f) for f in files]
+    tables = [_read_results(f) for f in files]
     if not tables:
         return None
     whole = pa.concat_tables(tables)
@@ -83,6 +84,14 @@ def flattened(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.
         for field, column in fields.items()
     }
     return pa.table({**columns, QUERIES: whole[QUERIES]})
+
+
+def _read_results(file: str) -> pa.Table:
+    """Return the results in a file. Raises Damaged unless its pages have their checksums."""
+    try:
+        return parquet(file, page_checksum_verification=True)
+    except (OSError, pa.ArrowException) as error:
+        raise Damaged(f"{file} is damaged: {error}") from None
 
 
 def serves(bit: int) -> str:

@@ -8,11 +8,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from braid.core.accept import folder, seconds, whole
 from braid.core.spans import Span, micros, written
-from braid.engine import microbatches, tables
+from braid.engine import tables
 from braid.engine.memory import allowed
 from braid.engine.store import Store
 from braid.hub.handle import HubQuery
@@ -23,7 +22,7 @@ from braid.hub.table_reader import TableReader
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
 from braid.papers.reuse.rates import Rates
-from braid.setup import AHEAD, COPIES, LONGEST_PACE, Replay, Setup
+from braid.setup import AHEAD, COPIES, LONGEST_PACE, PAGES, Replay, Setup
 from braid.streams import condition
 from braid.tables import TableSetup
 
@@ -134,16 +133,11 @@ class QueryHub:
         trigger = setup.trigger(trigger)
         if not isinstance(batches, str):
             whole(batches, "batches", 1, setup.most_batches, ", or the name of a column")
-        known, mine = store.query(), self._fingerprint()
-        if known is not None and "hub" not in known:
-            raise ValueError(f"{path} holds a run that is no hub; use a new folder")
-        if known is not None and (differ := [k for k in mine if known[k] != mine[k]]):
-            raise ValueError(
-                f"{path} holds another hub: {differ[0]} is {known[differ[0]]!r} there and "
-                f"{mine[differ[0]]!r} here"
-            )
+        mine = self._fingerprint()
+        self._stored_settings(store, mine)
         store.acquire()
         try:
+            known = self._stored_settings(store, mine)  # another process may have left the folder
             if known is None or not known["ready"]:
                 replay = self._replay(batches)
                 store.create({**mine, "ready": False})
@@ -153,12 +147,28 @@ class QueryHub:
                 ends = len(self._static()) == len(self.streams)
                 known = {**mine, "batches": count if ends else None, "ready": True}
                 store.create(known)
+            else:
+                store.copied.check()
             named = queries if isinstance(queries, Mapping) else dict(_numbered(queries))
             reader = self._reader(store, known["batches"])
             return HubRun(self._settings(), store, reader, trigger, named, pace)
         except BaseException:
             store.release()
             raise
+
+    def _stored_settings(self, store: Store, mine: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the settings in a folder; None if it is new. Raises ValueError if they are not
+        those of this hub, and Damaged if they are not what was written.
+        """
+        known = store.query()
+        if known is not None and "hub" not in known:
+            raise ValueError(f"{store.path} holds a run that is no hub; use a new folder")
+        if known is not None and (differ := [k for k in mine if known[k] != mine[k]]):
+            raise ValueError(
+                f"{store.path} holds another hub: {differ[0]} is {known[differ[0]]!r} there and "
+                f"{mine[differ[0]]!r} here"
+            )
+        return known
 
     def _fingerprint(self) -> dict[str, Any]:
         network = None if self.network is None else self.network.to_dict()
@@ -196,14 +206,12 @@ class QueryHub:
     def _reader(self, store: Store, batches: int | None) -> Reader:
         if self.tables:
             assert batches is not None
-            schemas = {
-                s: pq.read_schema(microbatches.file(store.input / s, 0)) for s in self.streams
-            }
-            plain = {s: pa.schema(list(schema)) for s, schema in schemas.items()}
+            store.copied.check(0, deep=True)
+            plain = {s: pa.schema(list(store.copied.schema(s))) for s in self.streams}
             return TableReader(plain, self.time, store.input, batches)
         from braid.hub.spark_reader import SparkReader
 
-        return SparkReader(self._frames(store), self.time, batches is not None)
+        return SparkReader(self._frames(store), self.time, batches)
 
     def _frames(self, store: Store) -> dict[str, Any]:
         from braid.engine import static
@@ -211,8 +219,9 @@ class QueryHub:
         found = dict(self.streams)
         for name, frame in self._static().items():
             schema = static.schema(store.copied, name, frame.sparkSession)
-            reader = frame.sparkSession.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-            found[name] = reader.parquet(str(store.input / name))
+            reader = frame.sparkSession.readStream.schema(schema)
+            one_by_one = reader.options(maxFilesPerTrigger=1, **PAGES)
+            found[name] = one_by_one.parquet(str(store.input / name))
         return found
 
 

@@ -20,6 +20,7 @@ from braid.core.codec import plain, typed
 from braid.core.columns import MARK, ROUTING, TIME
 from braid.core.events import BatchCommitted
 from braid.core.query import Query
+from braid.engine.durable import Damaged
 from braid.engine.engine import Engine
 from braid.engine.executor import Executor
 from braid.engine.store import Store
@@ -74,9 +75,10 @@ def folder_of(path: Path, operator: int, version: int) -> Path:
 
 
 def blueprint_of(folder: Path) -> Blueprint:
-    """What the instance in a folder is made of."""
+    """What the instance in a folder is made of. Raises Damaged where none is."""
     found = Store(folder).query()
-    assert found is not None, f"{folder} has no instance"
+    if found is None:
+        raise Damaged(f"{folder / 'run.json'} is missing")
     return typed(found["blueprint"], Blueprint)
 
 
@@ -232,9 +234,23 @@ def did_of(made: Blueprint, e: BatchCommitted) -> Did:
 def files_of(
     store: Store, made: Blueprint, first: int | None = None, end: int | None = None
 ) -> list[str]:
-    """The result files of an instance; see ``Instance.files``."""
+    """The result files of an instance; see ``Instance.files``. Raises Damaged for a file that is
+    not what was written.
+    """
     start = 0 if first is None else made.batch(first)
-    return store.result_files(start, None if end is None else made.batch(end))
+    return store.result_files(start, None if end is None else made.batch(end), deep=True)
+
+
+def check_batches(store: Store, made: Blueprint, end: int) -> None:
+    """Raise Damaged unless an instance has committed the batches of Spark up to, not with,
+    ``end``.
+    """
+    store.log.refresh()
+    has, wanted = store.log.batches, made.batch(end)
+    if has < wanted:
+        raise Damaged(
+            f"{store.commits} is damaged: it has {has} batches, {wanted} were committed; restore it"
+        )
 
 
 def names_of(wanted: Sequence[Mapping[str, str]]) -> dict[str, str]:

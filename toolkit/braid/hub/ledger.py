@@ -4,20 +4,22 @@ it is. The file is the truth: what it does not name does not exist.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from braid.core import events, jsonl
 from braid.core.codec import typed
-from braid.core.state import check_version
+from braid.core.state import VERSION, Seal
 from braid.engine import durable
+from braid.engine.disk import disk
+from braid.engine.durable import Damaged
+from braid.engine.told import Archive, Told, extend_archive
 from braid.papers.reuse.deployment import Deployment
 from braid.papers.reuse.stored import from_plain, to_plain
-
-VERSION = 3
 
 
 @dataclass
@@ -59,14 +61,23 @@ class Served:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class HistoryFile:
+    """The file of a stream's tuples in a batch: their ``latest`` event time, and its seal."""
+
+    epoch: int
+    latest: int
+    seal: Seal
+
+
 @dataclass
 class Ledger:
     """All that a hub remembers. ``epoch`` is the last batch that all operators have. By stream:
     ``clocks`` (how far event time has come) with the times ``pending`` that are too far ahead to
-    move them, ``first`` event times, ``counted`` tuples and bytes, the batches that ``history``
-    has with their latest event times, and ``floor``, the event time from which on history has all;
-    None: it has all. ``down`` are the nodes that have failed. ``told`` are the events of the last
-    commit, of ``lines`` in all.
+    move them, ``first`` event times, ``counted`` tuples and bytes, the files that ``history`` has,
+    and ``floor``, the event time from which on history has all; None: it has all. ``down`` are the
+    nodes that have failed. ``told`` are the events of the last commit, and ``archive`` seals all
+    those before them.
     """
 
     epoch: int = -1
@@ -74,36 +85,42 @@ class Ledger:
     pending: dict[str, tuple[int, ...]] = field(default_factory=dict)
     first: dict[str, int | None] = field(default_factory=dict)
     counted: dict[str, tuple[int, int]] = field(default_factory=dict)
-    history: dict[str, list[tuple[int, int | None]]] = field(default_factory=dict)
+    history: dict[str, list[HistoryFile]] = field(default_factory=dict)
     floor: dict[str, int | None] = field(default_factory=dict)
     queries: list[Served] = field(default_factory=list)
     down: list[str] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
-    lines: int = 0
+    archive: Archive = field(default_factory=lambda: Archive(0, 0, 0, []))
     deployment: Deployment = field(default_factory=lambda: Deployment({}))
 
     @classmethod
     def read(cls, path: Path) -> Ledger | None:
-        """From its file; None if there is none. Raises ValueError for another version's."""
-        if not path.exists():
+        """Return the ledger in a file; None if there is no file. Raises Damaged for a file that is
+        not what was written, and ValueError for another version's.
+        """
+        if not disk().exists(path):
             return None
-        found = json.loads(path.read_text())
-        check_version(found.pop("v", None), f"the hub in {path.parent}", VERSION)
-        deployment = from_plain(found.pop("deployment"))
-        ledger = typed({**found, "deployment": {"at": {}}}, cls, f"the hub in {path.parent}")
+        what = f"the hub in {path.parent}"
+        stored = msgspec.json.decode(durable.opened(path, what), type=dict[str, Any])
+        deployment = from_plain(stored.pop("deployment", {}))
+        values = {k: v for k, v in stored.items() if k not in ("v", "crc")}
+        ledger = typed({**values, "deployment": {"at": {}}}, cls, what)
         ledger.deployment = deployment
         return ledger
 
     def write(self, path: Path, happened: Sequence[events.Event] = ()) -> None:
-        """Replace the file: that is the commit of whatever changed, and of what happened."""
+        """Replace the file: that is the commit of whatever changed, and of what happened. The
+        events before must be on disk.
+        """
+        self.archive = extend_archive(self.archive, self.last_lines())
         self.told = [jsonl.to_dict(e) for e in happened]
-        self.lines += len(self.told)
-        durable.put(path, json.dumps({"v": VERSION, **self._plain()}).encode(), force=True)
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        body = {"v": VERSION, **values, "deployment": to_plain(self.deployment)}
+        durable.put(path, durable.sealed(body), force=True)
 
-    def _plain(self) -> dict[str, Any]:
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain["queries"] = [asdict(q) for q in self.queries]
-        return {**plain, "deployment": to_plain(self.deployment)}
+    def last_lines(self) -> list[bytes]:
+        """Return the events of the last commit as lines of JSON."""
+        return [msgspec.json.encode(event) + b"\n" for event in self.told]
 
     def copy(self) -> Ledger:
         """One that can be changed by itself; what is deployed is shared, as it never changes."""
@@ -140,13 +157,27 @@ class Ledger:
         return min(t for t in came if t is not None) - slack
 
 
-def catch_up(path: Path, ledger: Ledger) -> None:
-    """Have the file of events say what the ledger says: a crash may come between the two."""
-    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-    whole = [line for line in lines if line.endswith(b"\n")][: ledger.lines]
-    missing = ledger.lines - len(whole)
-    told = (
-        [jsonl.from_dict(d) for d in ledger.told[len(ledger.told) - missing :]] if missing else []
-    )
-    path.write_bytes(b"".join(whole))
-    jsonl.write(path, told, append=True)
+def open_event_log(path: Path, ledger: Ledger) -> Told:
+    """Return the events in a file, which then has those that the ledger names and no others: a
+    crash may come between the two. Raises Damaged for a file that is not what was written.
+    """
+    log = Told(path)
+    if ledger.archive.events:
+        log.look(ledger.archive, and_cut=True)
+        log.check(ledger.archive)
+    else:
+        disk().write(path, b"")
+    log.again([line.rstrip(b"\n") for line in ledger.last_lines()])
+    return log
+
+
+def check_nothing_is_left(file: Path) -> None:
+    """Raise Damaged if a ledger is missing where a hub has been."""
+    folder = file.parent
+    places = [folder / name for name in ("operators", "history", "checkpoint")]
+    log = folder / "events.jsonl"
+    if any(map(disk().find, places)) or (disk().exists(log) and disk().size(log)):
+        raise Damaged(
+            f"{file} is missing, which alone says what the hub in {folder} has; restore it, or use "
+            "a new folder"
+        )

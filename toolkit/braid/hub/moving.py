@@ -69,17 +69,23 @@ def fail(desk: Desk, node: str) -> None:
         raise ValueError(f"{node} has a stream or a query of its own; only others can fail")
     after, gone = desk.ledger.copy(), _at(desk, node)
     after.down.append(node)
-    before, desk.ledger = desk.ledger, after
+    desk.ledger = after
     try:
         planner = desk.planner()
         new = pure.failed(planner, desk.deployment, [node], desk.now())
         desk.switch(new, [NodeFailed(after.epoch, node, gone)])
     except PlanError as error:
-        desk.ledger = before
+        _take_back(desk, node)
         raise ValueError(f"{node} cannot be spared: {error}") from None
     except BaseException:
-        desk.ledger = before
+        _take_back(desk, node)
         raise
+
+
+def _take_back(desk: Desk, node: str) -> None:
+    """Have a node up again in a ledger that was not committed."""
+    desk.ledger = desk.ledger.copy()
+    desk.ledger.down.remove(node)
 
 
 def _at(desk: Desk, node: str) -> tuple[int, ...]:

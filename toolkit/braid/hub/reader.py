@@ -69,8 +69,13 @@ class Reader(ABC):
     utc = True
     """Whether times are read in UTC."""
 
-    def __init__(self, schemas: Schemas, time: str) -> None:
+    checks_input = False
+    """Whether all bytes of copied input are looked at before a batch: Spark checks pages itself."""
+
+    def __init__(self, schemas: Schemas, time: str, batches: int | None = None) -> None:
+        """``batches`` is how many there are of streams that all end."""
         self.schemas, self.time = schemas, time
+        self.last_batch = None if batches is None else batches - 1
         self._compiled: dict[tuple[Any, ...], str | None] = {}
 
     @abstractmethod

@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-from braid.core import jsonl
 from braid.core.causes import cause
 from braid.core.events import RunEnded
 from braid.core.log import LOGGER, log
@@ -19,6 +18,7 @@ from braid.core.markup import table
 from braid.core.plan import Block
 from braid.core.spans import Span
 from braid.core.waiting import wait
+from braid.engine.files import close_all
 from braid.engine.store import Store
 from braid.health import Health, health
 from braid.hub import moving, status
@@ -58,7 +58,7 @@ class HubRun:
         self._error: BaseException | None = None
         self.seconds: list[float] = []
         """Wall-clock of each batch since this start, of reading, all operators and the commit."""
-        self._desk = Desk(store.path, reader, settings)
+        self._desk = Desk(store.path, reader, settings, store.prepare_commit)
         if self.ledger.epoch < 0:
             self._begin(queries)
         self._query = reader.start(self._batch, store.path, self.ledger.epoch, trigger)
@@ -107,6 +107,8 @@ class HubRun:
                 raise RuntimeError("the hub was stopped before this batch")
             began = clock.perf_counter()
             try:
+                self.store.expect()
+                self.store.copied.check(epoch, deep=self._desk.reader.checks_input)
                 self._joined(source, epoch)
             except Exception as error:
                 self._error = error
@@ -136,6 +138,7 @@ class HubRun:
                 instance.store.settle()
             except Exception as error:
                 self._error = self._error or error
+            close_all(instance.store.blocks)
 
     def _tell_end(self) -> None:
         """As the last event, which a start removes again: it is not of what was committed."""
@@ -145,7 +148,7 @@ class HubRun:
         ended = RunEnded(self.ledger.epoch, reason, told)
         log([ended])
         try:
-            jsonl.write(self._desk.lines, [ended], append=True)
+            self._desk.event_log.append([ended])
         except OSError as error:
             LOGGER.error("the end of the hub is not in events.jsonl: %s", error)
 
@@ -228,10 +231,7 @@ class HubRun:
             if isinstance(number, str):
                 number = self._desk.last(number).number
             served = self.ledger.queries[number]
-            whole = (
-                self._ended.is_set() and self.exception() is None and not self._stopping.is_set()
-            )
-            return answer(self._desk, served, whole)
+            return answer(self._desk, served)
 
     # Operators.
 
@@ -271,7 +271,7 @@ class HubRun:
 
     def events(self, since: int = 0) -> list[Any]:
         """What happened, in order, from event number ``since`` on."""
-        return self._desk.happened()[since:]
+        return self._desk.event_log.since(since)
 
     def metrics(self) -> pd.DataFrame:
         """One row per operator and batch of it: tuples received, pairs compared, results, tuples

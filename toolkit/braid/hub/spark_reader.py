@@ -21,6 +21,7 @@ from braid.condition.spark import arrow_schema, make_spark_nullable
 from braid.condition.sqltypes import SqlType
 from braid.condition.zones import UTC
 from braid.core.columns import QUERIES
+from braid.engine.checkpoint import Checkpoint
 from braid.engine.collect import LIMIT, Refused, collected
 from braid.engine.layout import laid_out, layouts
 from braid.engine.own_files import own_path
@@ -74,18 +75,18 @@ def _rows(frame: DataFrame) -> list[pa.RecordBatch]:
 
 
 class SparkReader(Reader):
-    """Reads DataFrames, all streaming. ``finite``: they end."""
+    """Reads DataFrames, all streaming; they end after ``batches`` if that is a number."""
 
     faults = (PySparkException, duckdb.Error, OverflowFailure)
     ours = False
 
-    def __init__(self, frames: Mapping[str, DataFrame], time: str, finite: bool) -> None:
+    def __init__(self, frames: Mapping[str, DataFrame], time: str, batches: int | None) -> None:
         types = {
             s: {f.name: SqlType.of(f.dataType.simpleString()) for f in frame.schema.fields}
             for s, frame in frames.items()
         }
-        super().__init__(types, time)
-        self.frames, self.finite = frames, finite
+        super().__init__(types, time, batches)
+        self.frames = frames
         self.columns = {s: make_spark_nullable(frame.schema) for s, frame in frames.items()}
         self.spark = next(iter(frames.values())).sparkSession
         self._read = arriving(frames, {s: {} for s in frames})
@@ -205,6 +206,9 @@ class SparkReader(Reader):
         )
 
     def start(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Any:
+        checkpoint = Checkpoint(folder / "checkpoint")
+        checkpoint.sweep()
+        checkpoint.check(done)
         turned = weakly(turn)
 
         def taken(frame: DataFrame, number: int) -> None:
@@ -217,6 +221,6 @@ class SparkReader(Reader):
         ]
         whole = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
         writer = whole.writeStream.foreachBatch(taken)
-        writer = writer.option("checkpointLocation", own_path(self.spark, folder / "checkpoint"))
-        how = dict(trigger) or ({"availableNow": True} if self.finite else {})
+        writer = writer.option("checkpointLocation", own_path(self.spark, checkpoint.folder))
+        how = dict(trigger) or ({"availableNow": True} if self.last_batch is not None else {})
         return (writer.trigger(**how) if how else writer).start()

@@ -26,12 +26,13 @@ class TableReader(Reader):
     """Reads tables that were cut into ``batches`` files each, in ``folder``/STREAM."""
 
     faults = (duckdb.Error, OverflowFailure)
+    checks_input = True
 
     def __init__(
         self, fields: Mapping[str, pa.Schema], time: str, folder: Path, batches: int
     ) -> None:
         types = {s: {f.name: type_of(f.type) for f in schema} for s, schema in fields.items()}
-        super().__init__(types, time)
+        super().__init__(types, time, batches)
         self.fields, self.folder, self.batches = fields, folder, batches
         self._answers: dict[str, TableAnswer] = {}
 

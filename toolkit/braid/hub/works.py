@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time as clock
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,17 +13,20 @@ from typing import Any
 import pyarrow as pa
 
 from braid.core.columns import MARK, TIME
+from braid.engine.disk import disk
 from braid.engine.executor import executor
 from braid.engine.files import close_all
 from braid.engine.memory import cores
+from braid.engine.store import Store
 from braid.hub.blueprints import Drawing
 from braid.hub.flat import Texts, flattened, latest_of, micros_of
-from braid.hub.history import History
+from braid.hub.history import History, Writing
 from braid.hub.instance import (
     Input,
     Instance,
     Rows,
     blueprint_of,
+    check_batches,
     folder_of,
     names_of,
     predicate_of,
@@ -65,21 +67,24 @@ class Works:
         self.history = History(path / "history")
         self.instances: dict[int, Instance] = {}
 
-    def open(self, ledger: Ledger) -> None:
-        """Have what is deployed run, and remove what a crash left half done."""
-        versions = {(o.id, o.version) for o in ledger.deployment.operators.values()}
-        told = {(s.operator, s.version) for q in ledger.queries for s in q.spans}
-        named = {folder_of(self.path, *each) for each in versions | told}
-        folders = self.path / "operators"
-        for folder in folders.iterdir() if folders.exists() else ():
+    def remove_unnamed(self, ledger: Ledger) -> None:
+        """Remove what a crash left half done: what a ledger that was read does not name."""
+        named = {folder_of(self.path, *key) for key in {*_running(ledger), *_answering(ledger)}}
+        for folder in disk().find(self.path / "operators"):
             if folder not in named:
-                shutil.rmtree(folder)
+                disk().rmtree(folder)
         self.history.tidy(ledger)
-        for key in told - versions:
+        for key in {*_answering(ledger)} - {*_running(ledger)}:
             self._forget(*key)
-        for id, version in versions:
+
+    def open(self, ledger: Ledger) -> None:
+        """Have what is deployed run. Raises Damaged for what is not as it was written."""
+        for id, version in _running(ledger):
             folder = folder_of(self.path, id, version)
-            self.instances[id] = self._instance(folder, blueprint_of(folder))
+            made, store = blueprint_of(folder), Store(folder)
+            store.verify()
+            check_batches(store, made, ledger.epoch + 1)
+            self.instances[id] = self._instance(folder, made)
 
     def _instance(self, folder: Path, made: Any) -> Instance:
         return Instance(folder, made, self.reader, self.slack, executor("process"))
@@ -105,9 +110,7 @@ class Works:
                 made[operator.id] = self._built(operator, drawing, ledger, made)
         except BaseException:
             for operator in operators:
-                shutil.rmtree(
-                    folder_of(self.path, operator.id, operator.version), ignore_errors=True
-                )
+                disk().rmtree(folder_of(self.path, operator.id, operator.version))
             raise
         return list(made.values())
 
@@ -116,7 +119,7 @@ class Works:
     ) -> Built:
         began = clock.perf_counter()
         folder = folder_of(self.path, operator.id, operator.version)
-        shutil.rmtree(folder, ignore_errors=True)
+        disk().rmtree(folder)
         instance = self._instance(folder, drawing.of(operator, ledger.epoch))
         bits = {d.bit for d in operator.demands}
         came: dict[str, Rows] = {}
@@ -197,13 +200,13 @@ class Works:
         """Remove the state of an instance that runs no longer."""
         blocks = folder_of(self.path, operator, version) / "blocks"
         close_all(blocks)
-        shutil.rmtree(blocks, ignore_errors=True)
+        disk().rmtree(blocks)
 
     def arrivals(
-        self, source: Any, epoch: int, deployment: Deployment
+        self, source: Any, deployment: Deployment
     ) -> tuple[dict[str, pa.Table], dict[str, dict[str, str]]]:
         """The tuples of a batch by stream, with all that operators need of them, and by stream
-        which Spark SQL is in which column; they are history from now on. Raises Fault.
+        which Spark SQL is in which column. Raises Fault.
         """
         names, wanted = {}, {}
         for stream in self.reader.schemas:
@@ -221,10 +224,13 @@ class Works:
             for stream in wanted:
                 self._find(source, stream, deployment, error)
             raise
-        for stream, rows in tables.items():
-            raw = [*self.reader.schemas[stream], TIME]
-            self.history.keep(stream, epoch, rows.select(raw))
         return tables, names
+
+    def write_history(self, epoch: int, tables: Mapping[str, pa.Table]) -> Writing:
+        """Write the tuples of a batch as they came; they are history once the ledger has them."""
+        schemas = self.reader.schemas
+        raw = {s: rows.select([*schemas[s], TIME]) for s, rows in tables.items()}
+        return self.history.write_batch(epoch, raw)
 
     def _readers(self, stream: str) -> list[int]:
         """The operators that read a stream."""
@@ -305,6 +311,16 @@ class Works:
         """What an operator found in a batch, as a plain table; None: nothing."""
         instance = self.instances[operator]
         return flattened(instance.files(epoch, epoch + 1), instance.made.shape)
+
+
+def _running(ledger: Ledger) -> set[tuple[int, int]]:
+    """Return the versions of operators that run."""
+    return {(o.id, o.version) for o in ledger.deployment.operators.values()}
+
+
+def _answering(ledger: Ledger) -> set[tuple[int, int]]:
+    """Return the versions of operators that queries have had answers of."""
+    return {(span.operator, span.version) for q in ledger.queries for span in q.spans}
 
 
 def _bits(deployment: Deployment, operator: int) -> set[int]:

@@ -78,7 +78,7 @@ class Day:
 
     def answer(self, name: str) -> pa.Table:
         """What a query was told."""
-        return answer(self.desk, self.desk.last(name), False)
+        return answer(self.desk, self.desk.last(name))
 
 
 def played(folder: Path, flights: int = 120, batches: int = 14, reuse: Reuse = "relaxed") -> Day:
@@ -146,7 +146,7 @@ def alone(folder: Path, flights: int = 120, batches: int = 14) -> dict[str, Coun
         if n == WITHDRAWN[1]:
             desk.withdraw(WITHDRAWN[0])
         batch(desk, n, n)
-    return {name: rows_of(answer(desk, desk.last(name), False)) for name in ASKED}
+    return {name: rows_of(answer(desk, desk.last(name))) for name in ASKED}
 
 
 def rows_of(table: pa.Table) -> Counter[Any]:

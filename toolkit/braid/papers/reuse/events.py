@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from logging import INFO
+from logging import INFO, WARNING
 from typing import Any, NamedTuple
 
 from braid.core.events import Event, Moment
@@ -186,6 +186,25 @@ class NodeRestored(Event):
     def decided(self, moment: Moment) -> str:
         """What, and why."""
         return f"{self.node} is up again"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLost(Event):
+    """The tuples of a stream in a ``batch`` are lost, for the ``reason``: history has all of the
+    stream from the event time ``since`` (microseconds) on, and so have queries that need more.
+    """
+
+    level = WARNING
+
+    epoch: int
+    stream: str
+    batch: int
+    since: int
+    reason: str
+
+    def decided(self, moment: Moment) -> str:
+        """Return a sentence that says what is lost."""
+        return f"history of {self.stream} loses batch {self.batch}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,365 @@
+"""A hub whose files are damaged answers right, or says in a sentence which file is not as it was."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from braid.engine import told
+from braid.health import health
+from braid.hub.hub import QueryHub
+from braid.hub.run import HubRun
+from braid.papers.reuse.events import HistoryLost, HubCommitted, HubStarted, QuerySubmitted
+from hub_cases import BATCHES, LONG, THREE, TICKED, WIDE, answered, end_of_ticks, expected, tables
+
+pytestmark = pytest.mark.unit
+
+DATA = tables(1)
+ASKED = {"wide": WIDE, "three": THREE, "ticked": TICKED}
+LATE = LONG.replace("f.terminal = 'C'", "c.seats > 0")
+"""No operator holds it: one is built from history."""
+
+
+def start_hub(folder: Path, **more: Any) -> HubRun:
+    hub = QueryHub(DATA, "ts", history="1 hour")
+    return hub.start(folder, "batch", **more)
+
+
+def take_one_batch(folder: Path, act: Callable[[HubRun], Any] = lambda _: None, **more: Any) -> Any:
+    """Start a hub, and stop it when a batch has been committed and something has been done."""
+    run = start_hub(folder, pace=3600, **more)
+    try:
+        while run.isActive and not run.seconds:
+            Event().wait(0.002)
+        return act(run)
+    finally:
+        run.stop()
+        if run.exception() is not None or (run._error and "was stopped" not in str(run._error)):
+            raise run._error
+
+
+@pytest.fixture(scope="module")
+def halfway(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a hub that was stopped after half of its batches."""
+    folder = tmp_path_factory.mktemp("halfway") / "hub"
+    take_one_batch(folder, queries=ASKED)
+    for _ in range(BATCHES // 2 - 1):
+        take_one_batch(folder)
+    return folder
+
+
+@cache
+def expect_answer(name: str) -> Counter[Any]:
+    return expected(DATA, ASKED[name], until=end_of_ticks(DATA, ASKED[name]))
+
+
+def assert_right_answers(run: HubRun) -> None:
+    for name in ASKED:
+        assert answered(run, name) == expect_answer(name), name
+    batches = [e.epoch for e in run.events() if isinstance(e, HubCommitted)]
+    assert batches == [*range(BATCHES)]
+    assert isinstance(run.events()[0], HubStarted)
+
+
+def assert_right_late_answer(run: HubRun) -> str:
+    """Return whether the late query is said to lack something, if it has all that it says."""
+    submitted = [e for e in run.events() if isinstance(e, QuerySubmitted) and e.name == "late"]
+    first, complete = submitted[0].epoch + 1, run.query("late").complete
+    found = answered(run, "late")
+    assert not found - expected(DATA, LATE, first)
+    assert not expected(DATA, LATE, first, complete=complete) - found
+    lost = [e for e in run.events() if isinstance(e, HistoryLost)]
+    assert bool(lost) == any(t is not None for t in complete.values())
+    assert all("is missing" in e.reason or "is damaged" in e.reason for e in lost)
+    return "flagged" if lost else "right"
+
+
+def judge_resume(folder: Path) -> str:
+    """Return how a hub goes on in a folder: right, refused or flagged."""
+    try:
+        take_one_batch(folder, lambda run: run.submit(LATE, "late"))
+        run = start_hub(folder)
+        run.awaitTermination()
+        assert_right_answers(run)
+        return assert_right_late_answer(run)
+    except (ValueError, RuntimeError) as error:
+        said = str(error)
+        assert str(folder) in said and "\n" not in said, said
+        return "refused"
+
+
+def flip_a_bit(file: Path, rng: random.Random) -> None:
+    body = bytearray(file.read_bytes())
+    body[rng.randrange(len(body))] ^= 1 << rng.randrange(8)
+    file.write_bytes(body)
+
+
+def cut(file: Path, rng: random.Random) -> None:
+    file.write_bytes(file.read_bytes()[: rng.randrange(file.stat().st_size)])
+
+
+def zero(file: Path, rng: random.Random) -> None:
+    file.write_bytes(bytes(file.stat().st_size))
+
+
+def remove(file: Path, rng: random.Random) -> None:
+    file.unlink()
+
+
+DAMAGES: Mapping[str, Callable[[Path, random.Random], None]] = {
+    "flip": flip_a_bit,
+    "cut": cut,
+    "zero": zero,
+    "remove": remove,
+}
+
+
+def list_files(folder: Path) -> list[Path]:
+    """Return the files of a hub that have something in them, relative to its folder."""
+    files = (f for f in folder.rglob("*") if f.is_file() and f.stat().st_size)
+    return sorted(f.relative_to(folder) for f in files)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_hub_that_goes_on_with_a_damaged_file_is_right_or_says_so(
+    halfway: Path, tmp_path: Path, damage: str
+) -> None:
+    """One of four files, others by damage: with the next test, each file in two ways or more."""
+    rng, verdicts = random.Random(damage), Counter[str]()
+    some = list_files(halfway)[[*DAMAGES].index(damage) :: 4]
+    for n, name in enumerate(some):
+        folder = tmp_path / str(n)
+        shutil.copytree(halfway, folder)
+        DAMAGES[damage](folder / name, rng)
+        verdicts[judge_resume(folder)] += 1
+        shutil.rmtree(folder)
+    assert verdicts["refused"] > len(some) / 4, verdicts
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_live_handle_of_a_damaged_hub_is_right_or_says_so(
+    halfway: Path, tmp_path: Path, damage: str
+) -> None:
+    folder, rng = tmp_path / "hub", random.Random(damage)
+    shutil.copytree(halfway, folder)
+    run, refused = start_hub(folder), 0
+    run.awaitTermination()
+    files = [f for f in list_files(folder) if f.parts[0] == "operators"]
+    for name in files[[*DAMAGES].index(damage) :: 4]:
+        body = (folder / name).read_bytes()
+        DAMAGES[damage](folder / name, rng)
+        for query in ASKED:
+            try:
+                assert answered(run, query) == expect_answer(query), f"{damage} of {name}"
+            except ValueError as error:
+                assert str(folder) in str(error) and "\n" not in str(error)
+                refused += 1
+        (folder / name).write_bytes(body)
+    assert refused > 3
+    assert_right_answers(run)
+
+
+def test_a_hub_without_its_ledger_is_refused_and_nothing_is_removed(
+    halfway: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+    (folder / "hub.json").unlink()
+    before = list_files(folder)
+    assert any(f.parts[0] == "operators" for f in before)
+    with pytest.raises(ValueError, match=r"hub\.json is missing, which alone says what the hub in"):
+        start_hub(folder)
+    assert list_files(folder) == before
+
+
+def test_a_damaged_ledger_is_refused_by_one_sentence_and_nothing_is_removed(
+    halfway: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+    text = (folder / "hub.json").read_text()
+    (folder / "hub.json").write_text(text.replace('"epoch":2', '"epoch":1', 1))
+    before = list_files(folder)
+    for ask in (start_hub, health):
+        with pytest.raises(ValueError, match=r"hub\.json is damaged: its \d+ bytes do not have"):
+            ask(folder)
+    assert list_files(folder) == before
+
+
+def test_a_bit_that_flips_in_a_result_file_is_no_answer(halfway: Path, tmp_path: Path) -> None:
+    """The file keeps its length, and most bits change a value alone."""
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+    run = start_hub(folder)
+    run.awaitTermination()
+    rng, files = random.Random(3), sorted((folder / "operators").glob("*/results/*.parquet"))
+    for file in rng.sample(files, 6):
+        body = file.read_bytes()
+        flip_a_bit(file, rng)
+        named = re.escape(str(file))
+        with pytest.raises(ValueError, match=f"^{named} is damaged: its checksum is"):
+            for name in ASKED:
+                run.query(name).results()
+        file.write_bytes(body)
+    assert_right_answers(run)
+
+
+def test_an_operator_whose_last_commit_is_lost_is_not_taken_for_one_that_found_nothing(
+    halfway: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+    run = start_hub(folder)
+    run.awaitTermination()
+    log = min((folder / "operators").glob("*/commits"))
+    max(log.glob("[0-9]*.json")).unlink()
+    said = f"{re.escape(str(log))} is damaged: it has 6 batches, 7 were committed"
+    with pytest.raises(ValueError, match=said):
+        for name in ASKED:
+            run.query(name).results()
+    with pytest.raises(ValueError, match=said):
+        start_hub(folder)
+
+
+@pytest.mark.parametrize("stream", ["flights", "checkins"])
+def test_lost_history_costs_the_completeness_of_queries_that_need_it_and_no_other(
+    halfway: Path, tmp_path: Path, stream: str
+) -> None:
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+    flip_a_bit(folder / "history" / f"000001-{stream}.parquet", random.Random(4))
+
+    def submit(run: HubRun) -> None:
+        assert all(t is None for t in run.query("wide").complete.values())
+        complete = run.submit(LATE, "late").complete
+        other = ({"flights", "checkins"} - {stream}).pop()
+        assert complete[stream] is not None and complete[other] is None
+        (lost,) = [e for e in run.events() if isinstance(e, HistoryLost)]
+        assert (lost.stream, lost.batch, lost.since) == (stream, 1, complete[stream])
+        assert f"000001-{stream}.parquet is damaged: its checksum is" in lost.reason
+        assert all(t is None for t in run.query("three").complete.values())
+
+    take_one_batch(folder, submit)
+    run = start_hub(folder)
+    run.awaitTermination()
+    assert_right_answers(run)
+    assert assert_right_late_answer(run) == "flagged"
+
+
+def test_lost_history_is_said_of_a_query_whose_operator_is_built_anew(
+    halfway: Path, tmp_path: Path
+) -> None:
+    """WIDE is served by an operator that is relaxed for longer windows."""
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+    for file in (folder / "history").glob("*-flights.parquet"):
+        remove(file, random.Random(0))
+    longer = WIDE.replace("90 SECONDS", "100 SECONDS")
+
+    def submit(run: HubRun) -> dict[str, int | None]:
+        assert run.submit(longer, "longer").match == "relaxed"
+        return run.query("wide").complete
+
+    complete = take_one_batch(folder, submit)
+    assert complete["flights"] is not None and complete["checkins"] is None
+    run = start_hub(folder)
+    run.awaitTermination()
+    found = answered(run, "wide")
+    assert not found - expect_answer("wide")
+    assert not expected(DATA, WIDE, complete=complete) - found
+
+
+def test_two_hubs_in_one_folder_are_one_too_many(halfway: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+
+    def start_another(run: HubRun) -> None:
+        before = (folder / "hub.json").read_bytes()
+        with pytest.raises(RuntimeError, match="is in use by a run that has not ended"):
+            start_hub(folder)
+        assert (folder / "hub.json").read_bytes() == before
+
+    take_one_batch(folder, start_another)
+    run = start_hub(folder)
+    run.awaitTermination()
+    assert_right_answers(run)
+
+
+def test_a_hub_whose_lock_another_process_has_commits_nothing(
+    halfway: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+
+    def lose_lock(run: HubRun) -> None:
+        (folder / ".lock").unlink()
+        before = (folder / "hub.json").read_bytes()
+        with pytest.raises(RuntimeError, match=r"\.lock has been removed or replaced, so that"):
+            run.withdraw("wide")
+        assert (folder / "hub.json").read_bytes() == before
+
+    take_one_batch(folder, lose_lock)
+
+
+def test_events_are_read_from_an_offset_not_from_the_start(
+    halfway: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+    run = start_hub(folder)
+    run.awaitTermination()
+    every, decoded = run.events(), list[bytes]()
+    real = told.event_of
+
+    def count(line: bytes) -> Any:
+        decoded.append(line)
+        return real(line)
+
+    monkeypatch.setattr(told, "event_of", count)
+    assert run.events(len(every) - 2) == every[-2:]
+    assert run.events(len(every)) == [] and run.events(-1) == every[-1:]
+    assert len(decoded) <= 2 < len(every)
+
+
+@pytest.mark.parametrize("extra", ["not an event", '{"v":2,"kind":"NodeRestored","epoch":1}'])
+def test_events_that_were_not_committed_go_and_damaged_ones_are_refused(
+    halfway: Path, tmp_path: Path, extra: str
+) -> None:
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+    log = folder / "events.jsonl"
+    log.write_text(log.read_text() + extra)
+    take_one_batch(folder)
+    log.write_text(log.read_text().replace('"epoch":1', '"epoch":0', 1))
+    with pytest.raises(ValueError, match=r"events\.jsonl is damaged: its first \d+ bytes"):
+        start_hub(folder)
+
+
+def test_ticks_go_on_until_the_last_match_is_over(tmp_path: Path) -> None:
+    """After the last event time too, and after a restart; but not before the last batch."""
+    last = max(int(DATA[s]["ts"].cast("int64").to_numpy().max()) for s in ("flights", "checkins"))
+    run = start_hub(tmp_path / "hub", queries={"ticked": TICKED})
+    run.awaitTermination()
+    again = start_hub(tmp_path / "hub")
+    again.awaitTermination()
+    truth = expect_answer("ticked")
+    assert any(tick > last for tick, *_ in truth), "some ticks are after all tuples"
+    assert answered(run, "ticked") == answered(again, "ticked") == truth
+
+
+def test_ticks_of_a_hub_that_was_stopped_are_those_that_are_final(
+    halfway: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+    run = take_one_batch(folder, lambda run: run)
+    until = run._desk.progress(["flights", "checkins"])
+    assert answered(run, "ticked") == expected(DATA, TICKED, until=until)
