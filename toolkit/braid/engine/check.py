@@ -8,7 +8,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from braid.core.state import State
+import msgspec
+
+from braid.core.state import Seal, State
 from braid.engine import durable
 from braid.engine.disk import disk
 from braid.engine.durable import Damaged
@@ -16,6 +18,7 @@ from braid.engine.log import OLD, Kept
 from braid.engine.mirror import Mirror, in_bucket, opened
 from braid.engine.remaking import Remakable, remakable
 from braid.engine.store import Store
+from braid.engine.told import Archive, Told
 
 
 def advice(store: Store) -> str:
@@ -50,6 +53,7 @@ def check(path: str | Path) -> tuple[list[str], str]:
     found = [fault.replace(str(store.path), store.where) for fault in _faults(store, query)]
     if "hub" in query:
         operators = disk().find(store.path / "operators", "[0-9]*")
+        found += _list_hub_faults(store.path)
         found += [fault for o in operators for fault in _faults(Store(o), {})]
         return found, f"a hub of {len(operators)} operators"
     state = _tried(store.state)
@@ -58,6 +62,35 @@ def check(path: str | Path) -> tuple[list[str], str]:
     size = sum(s.bytes for s in [*blocks.values(), *(seal for _, seal in results)])
     batches, files = store.log.batches, f"{len(results)} result files"
     return found, f"{batches} batches, {files}, {len(blocks)} block files, {size:,} bytes"
+
+
+class _HistoryFile(msgspec.Struct):
+    epoch: int
+    seal: Seal
+
+
+class _HubFiles(msgspec.Struct):
+    """The files that a hub's ledger seals."""
+
+    history: dict[str, list[_HistoryFile]]
+    archive: Archive
+
+
+def _list_hub_faults(folder: Path) -> Iterator[str]:
+    """Yield a sentence for each file of a hub's own that is not what was written."""
+    ledger = _tried(partial(durable.opened, folder / "hub.json", f"the hub in {folder}"))
+    if isinstance(ledger, ValueError):
+        yield str(ledger)
+        return
+    files = msgspec.json.decode(ledger, type=_HubFiles)
+    for stream, history in files.history.items():
+        for file in history:
+            path = folder / "history" / f"{file.epoch:06d}-{stream}.parquet"
+            yield from _tried_all(partial(durable.check, path, file.seal))
+    if files.archive.events:
+        events = Told(folder / "events.jsonl")
+        yield from _tried_all(partial(events.look, files.archive))
+        yield from _tried_all(partial(events.check, files.archive))
 
 
 def repair(path: str | Path, batch: int | None = None) -> list[str]:
