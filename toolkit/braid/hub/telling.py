@@ -52,9 +52,7 @@ def _until(desk: Desk, served: Served, query: StreamQuery) -> int | None:
         return desk.progress(query.definition.streams)
     every_tick = query.aggregates and not query.groups
     ledger, definition = desk.ledger, query.definition
-    latest = [
-        ledger.clocks.get(s) if every_tick else ledger.latest(s) for s in definition.streams
-    ]
+    latest = [ledger.clocks.get(s) if every_tick else ledger.latest(s) for s in definition.streams]
     known = [t for t in latest if t is not None]
     if len(known) < len(latest):
         return max(known) + 1 if known else None
