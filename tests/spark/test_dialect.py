@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import sqlglot
 from braid.condition.dialect import SparkSql
+from braid.condition.parse import parse
+from braid.condition.predicate import PredicateError
 from pyspark.sql import SparkSession
 
 ROWS = r"""
@@ -63,3 +66,47 @@ def test_spark_gives_the_same_for_what_is_written_again(spark: SparkSession) -> 
     assert differ == [] and len(texts) > 120
     for a, b in zip(own[1], again[1], strict=True):
         assert [(t, x, y) for t, x, y in zip(texts, a, b, strict=True) if x != y] == []
+
+
+ONE_STREAM = [
+    "to_date(a.s, 'yyyy') < a.e",
+    "NOT coalesce(a.s NOT LIKE ANY ('a%', 'b%'), false)",
+    "locate('_', a.s, 2) = 2",
+    "overlay(a.s PLACING 'X' FROM 2) = 'aXb'",
+    "exists(a.l, x -> x > 1)",
+    "a.s COLLATE UTF8_LCASE = 'A_B'",
+    "timestampdiff(hour, a.t, a.t) = 0",
+    "a.l[0] = array(1, 2)[0] AND log(2, a.d) > 1",
+]
+"""Each has a node that no rule reads, or an argument."""
+
+
+def test_what_only_spark_reads_is_taken_of_one_stream_and_refused_of_two(
+    spark: SparkSession,
+) -> None:
+    rows = spark.sql(f"SELECT * FROM VALUES {ROWS} AS v(i, j, d, s, t, e, l, p, b)")
+    streams = {"a": rows, "b": rows}
+    for on in ONE_STREAM:
+        found = parse(f"{on} AND a.i = b.i", streams, (None, None)).filters[0]
+        if on.startswith("to_date"):  # of other texts it fails
+            continue
+        wanted = rows.alias("a").where(on).select("i").collect()
+        assert rows.where(found).select("i").collect() == wanted, on
+    for on in (
+        "locate('_', a.s, b.i) = 2",
+        "to_date(a.s, b.s) = b.e",
+        "overlay(a.s PLACING b.s FROM 1) = 'x'",
+    ):
+        with pytest.raises(PredicateError, match="cannot be evaluated over two streams at once"):
+            parse(on, streams, (None, None))
+
+
+def test_what_would_be_read_otherwise_than_by_spark_is_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = spark.sql(f"SELECT * FROM VALUES {ROWS} AS v(i, j, d, s, t, e, l, p, b)")
+    monkeypatch.setattr("braid.condition.spark.written", lambda _: "a.s = 'A_B' AND a.i = b.i")
+    with pytest.raises(
+        PredicateError, match=r"was understood as a\.s = 'A_B' AND a\.i = b\.i, which"
+    ):
+        parse("a.s COLLATE UTF8_LCASE = 'A_B' AND a.i = b.i", {"a": rows, "b": rows}, (None, None))

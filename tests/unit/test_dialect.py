@@ -78,3 +78,30 @@ def test_operators_go_in_sparks_order_which_is_pythons(first: str, rest: list[An
 )
 def test_what_is_read_is_written_as_it_was(text: str, written: str) -> None:
     assert again(text) == written == again(written)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s LIKE p = q",
+        "b = n IN (1)",
+        "a = b BETWEEN c AND d",
+        "n NOT IN (1) <=> b",
+        "s RLIKE 'x' = b",
+    ],
+)
+def test_a_comparison_beside_like_in_or_between_needs_parentheses(text: str) -> None:
+    """Spark takes ``a = b`` for the left side of BETWEEN, and ``p = q`` for the pattern."""
+    with pytest.raises(sqlglot.ParseError, match="need parentheses"):
+        again(text)
+
+
+def test_an_element_of_an_array_is_no_array_of_its_number() -> None:
+    for text in (
+        "ARRAY(1, 2)[0]",
+        "a.list[0]",
+        "`array`[1]",
+        "b = (n IN (1))",
+        "a < b AND c IN (d)",
+    ):
+        assert again(text) == text

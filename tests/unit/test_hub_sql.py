@@ -179,7 +179,7 @@ BAD = [
     ),
     (
         "SELECT * FROM flights [RANGE 5 MIN] f, checkins [RANGE 1 MIN] c WHERE f.num = c.flight ORDER BY f.num",
-        "ORDER is not taken",
+        "ORDER BY is not taken",
     ),
     (
         "SELECT * FROM (SELECT * FROM flights) f, checkins [RANGE 1 MIN] c",

@@ -48,6 +48,7 @@ from braid.condition.sqltypes import (
     SqlType,
     duckdb_type,
 )
+from braid.condition.syntax_arguments import READ, AsWritten
 from braid.condition.typed import Typed
 from braid.core.spans import UNITS
 
@@ -86,17 +87,20 @@ class Compiler(Arrays):
 
     def _call(self, node: exp.Expr) -> Typed:
         call = CALLS[type(node)]
-        arguments = list(node.iter_expressions())
+        arguments = [a for name in READ[type(node)] if (a := node.args.get(name)) is not None]
         if len(arguments) != len(call.takes):
             self._refuse(node)
         parts = [self._as(a, k, call.cast) for a, k in zip(arguments, call.takes, strict=True)]
         return call.sql.format(*parts), call.gives
 
+    def _kept(self, node: AsWritten) -> Typed:
+        self._refuse(node, f" has {node.args['word']}")
+
     # Columns and constants.
 
     def _column(self, node: exp.Column) -> Typed:
         kind = self.columns.get((node.table, node.name))
-        if kind is None:
+        if kind is None or node.args.get("db"):
             self._refuse(node)
         return exp.column(node.name, table=node.table or None, quoted=True).sql("duckdb"), kind
 
@@ -196,7 +200,8 @@ class Compiler(Arrays):
             day = r"\d{4}-\d\d-\d\d"
             pattern = day if wanted == DATE else rf"{day} \d\d:\d\d:\d\d(\.\d{{1,6}})?"
             if wanted in TIMES and re.fullmatch(pattern, node.this.name):
-                return f"CAST({node.this.sql('duckdb')} AS {duckdb_type(wanted)})", wanted
+                cast = "TRY_CAST" if node.args.get("safe") else "CAST"
+                return f"{cast}({node.this.sql('duckdb')} AS {duckdb_type(wanted)})", wanted
         sql, kind = self.compile(node.this)
         exact = self.ours and {kind.name, wanted.name} <= {*NUMERIC}
         if kind == wanted or wanted.name in WIDENS.get(kind.name, ()) or exact:
@@ -289,5 +294,6 @@ _RULES: Mapping[type[exp.Expr], Callable[[Compiler, Any], Typed]] = {
     exp.ArrayContains: _C._contains,
     exp.ArraySize: _C._size,
     exp.ArrayCompact: _C._compact,
+    AsWritten: _C._kept,
 }
 """How each kind of node is turned."""

@@ -15,6 +15,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
+from braid.condition.syntax_arguments import AsWritten, keep_unread
+
 _LOOKED_INTO = """
     ABS ACOS AGGREGATE ANY_VALUE APPROX_COUNT_DISTINCT ARRAY_AGG ARRAY_COMPACT ARRAY_CONTAINS
     ARRAY_DISTINCT ARRAY_EXCEPT ARRAY_INTERSECT ASIN ATAN ATAN2 AVG BITMAP_CONSTRUCT_AGG
@@ -73,8 +75,26 @@ class SparkSql(Spark):
             name: SparkParser.FUNCTION_PARSERS[name] for name in _OWN_SYNTAX.split()
         }
 
+        def parse(self, *args: Any, **kwargs: Any) -> Any:
+            """Parse statements; what has an argument that no rule reads stays as it is written."""
+            return [tree and keep_unread(tree) for tree in super().parse(*args, **kwargs)]
+
         def _parse_bitwise(self) -> Any:
             return _regrouped(super()._parse_bitwise())
+
+        ARRAY_CONSTRUCTORS: ClassVar[
+            Any
+        ] = {}  # ARRAY[1] is none: it is an element of what is so called
+
+        def _build_predicate(
+            self, klass: Any, this: Any, expression: Any, *args: Any, **kwargs: Any
+        ) -> Any:
+            """Take no comparison beside LIKE, IN or BETWEEN without parentheses: to Spark all that
+            stands before these words is their left side, and LIKE's pattern may be a comparison.
+            """
+            if any(map(_is_range, (this, expression))):
+                self.raise_error("LIKE, IN and BETWEEN beside a comparison need parentheses")
+            return super()._build_predicate(klass, this, expression, *args, **kwargs)
 
         def _negate_range(self, this: Any = None) -> Any:
             """Put NOT around LIKE and ILIKE, as around all else, and not into an argument of
@@ -97,7 +117,8 @@ class SparkSql(Spark):
             if kind != exp.DataType.Type.TIME
         }
         TRANSFORMS: ClassVar[Any] = SparkGenerator.TRANSFORMS | {
-            exp.UnixDate: rename_func("UNIX_DATE")
+            exp.UnixDate: rename_func("UNIX_DATE"),
+            AsWritten: lambda self, node: self.sql(node, "this"),
         }
 
 
@@ -110,6 +131,12 @@ def fault(error: SqlglotError) -> str:
     """What sqlglot found, in a line."""
     line = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
     return re.sub(r"Required keyword: .* missing for <.*>", "Something is missing", line)
+
+
+def _is_range(node: Any) -> bool:
+    """Return whether a node is LIKE, IN or BETWEEN, or their negation."""
+    inner = node.this if isinstance(node, exp.Not) else node
+    return isinstance(inner, (exp.Like, exp.ILike, exp.Escape, exp.RegexpLike, exp.In, exp.Between))
 
 
 def _regrouped(node: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -14,10 +15,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 from sqlglot import exp
 
-from braid.condition.dialect import SparkSql
+from braid.condition.dialect import SparkSql, written
 from braid.condition.names import quoted, read, resolved
 from braid.condition.predicate import PredicateError
 from braid.condition.sqltypes import SqlType
+from braid.condition.syntax_arguments import has_known_syntax
 from braid.condition.zones import UTC
 from braid.core.columns import make_nullable
 
@@ -40,9 +42,12 @@ class SparkAnalyser:
         any of them, ``judge`` does not ask it again; else that says which it is, and why.
         """
         try:
-            texts = [_sql(resolved(read(text), self.names)) for text in conditions]
+            trees = [resolved(read(text), self.names) for text in conditions]
         except (PredicateError, RecursionError):
             return
+        if not all(map(has_known_syntax, trees)):
+            return
+        texts = [_sql(tree) for tree in trees]
         ((alias, frame),) = self.empty.items()
         each = ", ".join(f"'{k}', ({text})" for k, text in enumerate(texts))
         try:  # a filter takes no aggregate, and a struct makes nothing a boolean that is none
@@ -58,13 +63,15 @@ class SparkAnalyser:
         """Raises PredicateError for a condition that Spark does not take, or that is random."""
         if _sql(tree) in self._taken:
             return
-        joined: DataFrame | None = None
-        for alias, frame in self.empty.items():
-            named = frame.alias(alias)
-            joined = named if joined is None else joined.crossJoin(named)
-        assert joined is not None
+        joined = self._cross_join()
         try:
             whole = joined.filter(_sql(tree))
+            if not has_known_syntax(tree) and not _is_read_whole(joined, on):
+                raise PredicateError(
+                    f"the join condition {quoted(on)} was understood as {written(read(on))}, which "
+                    "means another thing to Spark; write it otherwise, or write what it says into "
+                    "a column"
+                )
         except (AnalysisException, ParseException) as error:
             condition = str(error.getCondition() or "")
             if condition.startswith("UNRESOLVED_ROUTINE"):
@@ -89,6 +96,11 @@ class SparkAnalyser:
                 "that is done again would lose or double results; write what it needs into a "
                 "column of the stream"
             )
+
+    def _cross_join(self) -> DataFrame:
+        """Return the product of the streams without rows, by alias."""
+        named = (frame.alias(alias) for alias, frame in self.empty.items())
+        return reduce(DataFrame.crossJoin, named)
 
     def type_of(self, alias: str, sql: str) -> SqlType | None:
         """Spark's type; None where the expression means nothing to Spark (a negated date, say)."""
@@ -141,6 +153,23 @@ def _columns(schema: StructType) -> dict[str, StructField]:
 
 def _sql(tree: exp.Expr) -> str:
     return tree.sql(dialect=SparkSql, normalize_functions=False)
+
+
+def _is_read_whole(joined: DataFrame, on: str) -> bool:
+    """Return whether a condition means to Spark what it means as it is read and written again:
+    whether both have the same plan, once constants are computed. Raises AnalysisException or
+    ParseException for a text that Spark does not take.
+    """
+    rules: Any = joined.sparkSession._jvm.org.apache.spark.sql.catalyst.optimizer  # type: ignore[union-attr]
+    one, other = (
+        rules.BooleanSimplification.apply(
+            rules.ConstantFolding.apply(
+                joined.filter(f"({text}) IS NOT NULL")._jdf.queryExecution().analyzed()
+            )
+        )
+        for text in (on, written(read(on)))
+    )
+    return bool(one.sameResult(other))
 
 
 def _empty(frame: DataFrame) -> DataFrame:

@@ -13,11 +13,42 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from braid.condition.dialect import SparkSql, fault, written
+from braid.condition.syntax_arguments import Table, find_unread, name_for_user
 from braid.core.spans import micros
 from braid.papers.reuse.definition import UNBOUNDED
 
 _UNITS = {"min": "minute", "mins": "minute", "sec": "second", "secs": "second", "hr": "hour"}
 _UNITS |= {"hrs": "hour"}
+
+
+_WORDS = {
+    **{"except_": "EXCEPT", "sample": "TABLESAMPLE", "laterals": "LATERAL VIEW", "with_": "WITH"},
+    **{"columns": "a list of column names", "hint": "a hint", "hints": "a hint", "pivots": "PIVOT"},
+    **{"distinct": "DISTINCT", "order": "ORDER BY", "sort": "SORT BY", "cluster": "CLUSTER BY"},
+    **{"distribute": "DISTRIBUTE BY", "windows": "WINDOW", "version": "VERSION or TIMESTAMP AS OF"},
+    **{"joins": "a join in parentheses", "when": "TIMESTAMP AS OF", "locks": "FOR UPDATE"},
+}
+"""What a user calls an argument of a statement; others are called as sqlglot calls them."""
+STATEMENT: Table = {
+    exp.Select: ("expressions", "from_", "joins", "where", "group", "having"),
+    exp.From: ("this",),
+    exp.Join: ("this", "on", "using", "side", "kind"),
+    exp.Table: ("this", "alias", "db"),
+    exp.TableAlias: ("this",),
+    exp.Star: (),
+    exp.Where: ("this",),
+    exp.Group: ("expressions", "grouping_sets", "cube", "rollup", "totals", "all"),
+    exp.Having: ("this",),
+    exp.Alias: ("this", "alias"),
+    exp.Filter: ("this", "expression"),
+}
+"""By class of node, the arguments of a SELECT that a rule of the hub reads, if only to refuse it in
+a sentence of its own.
+"""
+ACCEPTED = (
+    "a query is SELECT ... FROM streams [RANGE ...] JOIN or WHERE ..., and GROUP BY and HAVING "
+    "with a SLIDE"
+)
 
 
 class QueryError(ValueError):
@@ -62,7 +93,20 @@ def read(sql: str) -> exp.Select:
         raise QueryError(f"the query is not valid Spark SQL: {fault(error)}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         raise QueryError(f"the query is {sql.strip()!r}; it must be one SELECT over streams")
+    _check_statement(trees[0])
     return trees[0]
+
+
+def _check_statement(tree: exp.Select) -> None:
+    """Raise QueryError for a word of the statement that no rule reads."""
+    for node in tree.walk():
+        if (name := find_unread(node, STATEMENT)) is None:
+            continue
+        word = _WORDS.get(name, name_for_user(name))
+        if isinstance(node, exp.Join) and name == "method":
+            word = f"{node.method.upper()} JOIN"
+        where = "" if isinstance(node, exp.Select) else f" in {written(node).strip()!r}"
+        raise QueryError(f"{word}{where} is not taken; {ACCEPTED}")
 
 
 def window(table: exp.Table) -> tuple[int | None, int | None]:

@@ -12,11 +12,10 @@ from braid.condition.predicate import PredicateError
 from braid.condition.terms import conjuncts
 from braid.core.spans import Span
 from braid.hub.conditions import Conditions, Schemas, sql_of
-from braid.hub.dialect import QueryError, read
+from braid.hub.dialect import ACCEPTED, QueryError, read
 from braid.hub.windows import intervals, windows_of
 from braid.papers.reuse.definition import Definition
 
-_TAKEN = {"expressions", "from_", "joins", "where", "group", "having", "kind", "hint"}
 _AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)
 _CHANGING = ("RAND", "RANDN", "RANDOM", "UUID", "NOW", "SHUFFLE", "MONOTONICALLY_INCREASING_ID")
 
@@ -167,14 +166,11 @@ class _Reader:
             raise QueryError(
                 f"the query reads {names[0]!r} alone; it must join two streams or more"
             )
-        for key, value in self.tree.args.items():
-            if value and key not in _TAKEN:
-                raise QueryError(f"{key.upper().strip('_')} is not taken; {_ACCEPTED}")
         if (
             self.tree.find(exp.Subquery, exp.Exists, exp.Window)
             or len(list(self.tree.find_all(exp.Select))) > 1
         ):
-            raise QueryError(f"a query in a query, or a window function, is not taken; {_ACCEPTED}")
+            raise QueryError(f"a query in a query, or a window function, is not taken; {ACCEPTED}")
         for call in self.tree.find_all(exp.Func):
             name = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
             if name.upper() in _CHANGING or name.upper().startswith("CURRENT_"):
@@ -208,6 +204,7 @@ class _Reader:
         found: list[exp.Expr] = []
         for item in self.tree.expressions:
             if isinstance(item, exp.Star):
+                self._refuse_using()
                 found += [exp.column(exp.Star(), table=a) for a in self.streams]
             elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
                 alias = next((a for a in self.streams if a.lower() == item.table.lower()), None)
@@ -222,6 +219,16 @@ class _Reader:
                 name = item.alias_or_name
                 found.append(named if item.alias or not name else exp.alias_(named, name))
         return found
+
+    def _refuse_using(self) -> None:
+        """Raise QueryError for a star over a join by USING, which has those columns once."""
+        if using := next(
+            (j for j in self.tree.args.get("joins") or [] if j.args.get("using")), None
+        ):
+            raise QueryError(
+                f"* is selected of a JOIN ... USING ({using.args['using'][0].name}), where Spark "
+                "has that column once; name the columns, or join with ON"
+            )
 
     def _groups(self) -> list[exp.Expr]:
         group = self.tree.args.get("group")
@@ -291,9 +298,3 @@ class _Reader:
                 + ", ".join(self.streams)
                 + "; a product is not taken"
             )
-
-
-_ACCEPTED = (
-    "a query is SELECT ... FROM streams [RANGE ...] JOIN or WHERE ..., and GROUP BY and HAVING "
-    "with a SLIDE"
-)
