@@ -1,5 +1,5 @@
-"""Each argument of a syntax node is read by a rule, or the node is kept as it is written and refused
-where a rule would have to look into it: no part of a condition is left out in silence.
+"""No argument of a syntax node is left out in silence. A rule reads it, or the node is kept as it is
+written, and refused where a rule would have to look into it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,19 @@ a rule reads it, or it is refused.
 """
 KNOWN = READ | STATEMENT
 NO_RULES = {
-    *("AggFunc", "All", "Any", "Condition", "Exists", "Expr", "Func", "Predicate", "Query"),
+    *(
+        "AggFunc",
+        "All",
+        "Any",
+        "Binary",
+        "Unary",
+        "Condition",
+        "Exists",
+        "Expr",
+        "Func",
+        "Predicate",
+        "Query",
+    ),
     *("Subquery", "Window"),
 }
 """Kinds of classes, and classes that are only looked for to be refused or to be left alone."""

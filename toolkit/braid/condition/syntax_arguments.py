@@ -105,9 +105,9 @@ def find_unread(node: exp.Expr, table: Table = READ) -> str | None:
 
 def has_known_syntax(tree: exp.Expr) -> bool:
     """Return whether all of a tree is known to be written as it was read."""
-    known = READ | WRITTEN
+    table = READ | WRITTEN
     nodes = (node for node in tree.walk() if not isinstance(node, AsWritten))
-    return all(type(n) in known and find_unread(n, known) is None for n in nodes)
+    return all(type(n) in table and find_unread(n, table) is None for n in nodes)
 
 
 def _set_arguments(node: exp.Expr) -> Iterator[str]:
@@ -132,19 +132,19 @@ def keep_unread(tree: exp.Expr) -> exp.Expr:
 
 def _wrap_nodes(tree: exp.Expr, unread: Iterable[tuple[exp.Expr, str]]) -> exp.Expr:
     for node, word in unread:
-        whole = _find_whole(node)
-        parent, key, index = whole.parent, whole.arg_key, whole.index
+        expression = _find_expression(node)
+        parent, key, index = expression.parent, expression.arg_key, expression.index
         if isinstance(parent, AsWritten):
             continue
-        kept = AsWritten(this=whole, word=name_for_user(word))
+        wrapper = AsWritten(this=expression, word=name_for_user(word))
         if parent is None:
-            tree = kept
+            tree = wrapper
         else:
-            parent.set(str(key), kept, index)
+            parent.set(str(key), wrapper, index)
     return tree
 
 
-def _find_whole(node: exp.Expr) -> exp.Expr:
+def _find_expression(node: exp.Expr) -> exp.Expr:
     """Return the nearest node around it that is an expression by itself."""
     while node.parent is not None and (
         isinstance(node, _PARTS) or (isinstance(node, exp.If) and isinstance(node.parent, exp.Case))
