@@ -93,7 +93,7 @@ class Compiler(Arrays):
         parts = [self._as(a, k, call.cast) for a, k in zip(arguments, call.takes, strict=True)]
         return call.sql.format(*parts), call.gives
 
-    def _kept(self, node: AsWritten) -> Typed:
+    def _refuse_unread(self, node: AsWritten) -> Typed:
         self._refuse(node, f" has {node.args['word']}")
 
     # Columns and constants.
@@ -294,6 +294,6 @@ _RULES: Mapping[type[exp.Expr], Callable[[Compiler, Any], Typed]] = {
     exp.ArrayContains: _C._contains,
     exp.ArraySize: _C._size,
     exp.ArrayCompact: _C._compact,
-    AsWritten: _C._kept,
+    AsWritten: _C._refuse_unread,
 }
 """How each kind of node is turned."""
