@@ -193,7 +193,8 @@ def test_hypothesis_draws_conditions(tree: Any) -> None:
 
 def test_a_statement_that_is_answered_wrongly_is_told() -> None:
     case = next(
-        c for n in range(99) if (c := random_statement(random.Random(n))).truth and "GROUP" not in c.statement
+        c for n in range(99) if (c := random_statement(random.Random(n))).truth
+        and not any(word in c.statement for word in ("GROUP", "/*+"))
     )  # fmt: skip
     assert not wrong_answers([case])
     other = replace(case, truth=f"{case.truth} LIMIT 0")
