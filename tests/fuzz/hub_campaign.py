@@ -70,7 +70,7 @@ def _judged(hub: Driven, name: str, case: StatementCase) -> str:
         return "it is answered, and must be refused"
     truth = answer_in_duckdb(case)
     try:
-        found = hub.answered(name, ended=True)
+        found = hub.answered(name)
     except Exception as error:
         return f"it has no answer: {type(error).__name__}: {error}"
     found, truth = _comparable(found), _comparable(truth)

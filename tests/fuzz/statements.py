@@ -269,13 +269,16 @@ def _truth(parts: _Parts, conditions: Sequence[str], seed: int) -> str:
     where += [f"t.at - epoch_us({a}.ts) < {parts.ranges[a] * SECOND}" for a in aliases]
     data = streams(seed)
     ends = [[int(v) for v in data[n]["ts"].cast(pa.int64()).to_numpy()] for n in names]
-    bounds = [f"t.at < {1 + max(map(max, ends))}"]
     having = f" HAVING {parts.having}" if parts.having else ""
     if parts.has_aggregates and not parts.groups:
-        bounds.append(f"t.at >= {max(map(min, ends))}")
+        over = [max(e) + parts.ranges[a] * SECOND for e, a in zip(ends, aliases, strict=True)]
+        last = max(1 + max(map(max, ends)), min(over))
+        bounds = [f"t.at >= {max(map(min, ends))}", f"t.at < {last}"]
         inner = f"SELECT {select} FROM {source} WHERE {' AND '.join(where)}{having}"
         return (
             f"SELECT t.at, told.* FROM {ticks}, LATERAL ({inner}) told WHERE {' AND '.join(bounds)}"
         )
     group = f" GROUP BY {', '.join(['t.at', *parts.groups])}" if parts.has_aggregates else ""
-    return f"SELECT t.at, {select} FROM {source}, {ticks} WHERE {' AND '.join(where + bounds)}{group}{having}"
+    return (
+        f"SELECT t.at, {select} FROM {source}, {ticks} WHERE {' AND '.join(where)}{group}{having}"
+    )

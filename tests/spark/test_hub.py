@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from braid.hub.hub import HubRun, QueryHub
@@ -23,6 +22,7 @@ from hub_cases import (
     TICKED,
     WIDE,
     answered,
+    end_of_ticks,
     expected,
     frames,
     play,
@@ -45,13 +45,12 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
     run = play(spark, data, tmp_path / "hub", {-1: submit}, monkeypatch)
     matches = {name: q.match for name, q in run.queries.items()}
     assert matches == dict.fromkeys(asked, "holds") | {"wide": "new", "long": "relaxed"}
-    ends = (data[s]["ts"].cast(pa.int64()).to_numpy().max() for s in ("flights", "checkins"))
-    end = int(max(ends)) + 1
     for name, sql in asked.items():
-        truth = expected(data, sql, until=end)
+        truth = expected(data, sql, until=end_of_ticks(data, sql))
         assert truth and answered(run, name) == truth, name
-    last = max(row[0] for row in expected(data, TICKED, until=end))
-    here = [n for row, n in expected(data, TICKED, until=end).items() if row[0] == last]
+    ticked = expected(data, TICKED, until=end_of_ticks(data, TICKED))
+    last = max(row[0] for row in ticked)
+    here = [n for row, n in ticked.items() if row[0] == last]
     assert len(run.query("ticked").table()) == sum(here)
 
 
