@@ -467,7 +467,9 @@ def test_structs_are_compared_and_decimals_of_256_bits_are_taken(tmp_path: Path)
     assert pairs(tmp_path, rows, rows, "a.pair = b.pair") == {(0, 0): 1, (1, 1): 1}
     assert pairs(tmp_path / "wide", rows, rows, "a.wide = b.wide") == {(0, 0): 1}
     more = rows.append_column("more", pa.array([None, None], pa.decimal256(39, 2)))
-    with pytest.raises(ValueError, match=r"a.more is of type decimal256\(39, 2\); .* 38 digits"):
+    with pytest.raises(
+        ValueError, match=r"column more of stream a is of type decimal256\(39, 2\); .* 38 digits"
+    ):
         pairs(tmp_path, more, rows, "a.id = b.id")
 
 

@@ -13,12 +13,12 @@ from braid.core.accept import flag, folder, seconds, whole
 from braid.core.codec import plain
 from braid.core.placement import Placement
 from braid.core.spans import Span, micros, written
+from braid.engine.conversion import converted
 from braid.engine.durable import Durability
 from braid.engine.executor import checked
 from braid.engine.keeping import keeping
 from braid.engine.memory import allowed
 from braid.engine.mirror import in_bucket, opened
-from braid.engine.tables import table
 from braid.explain import Explanation, explain
 from braid.papers.shedding.shed import Shed
 from braid.readiness import adopted, check_whole, prepared, query_of, shed_of
@@ -155,7 +155,7 @@ class StreamJoin:
         self, streams: Mapping[str, Any], executor: str, driver_memory: str | int | None
     ) -> tuple[Mapping[str, Any], type[Setup], type[JoinRun], str]:
         """The streams, the kinds of settings and run that they need, and the executor."""
-        tables = {a: table(a, s) for a, s in streams.items()}
+        tables = {a: converted(a, s) for a, s in streams.items()}
         given = [a for a, t in tables.items() if t is not None]
         if given and (self.setups.shared or any(map(is_spark, streams.values()))):
             takes = "a shared join takes" if self.setups.shared else "the others are"

@@ -16,7 +16,7 @@ from sqlglot import exp
 from braid.condition.parse import parse
 from braid.condition.predicate import Predicate
 from braid.condition.sqltypes import type_of
-from braid.core.accept import shown
+from braid.core.accept import refuse_nanoseconds, shown
 from braid.core.spans import Span, micros, written
 
 Time = str | Mapping[str, str]
@@ -135,12 +135,19 @@ def _check_stream(alias: str, frame: Any) -> None:
             "process"
         )
     names = [n.lower() for n in columns_of(frame)]
-    odd = {n for n in names if names.count(n) > 1 or n.startswith("__") or "`" in n}
+    if "" in names:
+        raise ValueError(f"stream {alias} has a column without a name; name it")
+    odd = {n for n in names if names.count(n) > 1 or _is_reserved(n) or "`" in n}
     if odd:
         raise ValueError(
             f"columns {sorted(odd)} of stream {alias} are not accepted: names must differ and not "
             "begin with __, or hold a backtick"
         )
+
+
+def _is_reserved(name: str) -> bool:
+    """Return whether a column of Braid's own may have this name, in small letters."""
+    return name.startswith("__") and not re.fullmatch(r"__index_level_[0-9]+__", name)
 
 
 def is_spark(stream: Any) -> bool:
@@ -178,6 +185,8 @@ def _check_times(
                 f"{', '.join(columns_of(frame))}"
             )
         found = _type(frame, time)
+        if "timestamp[ns" in found:
+            refuse_nanoseconds(alias, time)
         if found not in _TIMES:
             raise ValueError(
                 f"the event-time column {alias}.{time} is of type {found}; it must "

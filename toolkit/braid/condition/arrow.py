@@ -17,6 +17,7 @@ from braid.condition.predicate import PredicateError
 from braid.condition.sets import lowered
 from braid.condition.sqltypes import BOOLEAN, INTERVAL, SqlType, arrow_of, type_of
 from braid.condition.typed import Typed, Unknown
+from braid.core.accept import refuse_nanoseconds
 
 
 class ArrowAnalyser:
@@ -32,6 +33,10 @@ class ArrowAnalyser:
         in DuckDB as in Spark.
         """
         columns = {(a, f.name): type_of(f.type) for a, s in self.schemas.items() for f in s}
+        for column in tree.find_all(exp.Column):
+            kind = columns.get((column.table, column.name))
+            if kind is not None and "timestamp[ns" in kind.name:
+                refuse_nanoseconds(column.table, column.name)
         try:
             kind = Compiler(columns).compile(lowered(tree.copy(), _aliases))[1]
         except Unknown as found:

@@ -15,7 +15,7 @@ from functools import cache, wraps
 from inspect import get_annotations, signature, unwrap
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, NoReturn, get_type_hints
 
 import msgspec
 
@@ -32,6 +32,22 @@ _KINDS = {
     "None": "None",
 }
 """Types that need no Python to be understood."""
+
+
+class RefusedColumn(ValueError):
+    """A column that cannot be what a stream needs: what was ``found`` of it, as "holds int and
+    str", and the ``remedy``, as "give it one type".
+    """
+
+    def __init__(self, stream: str, column: str, found: str, remedy: str) -> None:
+        super().__init__(f"column {column} of stream {stream} {found}; {remedy}")
+        self.stream, self.column = stream, column
+
+
+def refuse_nanoseconds(stream: str, column: str) -> NoReturn:
+    """Raise RefusedColumn for times that Spark SQL cannot tell apart."""
+    found = "has nanoseconds, which Spark SQL does not know"
+    raise RefusedColumn(stream, column, found, f"use {column}.dt.floor('us')")
 
 
 def shown(value: object, most: int = LONG) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -21,7 +20,6 @@ from braid.condition.dialect import SparkSql
 from braid.condition.failing import is_safe
 from braid.condition.predicate import Predicate
 from braid.condition.residual import answer, blame
-from braid.condition.sqltypes import MOST_DIGITS
 from braid.core.columns import DRAW, ROUTING, TIME, WORTH
 from braid.core.harvest import Harvest
 from braid.core.placement import Placement
@@ -30,53 +28,6 @@ from braid.engine.disk import disk
 from braid.engine.files import parquet
 
 _PLACE = "__place"
-
-
-def table(alias: str, given: Any) -> pa.Table | None:
-    """A stream as an Arrow table with times in microseconds; None for what is no table.
-
-    Accepted are pandas and Polars frames and Arrow tables.
-    """
-    kind = type(given).__module__.partition(".")[0], type(given).__name__
-    if kind == ("pandas", "DataFrame"):
-        given = pa.Table.from_pandas(given, preserve_index=False)
-    elif kind == ("polars", "DataFrame"):
-        given = given.to_arrow()
-    if not isinstance(given, pa.Table):
-        return None
-    fields = [pa.field(f.name, _plain(f.type)) for f in given.schema]
-    if wide := [f for f in fields if "decimal256(" in str(f.type)]:
-        raise ValueError(
-            f"the column {alias}.{wide[0].name} is of type {wide[0].type}; a decimal has "
-            f"{MOST_DIGITS} digits at most"
-        )
-    try:
-        return given.cast(pa.schema(fields))
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"stream {alias} does not fit microseconds: {error}") from None
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type that tuples have here: without dictionaries, long offsets and views, which Polars
-    gives, with times in microseconds and decimals of 128 bits, unless they have more digits.
-    """
-    if pa.types.is_dictionary(kind):
-        return _plain(kind.value_type)
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
-        return pa.binary()
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", "UTC" if kind.tz else None)
-    if pa.types.is_decimal256(kind) and kind.precision <= MOST_DIGITS:
-        return pa.decimal128(kind.precision, kind.scale)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(_plain(kind.value_type))
-    if pa.types.is_map(kind):
-        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(f.name, _plain(f.type)) for f in kind])
-    return kind
 
 
 def extent(rows: pa.Table, time: str | None) -> tuple[int, int]:

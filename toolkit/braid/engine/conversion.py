@@ -1,0 +1,175 @@
+"""Frames that people give, as Arrow tables: pandas, Polars and Arrow, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from braid.condition.sqltypes import MOST_DIGITS
+from braid.core.accept import RefusedColumn, shown
+
+_INDEX = "__index_level_{}__"
+"""The column of an index level without a name, as Arrow calls it."""
+_MOST_KINDS = 4
+"""Types of values that a sentence names."""
+_RENAME = "name columns by text, as with frame.columns = frame.columns.map(str)"
+
+
+def converted(stream: str, given: Any) -> pa.Table | None:
+    """Return a pandas or Polars frame or an Arrow table as a table of the types that tuples have;
+    None for anything else. Raises RefusedColumn.
+    """
+    kind = type(given).__module__.partition(".")[0], type(given).__name__
+    if kind == ("pandas", "DataFrame"):
+        columns = _of_pandas(stream, given)
+    elif kind == ("polars", "DataFrame"):
+        columns = zip(given.columns, given.iter_columns(), strict=True)
+    elif isinstance(given, pa.Table):
+        columns = zip(given.column_names, given.columns, strict=True)
+    else:
+        return None
+    made = [(name, _convert_column(stream, name, values)) for name, values in columns]
+    return pa.Table.from_arrays([column for _, column in made], names=[name for name, _ in made])
+
+
+def _of_pandas(stream: str, frame: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the levels of the index and the columns, by name. An unnamed RangeIndex is none: pandas
+    makes it for a frame that is given none.
+    """
+    index, columns = frame.index, list(frame.columns)
+    is_default = type(index).__name__ == "RangeIndex" and index.name is None
+    for level in range(0 if is_default else index.nlevels):
+        name = index.names[level]
+        name = _INDEX.format(level) if name is None else name
+        if name in columns:
+            remedy = "drop the index with frame.reset_index(drop=True), or rename one of them"
+            raise RefusedColumn(stream, str(name), "is also a level of the frame's index", remedy)
+        yield _check_text(stream, name), index.get_level_values(level)
+    for place, name in enumerate(columns):
+        yield _check_text(stream, name), frame.iloc[:, place]
+
+
+def _check_text(stream: str, name: Any) -> str:
+    if not isinstance(name, str):
+        found = f"is named by a value of type {type(name).__name__}"
+        raise RefusedColumn(stream, shown(name), found, _RENAME)
+    return name
+
+
+def _convert_column(stream: str, name: str, values: Any) -> pa.ChunkedArray:
+    """Return a column in the type that tuples have. Raises RefusedColumn."""
+    if not name:
+        raise ValueError(f"stream {stream} has a column without a name; name it")
+    try:
+        column = _as_arrow(values)
+    except Exception as error:  # pandas, Polars and Arrow each have their own
+        held = _kinds_held(values)
+        if len(held) > 1:
+            remedy = "give it one type"
+            raise RefusedColumn(stream, name, f"holds {_listed(held)}", remedy) from error
+        found = f"cannot be read by Arrow: {_first_line(error)}"
+        raise RefusedColumn(stream, name, found, "give it another type") from error
+    column = _in_plain_type(stream, name, column)
+    _check_storable(stream, name, column)
+    return column
+
+
+def _as_arrow(values: Any) -> pa.ChunkedArray:
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    if type(values).__module__.partition(".")[0] != "polars":
+        made = pa.array(values, from_pandas=True)
+    elif str(values.dtype) == "Object":  # Polars gives Arrow their addresses
+        raise TypeError("it holds objects of Python")
+    else:
+        made = values.to_arrow()
+    return made if isinstance(made, pa.ChunkedArray) else pa.chunked_array([made])
+
+
+def _in_plain_type(stream: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the column with times in microseconds, or in nanoseconds if it has some of these."""
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    wanted = plain_type(column.type)
+    if "decimal256(" in str(wanted):
+        found = f"is of type {column.type}; a decimal has {MOST_DIGITS} digits at most"
+        raise RefusedColumn(stream, name, found, "cast it to fewer")
+    try:
+        return column.cast(wanted)
+    except pa.ArrowException as error:
+        if has_nanoseconds(column.type):
+            return column.cast(plain_type(column.type, "ns"))
+        found = f"is of type {column.type} and does not fit {wanted}: {_first_line(error)}"
+        raise RefusedColumn(stream, name, found, "cast it") from None
+
+
+def _check_storable(stream: str, name: str, column: pa.ChunkedArray) -> None:
+    """Raise RefusedColumn unless a run's files can hold the type: Arrow knows more than Parquet."""
+    written = pa.BufferOutputStream()
+    rows = pa.table({name: column.slice(0, 1)})
+    try:
+        pq.write_table(rows, written)
+        read = pq.read_table(pa.BufferReader(written.getvalue()))
+        rows.take(pa.array([0] * rows.num_rows, pa.int64()))
+    except (pa.ArrowException, NotImplementedError) as error:
+        found = f"is of type {column.type}, which a run cannot store: {_first_line(error)}"
+        raise RefusedColumn(stream, name, found, "cast it, or leave it out") from None
+    if read.schema.field(0).type != column.type:
+        found = f"is of type {column.type}, which a run stores as {read.schema.field(0).type}"
+        raise RefusedColumn(stream, name, found, "cast it to that")
+
+
+def _kinds_held(values: Any) -> list[str]:
+    """Return the names of the Python types that a column holds, in the order in which they come."""
+    found: dict[str, None] = {}
+    for value in values:
+        if value is not None and value == value:  # neither None nor NaN
+            found.setdefault(type(value).__name__)
+        if len(found) == _MOST_KINDS:
+            break
+    return [*found]
+
+
+def _listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def has_nanoseconds(kind: pa.DataType) -> bool:
+    """Return whether values of the type have times in nanoseconds."""
+    return "timestamp[ns" in str(kind)
+
+
+def plain_type(kind: pa.DataType, unit: str = "us") -> pa.DataType:
+    """Return the type that tuples have in place of another: without dictionaries, long offsets and
+    views, which Polars gives, with times in ``unit`` and decimals of 128 bits, unless they have
+    more digits.
+    """
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type, unit)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(unit, "UTC" if kind.tz else None)
+    if pa.types.is_decimal(kind) and kind.precision <= MOST_DIGITS:
+        return pa.decimal128(kind.precision, kind.scale)
+    if pa.types.is_date64(kind):
+        return pa.date32()
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain_type(kind.value_type, unit))
+    if pa.types.is_map(kind):
+        return pa.map_(plain_type(kind.key_type, unit), plain_type(kind.item_type, unit))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, plain_type(f.type, unit)) for f in kind])
+    return kind
