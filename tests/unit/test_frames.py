@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from braid.core.accept import RefusedColumn
-from braid.engine.conversion import converted
+from braid.engine.conversion import convert_frame
 from braid.hub.hub import QueryHub
 from braid.join import StreamJoin
 from braid.papers.baselines.centralized import Centralized
@@ -76,6 +76,7 @@ def pandas_columns() -> dict[str, Any]:
         "dicts": pd.Series([{"x": 1}, None, {"x": None}, {"x": 1}], dtype=object),
         "int_and_str": pd.Series([1, "x", None, 1], dtype=object),
         "int_and_list": pd.Series([1, [2], None, 1], dtype=object),
+        "array_and_int": pd.Series([np.array([1, 2]), 1, pd.NA, nan], dtype=object),
         "huge": pd.Series([2**70, 1, 2, 3], dtype=object),
         "complex": pd.Series([1j, 2, 3, 1j]),
         "uuid": pd.Series([uuid.UUID(int=i) for i in NUMBERS], dtype=object),
@@ -121,6 +122,9 @@ def arrow_columns() -> dict[str, Any]:
         "dictionary": pa.array(["x", None, "é", "x"]).dictionary_encode(),
         "run_ends": pa.RunEndEncodedArray.from_arrays([2, ROWS], pa.array([1, 2])),
         "fine_in_list": pa.ListArray.from_arrays([0, 1, 2, 3, 4], fine),
+        "far_and_fine": pa.StructArray.from_arrays(
+            [fine, pa.array([2**40] * ROWS, pa.timestamp("s"))], ["at", "far"]
+        ),
         "fine_in_struct": pa.StructArray.from_arrays([fine], ["at"]),
         "union": pa.UnionArray.from_sparse(
             pa.array([0, 1, 0, 0], pa.int8()), [pa.array(NUMBERS), pa.array(["x"] * ROWS)]
@@ -153,6 +157,7 @@ CASES = [(kind, column) for kind, (columns, _) in COLUMNS.items() for column in 
 REFUSED = {
     ("pandas", "int_and_str"): "column int_and_str of stream a holds int and str; give it one type",
     ("pandas", "int_and_list"): "column int_and_list of stream a holds int and list; give it one",
+    ("pandas", "array_and_int"): "column array_and_int of stream a holds ndarray and int; give it",
     ("pandas", "wide_decimal"): "column wide_decimal of stream a is of type decimal256",
     ("pandas", "complex"): "column complex of stream a cannot be read by Arrow",
     ("pandas", "any"): "column any of stream a cannot be read by Arrow",
@@ -162,6 +167,7 @@ REFUSED = {
         "arrow",
         "far",
     ): "column far of stream a is of type timestamp[s] and does not fit timestamp[us]",
+    ("arrow", "far_and_fine"): "column far_and_fine of stream a is of type struct",
     ("arrow", "union"): "column union of stream a is of type sparse_union",
     ("pandas", "sparse"): "column sparse of stream a cannot be read by Arrow",
     (
@@ -287,35 +293,35 @@ def test_the_types_that_a_run_joins_stay_so() -> None:
 
 def test_levels_of_an_index_with_names_are_columns() -> None:
     frame = pd.DataFrame({"x": [1, 2]}, index=pd.Index([7, 8], name="t"))
-    table = converted("a", frame)
+    table = convert_frame("a", frame)
     assert table is not None and table.to_pydict() == {"t": [7, 8], "x": [1, 2]}
     several = pd.DataFrame(
         {"x": [1, 2]}, index=pd.MultiIndex.from_tuples([(1, "p"), (2, "q")], names=["n", None])
     )
-    table = converted("a", several)
+    table = convert_frame("a", several)
     assert table is not None
     assert table.to_pydict() == {"n": [1, 2], "__index_level_1__": ["p", "q"], "x": [1, 2]}
 
 
 def test_only_an_index_that_nobody_gave_is_left_out() -> None:
     frame = pd.DataFrame({"x": [1, 2]})
-    assert converted("a", frame).column_names == ["x"]  # type: ignore[union-attr]
-    assert converted("a", frame[frame.x > 1]).column_names == ["__index_level_0__", "x"]  # type: ignore[union-attr]
+    assert convert_frame("a", frame).column_names == ["x"]  # type: ignore[union-attr]
+    assert convert_frame("a", frame[frame.x > 1]).column_names == ["__index_level_0__", "x"]  # type: ignore[union-attr]
     frame.index.name = "row"
-    assert converted("a", frame).to_pydict() == {"row": [0, 1], "x": [1, 2]}  # type: ignore[union-attr]
+    assert convert_frame("a", frame).to_pydict() == {"row": [0, 1], "x": [1, 2]}  # type: ignore[union-attr]
 
 
 def test_a_level_with_the_name_of_a_column_is_refused() -> None:
     frame = pd.DataFrame({"t": [1, 2]}, index=pd.Index([7, 8], name="t"))
     said = "column t of stream a is also a level of the frame's index; drop the index with "
     with pytest.raises(RefusedColumn, match=re.escape(said)):
-        converted("a", frame)
+        convert_frame("a", frame)
 
 
 def test_names_that_are_no_text_are_refused() -> None:
     said = "column 0 of stream a is named by a value of type int; name columns by text"
     with pytest.raises(RefusedColumn, match=said):
-        converted("a", pd.DataFrame([[1]]))
+        convert_frame("a", pd.DataFrame([[1]]))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from braid.core.accept import flag, folder, seconds, whole
 from braid.core.codec import plain
 from braid.core.placement import Placement
 from braid.core.spans import Span, micros, written
-from braid.engine.conversion import converted
+from braid.engine.conversion import convert_frame
 from braid.engine.durable import Durability
 from braid.engine.executor import checked
 from braid.engine.keeping import keeping
@@ -155,7 +155,7 @@ class StreamJoin:
         self, streams: Mapping[str, Any], executor: str, driver_memory: str | int | None
     ) -> tuple[Mapping[str, Any], type[Setup], type[JoinRun], str]:
         """The streams, the kinds of settings and run that they need, and the executor."""
-        tables = {a: converted(a, s) for a, s in streams.items()}
+        tables = {a: convert_frame(a, s) for a, s in streams.items()}
         given = [a for a, t in tables.items() if t is not None]
         if given and (self.setups.shared or any(map(is_spark, streams.values()))):
             takes = "a shared join takes" if self.setups.shared else "the others are"

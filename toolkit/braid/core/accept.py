@@ -35,19 +35,19 @@ _KINDS = {
 
 
 class RefusedColumn(ValueError):
-    """A column that cannot be what a stream needs: what was ``found`` of it, as "holds int and
+    """A column that cannot be what a stream needs: the ``problem`` with it, as "holds int and
     str", and the ``remedy``, as "give it one type".
     """
 
-    def __init__(self, stream: str, column: str, found: str, remedy: str) -> None:
-        super().__init__(f"column {column} of stream {stream} {found}; {remedy}")
+    def __init__(self, stream: str, column: str, problem: str, remedy: str) -> None:
+        super().__init__(f"column {column} of stream {stream} {problem}; {remedy}")
         self.stream, self.column = stream, column
 
 
 def refuse_nanoseconds(stream: str, column: str) -> NoReturn:
     """Raise RefusedColumn for times that Spark SQL cannot tell apart."""
-    found = "has nanoseconds, which Spark SQL does not know"
-    raise RefusedColumn(stream, column, found, f"use {column}.dt.floor('us')")
+    problem = "has nanoseconds, which Spark SQL does not know"
+    raise RefusedColumn(stream, column, problem, f"use {column}.dt.floor('us')")
 
 
 def shown(value: object, most: int = LONG) -> str:

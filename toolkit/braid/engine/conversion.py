@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isnan
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ _MOST_KINDS = 4
 _RENAME = "name columns by text, as with frame.columns = frame.columns.map(str)"
 
 
-def converted(stream: str, given: Any) -> pa.Table | None:
+def convert_frame(stream: str, given: Any) -> pa.Table | None:
     """Return a pandas or Polars frame or an Arrow table as a table of the types that tuples have;
     None for anything else. Raises RefusedColumn.
     """
@@ -32,8 +33,10 @@ def converted(stream: str, given: Any) -> pa.Table | None:
         columns = zip(given.column_names, given.columns, strict=True)
     else:
         return None
-    made = [(name, _convert_column(stream, name, values)) for name, values in columns]
-    return pa.Table.from_arrays([column for _, column in made], names=[name for name, _ in made])
+    arrays = [(name, _convert_column(stream, name, values)) for name, values in columns]
+    return pa.Table.from_arrays(
+        [column for _, column in arrays], names=[name for name, _ in arrays]
+    )
 
 
 def _of_pandas(stream: str, frame: Any) -> Iterator[tuple[str, Any]]:
@@ -55,8 +58,8 @@ def _of_pandas(stream: str, frame: Any) -> Iterator[tuple[str, Any]]:
 
 def _check_text(stream: str, name: Any) -> str:
     if not isinstance(name, str):
-        found = f"is named by a value of type {type(name).__name__}"
-        raise RefusedColumn(stream, shown(name), found, _RENAME)
+        problem = f"is named by a value of type {type(name).__name__}"
+        raise RefusedColumn(stream, shown(name), problem, _RENAME)
     return name
 
 
@@ -70,9 +73,9 @@ def _convert_column(stream: str, name: str, values: Any) -> pa.ChunkedArray:
         held = _kinds_held(values)
         if len(held) > 1:
             remedy = "give it one type"
-            raise RefusedColumn(stream, name, f"holds {_listed(held)}", remedy) from error
-        found = f"cannot be read by Arrow: {_first_line(error)}"
-        raise RefusedColumn(stream, name, found, "give it another type") from error
+            raise RefusedColumn(stream, name, f"holds {_list_words(held)}", remedy) from error
+        problem = f"cannot be read by Arrow: {_first_line(error)}"
+        raise RefusedColumn(stream, name, problem, "give it another type") from error
     column = _in_plain_type(stream, name, column)
     _check_storable(stream, name, column)
     return column
@@ -82,12 +85,12 @@ def _as_arrow(values: Any) -> pa.ChunkedArray:
     if isinstance(values, pa.ChunkedArray):
         return values
     if type(values).__module__.partition(".")[0] != "polars":
-        made = pa.array(values, from_pandas=True)
+        column = pa.array(values, from_pandas=True)
     elif str(values.dtype) == "Object":  # Polars gives Arrow their addresses
         raise TypeError("it holds objects of Python")
     else:
-        made = values.to_arrow()
-    return made if isinstance(made, pa.ChunkedArray) else pa.chunked_array([made])
+        column = values.to_arrow()
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
 def _in_plain_type(stream: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -96,15 +99,22 @@ def _in_plain_type(stream: str, name: str, column: pa.ChunkedArray) -> pa.Chunke
         column = pc.run_end_decode(column)
     wanted = plain_type(column.type)
     if "decimal256(" in str(wanted):
-        found = f"is of type {column.type}; a decimal has {MOST_DIGITS} digits at most"
-        raise RefusedColumn(stream, name, found, "cast it to fewer")
+        problem = f"is of type {column.type}; a decimal has {MOST_DIGITS} digits at most"
+        raise RefusedColumn(stream, name, problem, "cast it to fewer")
+    try:
+        return _cast(column, wanted)
+    except pa.ArrowException as error:
+        problem = f"is of type {column.type} and does not fit {wanted}: {_first_line(error)}"
+        raise RefusedColumn(stream, name, problem, "cast it") from None
+
+
+def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     try:
         return column.cast(wanted)
-    except pa.ArrowException as error:
-        if has_nanoseconds(column.type):
-            return column.cast(plain_type(column.type, "ns"))
-        found = f"is of type {column.type} and does not fit {wanted}: {_first_line(error)}"
-        raise RefusedColumn(stream, name, found, "cast it") from None
+    except pa.ArrowException:
+        if not has_nanoseconds(column.type):
+            raise
+        return column.cast(plain_type(column.type, "ns"))
 
 
 def _check_storable(stream: str, name: str, column: pa.ChunkedArray) -> None:
@@ -116,25 +126,31 @@ def _check_storable(stream: str, name: str, column: pa.ChunkedArray) -> None:
         read = pq.read_table(pa.BufferReader(written.getvalue()))
         rows.take(pa.array([0] * rows.num_rows, pa.int64()))
     except (pa.ArrowException, NotImplementedError) as error:
-        found = f"is of type {column.type}, which a run cannot store: {_first_line(error)}"
-        raise RefusedColumn(stream, name, found, "cast it, or leave it out") from None
+        problem = f"is of type {column.type}, which a run cannot store: {_first_line(error)}"
+        raise RefusedColumn(stream, name, problem, "cast it, or leave it out") from None
     if read.schema.field(0).type != column.type:
-        found = f"is of type {column.type}, which a run stores as {read.schema.field(0).type}"
-        raise RefusedColumn(stream, name, found, "cast it to that")
+        problem = f"is of type {column.type}, which a run stores as {read.schema.field(0).type}"
+        raise RefusedColumn(stream, name, problem, "cast it to that")
 
 
 def _kinds_held(values: Any) -> list[str]:
     """Return the names of the Python types that a column holds, in the order in which they come."""
-    found: dict[str, None] = {}
+    kinds: dict[str, None] = {}
     for value in values:
-        if value is not None and value == value:  # neither None nor NaN
-            found.setdefault(type(value).__name__)
-        if len(found) == _MOST_KINDS:
+        if not _is_missing(value):
+            kinds.setdefault(type(value).__name__)
+        if len(kinds) == _MOST_KINDS:
             break
-    return [*found]
+    return [*kinds]
 
 
-def _listed(words: list[str]) -> str:
+def _is_missing(value: Any) -> bool:
+    """Return whether pandas or Polars has the value for NULL."""
+    is_nan = isinstance(value, float) and isnan(value)
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _list_words(words: list[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 

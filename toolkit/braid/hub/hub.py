@@ -12,7 +12,7 @@ import pyarrow as pa
 from braid.core.accept import folder, seconds, whole
 from braid.core.spans import Span, micros, written
 from braid.engine import tables
-from braid.engine.conversion import converted
+from braid.engine.conversion import convert_frame
 from braid.engine.memory import allowed
 from braid.engine.store import Store
 from braid.hub.handle import HubQuery
@@ -74,7 +74,7 @@ class QueryHub:
     ) -> None:
         if reuse not in REUSES:
             raise ValueError(f"reuse is {reuse!r}; it must be one of {', '.join(REUSES)}")
-        given = {s: converted(s, f) for s, f in streams.items()}
+        given = {s: convert_frame(s, f) for s, f in streams.items()}
         self.tables = {s: t for s, t in given.items() if t is not None}
         if self.tables and len(self.tables) < len(streams):
             other = next(s for s in streams if s not in self.tables)
