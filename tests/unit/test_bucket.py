@@ -22,8 +22,8 @@ from braid.engine.bucket import Bucket, bucket
 from braid.engine.bucketed import BucketLog
 from braid.engine.check import check, repair
 from braid.engine.durable import Damaged
+from braid.engine.entries import Driver
 from braid.engine.inspect import inspect
-from braid.engine.log import Driver
 from braid.engine.mirror import opened
 from braid.engine.process import ProcessExecutor
 from braid.engine.store import Store

@@ -16,7 +16,7 @@ from braid.engine import durable
 from braid.engine.check import check, repair
 from braid.engine.copied import Copied
 from braid.engine.durable import Damaged
-from braid.engine.log import Manifest
+from braid.engine.entries import Manifest
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from braid.reports.cli import main

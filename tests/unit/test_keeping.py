@@ -12,8 +12,8 @@ import pytest
 from braid.core.events import EventsDropped
 from braid.engine import rolling
 from braid.engine.check import check
+from braid.engine.entries import Merged
 from braid.engine.keeping import Keep, dropped
-from braid.engine.log import Merged
 from braid.engine.store import Store
 from braid.join import JoinRun, StreamJoin
 from duck import duck

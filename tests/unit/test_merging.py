@@ -16,7 +16,8 @@ from braid.core.state import Seal, State
 from braid.engine import durable, merging
 from braid.engine.check import check
 from braid.engine.durable import Damaged
-from braid.engine.log import Kept, Named, in_order
+from braid.engine.entries import Kept, Named
+from braid.engine.log import in_order
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from duck import duck

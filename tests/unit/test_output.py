@@ -12,8 +12,9 @@ import pytest
 from braid.engine import sink_log
 from braid.engine.disk import Disk
 from braid.engine.durable import Damaged
-from braid.engine.log import Merged
+from braid.engine.entries import Merged
 from braid.engine.output import Output
+from braid.engine.sink_log import SinkLog
 
 BATCHES = [[f"{b:06d}-{p}-0000cafe.parquet" for p in range(b % 3)] for b in range(450)]
 """Files by batch; some have none, batch 0 among them."""
@@ -80,14 +81,14 @@ def test_each_committed_file_is_seen_once_and_others_are_not(tmp_path: Path) -> 
 
 def test_the_log_stays_in_proportion(tmp_path: Path) -> None:
     """What is written of it in all, and what there is of it, as it grows from 100 batches to 450."""
-    out, written_bytes, real = made(tmp_path / "run"), [0], sink_log._put
+    out, written_bytes, real = made(tmp_path / "run"), [0], SinkLog._put
 
-    def put(file: Path, lines: list[str]) -> None:
-        real(file, lines)
+    def put(log: SinkLog, file: Path, lines: list[str]) -> None:
+        real(log, file, lines)
         written_bytes[0] += file.stat().st_size
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sink_log, "_put", put)
+        patch.setattr(SinkLog, "_put", put)
         for batch in range(450):
             out.publish(batch, written(out, batch))
             if batch in (98, 99, 100, 188, 189, 198, 199, 200, 298, 299, 300, 449):
@@ -227,12 +228,22 @@ def test_what_no_batch_names_is_removed(tmp_path: Path) -> None:
     out.publish(0, [])
     out.publish(1, written(out, 1))
     written(out, 2)
-    (out.log / ".2.tmp").touch()
+    (out.log / ".2.0000cafe").touch()
     (out.log / "2").write_text("v1\n{}")
     out.recover([], BATCHES[:2], list)
     assert logged(out) == listed(out) == upto(1)
     assert not [*out.new.iterdir()]
     assert sorted(f.name for f in out.log.iterdir()) == ["0", "1"]
+
+
+def test_what_is_written_late_removes_nothing_later(tmp_path: Path) -> None:
+    """A driver that slept before it logged a batch with which all lines are written."""
+    out = made(tmp_path / "run")
+    for batch in range(13):
+        out.publish(batch, written(out, batch))
+    before = {f.name: f.read_bytes() for f in out.log.iterdir()}
+    Output(tmp_path / "run").note(9, BATCHES[9])
+    assert {f.name: f.read_bytes() for f in out.log.iterdir()} == before
 
 
 def test_a_run_that_was_moved_is_named_anew(tmp_path: Path) -> None:

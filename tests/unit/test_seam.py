@@ -27,7 +27,7 @@ ARROW = {
 """What of pyarrow takes a path, or a file that is open."""
 OPEN = {"source", "sink"}
 """What a file of pyarrow that is open is called."""
-OS = {"environ", "cpu_count", "sysconf"}
+OS = {"cpu_count", "environ", "name", "sysconf"}
 """What is no file."""
 ALLOWED = {
     "engine/memory.py": "reads what the system says of this machine's memory and cores",

@@ -281,11 +281,12 @@ class StreamJoin:
         store.acquire()
         try:
             self.setup.share(store)
-            known = query_of(store, query) or prepared(store, query, self.setup, replay)
-            check_whole(store, self.setup)
-            store.take_over()
-            store.clean()
-            return self.runs(self.setup, store, known, pace, trigger, give)
+            with store.superseding():
+                known = query_of(store, query) or prepared(store, query, self.setup, replay)
+                check_whole(store, self.setup)
+                store.take_over()
+                store.clean()
+                return self.runs(self.setup, store, known, pace, trigger, give)
         except BaseException:
             store.release()
             raise

@@ -48,9 +48,14 @@ def query_of(store: Store, query: Mapping[str, Any]) -> dict[str, Any] | None:
 def prepared(
     store: Store, query: Mapping[str, Any], setup: Setup, replay: Replay | None
 ) -> dict[str, Any]:
-    """Make the folder of a new run, with a copy of what is static; its settings."""
-    store.create({**query, "ready": False})
-    count = None if replay is None else replay.write(store.input)
+    """Make the folder of a new run, with a copy of what is static; its settings. A folder is taken
+    over first, so that a driver that began the same run, and sleeps, writes nothing over this.
+    """
+    if store.query() is None or store.url:
+        store.create({**query, "ready": False})
+    if not store.url:
+        store.take_over()
+    count = None if replay is None else replay.write(store.input, store.check_driver)
     ends = len(setup.static) == len(setup.streams)
     known = {**query, "batches": count if ends else None, "ready": True}
     if (chosen := setup.chosen) is not None:

@@ -19,6 +19,7 @@ from braid.core.spans import micros
 from braid.core.waiting import wait
 from braid.engine.engine import Engine
 from braid.engine.executor import Executor, executor
+from braid.engine.log import Superseded
 from braid.engine.store import Store
 from braid.engine.wire import JoinSpec
 from braid.health import Health, health
@@ -126,7 +127,9 @@ class Running(ABC):
 
     def _deliver(self) -> None:
         """Give the sink, if there is one, what it has not had."""
-        if self._sink is not None:
+        if self._sink is None:
+            return
+        with self.store.superseding():
             self._sink.deliver(self._engine.state.batch, self._stopping.is_set)
 
     def _run(self, frame: Any, number: int) -> None:
@@ -258,7 +261,7 @@ class Running(ABC):
     def _tell(self, ended: RunEnded) -> None:
         try:
             self.store.told.append([ended])
-        except OSError as error:
+        except (OSError, Superseded) as error:
             LOGGER.error("the end of the run is not in events.jsonl: %s", error)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -37,7 +37,7 @@ LONGEST_PACE = 86_400
 class Replay(Protocol):
     """What is static, checked, and not yet written."""
 
-    def write(self, folder: Path) -> int:
+    def write(self, folder: Path, check: Callable[[], None] = ...) -> int:
         """Write a run's input, whole or as files of micro-batches; returns how many there are."""
         ...
 
@@ -233,7 +233,7 @@ class Setup:
         """
         if store.url:
             return
-        store.checkpoint.sweep()
+        store.checkpoint.sweep(store.check_driver)
         state = store.state()
         store.checkpoint.check(-1 if state is None else state.epoch)
 

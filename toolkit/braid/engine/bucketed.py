@@ -107,10 +107,10 @@ class BucketLog(Log):
 
     def _mine(self, entry: int, body: bytes) -> bool:
         """Whether the entry that is there is the one that was put: the store's answer was lost, and
-        the second try found the first. A commit names a state of its own; a driver's beginning may
-        look like another's.
+        the second try found the first. A commit names a state of its own, and a driver's beginning
+        has its token.
         """
-        return disk().read(self.path(entry)) == body and self.read(entry).state is not None
+        return disk().read(self.path(entry)) == body
 
 
 def _bundle(first: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,7 +15,8 @@ from braid.core.state import Seal, State
 from braid.engine import durable
 from braid.engine.disk import disk
 from braid.engine.durable import Damaged
-from braid.engine.log import OLD, Kept
+from braid.engine.entries import Kept
+from braid.engine.log import OLD, Superseded
 from braid.engine.mirror import Mirror, in_bucket, opened
 from braid.engine.remaking import Remakable, remakable
 from braid.engine.store import Store
@@ -115,10 +117,13 @@ def repair(path: str | Path, batch: int | None = None) -> list[str]:
             )
         if batch is not None:
             _check_possible(store, batch, anew)
+        with suppress(ValueError, Superseded):  # where the log is damaged, nobody goes on with it
+            store.take_over()  # a driver that sleeps is to wake up as one that has lost the run
         for each in anew:
             each.make()
         if batch is not None:
             _go_back(store, batch)
+        store.take_over()
         return [str(each) for each in anew]
     finally:
         store.release()

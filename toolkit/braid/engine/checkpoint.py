@@ -8,6 +8,7 @@ has committed it.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -17,7 +18,7 @@ from braid.core.accept import read_natural
 from braid.core.state import VERSION
 from braid.engine import durable
 from braid.engine.disk import disk
-from braid.engine.durable import Damaged
+from braid.engine.durable import Damaged, unchecked
 
 
 class Checkpoint:
@@ -53,14 +54,15 @@ class Checkpoint:
         names = disk().names(folder) if disk().is_folder(folder) else []
         return max(map(_number, names), default=-1)
 
-    def sweep(self) -> None:
+    def sweep(self, check: Callable[[], None] = unchecked) -> None:
         """Remove files that a power cut has left empty: of what the run has committed, all is on
-        disk.
+        disk. ``check`` raises Superseded where another driver has the run.
         """
-        for folder in self._folders():
-            for file in disk().find(folder):
-                if disk().is_file(file) and not disk().size(file):
-                    disk().unlink(file)
+        there = [f for folder in self._folders() for f in disk().find(folder) if disk().is_file(f)]
+        empty = [file for file in there if not disk().size(file)]
+        check()
+        for file in empty:
+            disk().unlink(file, missing_ok=True)
 
     def saved(self, last: int = 3) -> bytes:
         """What Spark needs of it to go on, sealed: all but what is older than the ``last`` micro-

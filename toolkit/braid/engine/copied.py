@@ -4,7 +4,7 @@ micro-batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from braid.core.work import workers
 from braid.engine import durable, microbatches
 from braid.engine.cutting import Cutting, Seals
 from braid.engine.disk import disk
+from braid.engine.durable import unchecked
 from braid.engine.whole import Whole
 
 
@@ -32,11 +33,12 @@ class _Noted(msgspec.Struct):
 
 class Copied:
     """The copy in a folder: ALIAS/000012.parquet is what a stream has of micro-batch 12. What came
-    whole, ALIAS.arrow, is cut into these while the run goes on.
+    whole, ALIAS.arrow, is cut into these while the run goes on. ``check_driver`` raises Superseded
+    where another driver has the run.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, check_driver: Callable[[], None] = unchecked) -> None:
+        self.folder, self.check_driver = folder, check_driver
         self._cutting: Cutting | None = None
 
     def seal(self, force: bool) -> None:
@@ -54,7 +56,8 @@ class Copied:
     def _note(self, noted: _Noted, force: bool) -> None:
         for alias in noted.files if force else ():
             durable.sync(self.folder / alias)
-        durable.put(self.folder / "files.json", durable.sealed(noted), force)
+        body = durable.sealed(noted)
+        durable.put(self.folder / "files.json", body, force, check=self.check_driver)
         self._forget()
 
     def _forget(self) -> None:
@@ -101,9 +104,11 @@ class Copied:
 
     def begin(self, first: int, force: bool) -> None:
         """Have what is still whole cut in the background, from micro-batch ``first`` on."""
-        for file in disk().find(self.folder, "*.arrow"):
-            if file.stem not in self._noted.whole:  # all was cut of it before a kill
-                disk().unlink(file)
+        there = disk().find(self.folder, "*.arrow")
+        gone = [f for f in there if f.stem not in self._noted.whole]  # all was cut before a kill
+        self.check_driver()
+        for file in gone:
+            disk().unlink(file, missing_ok=True)
         if self._streams:
             done = partial(self._done, force=force)
             self._cutting = Cutting(self._streams, first, force, done)
@@ -112,6 +117,7 @@ class Copied:
         """All is there, and said to be; what it was cut of can go."""
         whole = [*self._noted.whole]
         self._note(_Noted(VERSION, seals), force)
+        self.check_driver()
         for alias in whole:
             disk().unlink(self._whole(alias), missing_ok=True)
 

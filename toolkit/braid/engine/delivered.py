@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from braid.core.state import VERSION
 from braid.engine import durable
 from braid.engine.disk import disk
+from braid.engine.durable import unchecked
 
 
 class _Delivered(msgspec.Struct, frozen=True):
@@ -17,10 +19,12 @@ class _Delivered(msgspec.Struct, frozen=True):
 
 
 class Delivered:
-    """The last batch that has been delivered, in a file, on disk if ``force``."""
+    """The last batch that has been delivered, in a file, on disk if ``force``; ``check`` raises
+    Superseded where another driver has the run.
+    """
 
-    def __init__(self, file: Path, force: bool) -> None:
-        self.file, self.force = file, force
+    def __init__(self, file: Path, force: bool, check: Callable[[], None] = unchecked) -> None:
+        self.file, self.force, self.check = file, force, check
 
     @property
     def last(self) -> int:
@@ -32,7 +36,8 @@ class Delivered:
 
     def note(self, batch: int) -> None:
         """All batches up to this one have been delivered."""
-        durable.put(self.file, durable.sealed(_Delivered(VERSION, batch)), self.force)
+        body = durable.sealed(_Delivered(VERSION, batch))
+        durable.put(self.file, body, self.force, check=self.check)
 
     def cut(self, batch: int) -> None:
         """What comes after this batch will be another's, and has not been delivered."""

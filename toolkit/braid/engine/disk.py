@@ -137,8 +137,7 @@ class Disk:
 
     def utime(self, path: Place, seconds: float) -> None:
         """Date a file, in seconds since 1970. It is made if it is missing."""
-        if not os.path.exists(path):
-            self.write(path, b"")
+        self.append(path, b"")
         os.utime(path, (seconds, seconds))
 
     def mkdir(self, folder: Place, mode: int = 0o777) -> None:

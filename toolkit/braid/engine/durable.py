@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -26,6 +26,7 @@ _DURABILITIES = ("power", "process")
 
 _MOST_THREADS = 32
 """So many files are forced to disk at once."""
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}")
 _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}$')
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
@@ -73,14 +74,39 @@ def check(path: Path, known: Seal, deep: bool = True) -> None:
         )
 
 
-def put(path: Path, body: bytes, force: bool, new: bool = False) -> None:
+def temporary_of(path: Path) -> Path:
+    """A name that nobody else gives, for what is to have another one when it is whole."""
+    return path.with_name(f".{path.name}.{environment().token()}")
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file has such a name."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def unchecked() -> None:
+    """The check of a driver that nobody can take the run from."""
+
+
+def put(
+    path: Path,
+    body: bytes,
+    force: bool,
+    new: bool = False,
+    check: Callable[[], None] = unchecked,
+) -> None:
     """Write a file so that it is there whole or not at all, also after a power cut if ``force``.
+
+    ``check`` is called when all is written and before it is seen, and raises Superseded where
+    another driver has the run. One that takes over later removes temporary files first, so a
+    driver that sleeps after its check replaces nothing.
 
     Raises FileExistsError where it is to be ``new`` and is there: of several that write it, one
     does.
     """
-    temporary = path.with_name(f".{path.name}.{environment().token()}")
+    temporary = temporary_of(path)
     disk().write(temporary, body, force)
+    check()
     if new:
         _link(temporary, path)
     else:
@@ -100,7 +126,37 @@ def _link(temporary: Path, path: Path) -> None:
             "needs a folder where they are made"
         ) from None
     finally:
-        disk().unlink(temporary)
+        disk().unlink(temporary, missing_ok=True)  # a driver that takes over removes it too
+
+
+def sweep(folders: Iterable[Path], check: Callable[[], None]) -> None:
+    """Remove the temporary files in folders, which drivers that were killed, or sleep, have left:
+    list, then ``check``, then remove what was listed.
+    """
+    left = [file for folder in folders for file in disk().find(folder, ".*")]
+    check()
+    for file in left:
+        if is_temporary(file.name):
+            disk().unlink(file, missing_ok=True)
+
+
+def clear(folder: Path, check: Callable[[], None] = unchecked) -> None:
+    """Remove the files in a folder, at every depth: list, then ``check``, then remove what was
+    listed.
+    """
+    there = [*below(folder)]
+    check()
+    for file in there:
+        disk().unlink(file, missing_ok=True)
+
+
+def below(folder: Path, pattern: str = "*") -> Iterator[Path]:
+    """The files in a folder, at every depth, where all names match a shell pattern."""
+    for path in disk().find(folder, pattern):
+        if disk().is_folder(path):
+            yield from below(path, pattern)
+        else:
+            yield path
 
 
 def sealed(value: Any) -> bytes:

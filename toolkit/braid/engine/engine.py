@@ -22,8 +22,8 @@ from braid.core.shedder import Shedder
 from braid.core.state import Seal, State
 from braid.core.step import Rules, Step, Work
 from braid.engine.choice import Executed
+from braid.engine.entries import Named
 from braid.engine.executor import Executor
-from braid.engine.log import Named
 from braid.engine.store import Store
 from braid.engine.wire import Batch, JoinSpec
 from braid.local.bitmaps import QueryBitmaps
@@ -101,7 +101,8 @@ class Engine:
                 f"has committed is {self.state.epoch}; what lies between would be lost"
             )
         if epoch > self.state.epoch:
-            self._turn(frame, epoch, seen)
+            with self.store.superseding():
+                self._turn(frame, epoch, seen)
 
     def finish(self, nothing: Callable[[], Any], stopped: Callable[[], bool]) -> None:
         """At the end of the input, run batches of no tuples, which ``nothing`` makes, until no
@@ -110,7 +111,8 @@ class Engine:
         frame = None
         while self.placement.owes(self.state.policy) and not stopped():
             frame = nothing() if frame is None else frame
-            self._turn(frame, self.state.epoch, tuple)
+            with self.store.superseding():
+                self._turn(frame, self.state.epoch, tuple)
 
     def _turn(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]) -> None:
         began = self.clock()
@@ -139,16 +141,10 @@ class Engine:
         self._commit(after, snapshot, results, seconds, took)
 
     def _executed(self, frame: Any, batch: Batch) -> tuple[Executed, Outcome]:
-        """Carry a batch out. Raises Superseded where that fails and another driver has the run: it
-        removes what this one needs.
-        """
-        try:
-            done = self.executor.execute(frame, batch)
-            outcome = merged(done.reports, self.streams)
-            self.store.present(outcome)
-        except Exception:
-            self.store.log.check()
-            raise
+        """Carry a batch out."""
+        done = self.executor.execute(frame, batch)
+        outcome = merged(done.reports, self.streams)
+        self.store.present(outcome)
         return done, outcome
 
     def _timed(self, outcome: Outcome, turn: float) -> None:

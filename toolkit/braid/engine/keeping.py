@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from braid.core.accept import shown
 from braid.core.spans import micros
-from braid.engine.log import Merged
+from braid.engine.entries import Merged
 from braid.engine.memory import allowed
 
 _SIZE = re.compile(r"\s*\d+(\.\d+)? *[kMGT]?B\s*")

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
-from braid.core.environment import environment
-from braid.core.state import VERSION, Seal
+from braid.core.state import VERSION
 from braid.engine import durable
 from braid.engine.disk import disk
 from braid.engine.durable import Damaged
+from braid.engine.entries import Driver, Kept, Manifest, Merged, Named, Rolled
 from braid.engine.told import Archive
 
 _OURS = re.compile(
@@ -54,86 +52,8 @@ def _number(roll_up: Path) -> int:
     return int(roll_up.stem.partition("-")[2])
 
 
-class Named(NamedTuple):
-    """A file of a run."""
-
-    name: str
-    seal: Seal
-
-
-class Driver(msgspec.Struct, frozen=True):
-    """Who writes a log, and since when."""
-
-    host: str
-    process: int
-    since: str
-
-    @classmethod
-    def here(cls) -> Driver:
-        """This process, now."""
-        here = environment()
-        since = datetime.fromtimestamp(here.now(), UTC).isoformat(" ", "seconds")
-        return cls(here.host(), here.process(), since)
-
-    def __str__(self) -> str:
-        return f"process {self.process} on {self.host}, since {self.since}"
-
-
-class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An entry: the commit of ``batch`` with its state, its result files and its events; or, after
-    that batch, the ``driver`` that began. ``before`` is the checksum of the entry before.
-    """
-
-    v: int
-    entry: int
-    before: str
-    batch: int
-    state: Named | None = None
-    results: tuple[Named, ...] = ()
-    events: list[msgspec.Raw] = []
-    driver: Driver | None = None
-
-
 class Superseded(RuntimeError):
     """Another driver has taken the run over."""
-
-
-class Kept(NamedTuple):
-    """What is remembered of a commit. Of one that is rolled up, there is no state and no entry."""
-
-    entry: int
-    batch: int
-    state: Named | None
-    results: tuple[Named, ...]
-
-
-class Merged(NamedTuple):
-    """The results of the batches from ``first`` up to, not with, ``end`` as few ``parts``: in
-    merged/, and as these many ``files`` in results/. They have so many ``bytes`` in all, and were
-    merged at a ``time`` (microseconds since 1970).
-    """
-
-    first: int
-    end: int
-    files: int
-    parts: tuple[Named, ...]
-    bytes: int = 0
-    time: int = 0
-
-
-class Rolled(msgspec.Struct, frozen=True):
-    """What all entries up to ``entry`` said, the last of which has the checksum ``before``: the
-    results of the first batches, ``merged``, as far as they are kept, and by batch those of the
-    ones after them; and the events, which are in events.jsonl after ``opening`` others.
-    """
-
-    v: int
-    entry: int
-    before: str
-    results: list[tuple[Named, ...]]
-    archive: Archive
-    opening: int
-    merged: list[Merged] = []
 
 
 def _from(since: int, merged: list[Merged]) -> list[Merged]:
@@ -158,6 +78,10 @@ class Log:
         """Of the batches after those, in order."""
         self.rolled: Rolled | None = None
         self._next, self._before = 0, ""
+        self.is_mine = False
+        """Whether this process writes it: then nobody else's entries are taken in."""
+        self._last: tuple[int, ...] = ()
+        """What tells the file of the last entry, which was read, from any other of its name."""
 
     @property
     def first(self) -> int:
@@ -196,8 +120,10 @@ class Log:
 
     def refresh(self) -> None:
         """Read what has been added. Raises Damaged where an entry is missing, damaged, or does not
-        follow the one before it.
+        follow the one before it. A driver reads none: one that another driver puts ends its run.
         """
+        if self.is_mine:
+            return
         first = not self._next
         if first:
             self._unroll()
@@ -211,20 +137,28 @@ class Log:
 
     def _unroll(self) -> None:
         """Begin with the last roll-up that is whole: the entries after the one before it are kept
-        until the next.
+        until the next. One of entries that are not there was put by a driver that slept while a
+        repair went back, and does not count.
         """
         files = self._roll_ups()
         for left, file in zip(range(len(files))[::-1], files[::-1], strict=True):
             try:
-                self.rolled = rolled = self._opened(file)
+                rolled = self._opened(file)
             except Damaged:
                 if not left:
                     raise
                 continue
-            self.merged = rolled.merged
+            if file == files[-1] and not self._has_last_of(rolled):
+                continue
+            self.rolled, self.merged = rolled, rolled.merged
             self.commits = [Kept(-1, b, None, r) for b, r in enumerate(rolled.results, self.first)]
             self._next, self._before = rolled.entry + 1, rolled.before
             return
+
+    def _has_last_of(self, rolled: Rolled) -> bool:
+        """Whether the last entry that a roll-up sums up is there, as it is until the next one."""
+        path = self.path(rolled.entry)
+        return disk().exists(path) and durable.crc_of(disk().read(path)) == rolled.before
 
     def _opened(self, roll_up: Path) -> Rolled:
         body = durable.opened(roll_up, f"{roll_up.name} of {self.run}")
@@ -245,7 +179,7 @@ class Log:
         results = [k.results for k in kept[:-OLD]]
         rolled = Rolled(VERSION, last, crc, results, archive, opening, [*merged])
         name = f"rolled-{last:06d}.json"
-        durable.put(self.folder / name, durable.sealed(rolled), force)
+        durable.put(self.folder / name, durable.sealed(rolled), force, check=self.check)
         before, self.rolled, self.merged = self.rolled, rolled, [*merged]
         self.commits = [k._replace(entry=-1, state=None) for k in kept[:-OLD]] + kept[-OLD:]
         self._forget(-1 if before is None else before.entry)
@@ -254,7 +188,9 @@ class Log:
         """Have roll-ups before this one name no results that are no longer kept, so that one of
         them can stand in for it. Those after it are damaged, and go.
         """
-        for file in self._roll_ups():
+        files = self._roll_ups()
+        self.check()
+        for file in files:
             if self.rolled is not None and _number(file) > self.rolled.entry:
                 disk().unlink(file)
             else:
@@ -275,15 +211,16 @@ class Log:
             return
         if (merged := change(before.merged)) != before.merged:
             now = msgspec.structs.replace(before, merged=merged)
-            durable.put(roll_up, durable.sealed(now), force)
+            durable.put(roll_up, durable.sealed(now), force, check=self.check)
 
     def _forget(self, entry: int) -> None:
         """Remove the entries up to one, and roll-ups before it."""
-        for n in self._entries():
-            if n <= entry:
-                disk().unlink(self.path(n))
-        for file in self._roll_ups()[:-OLD]:
-            disk().unlink(file)
+        entries, files = [n for n in self._entries() if n <= entry], self._roll_ups()[:-OLD]
+        self.check()
+        for n in entries:
+            disk().unlink(self.path(n), missing_ok=True)
+        for file in files:
+            disk().unlink(file, missing_ok=True)
 
     def unrolled(self) -> list[Kept]:
         """The commits whose entries are still to be rolled up, in order."""
@@ -316,6 +253,7 @@ class Log:
     def _nothing(self) -> None:
         """Know of nothing, so that all is read again."""
         self.merged, self.commits, self.rolled, self._next, self._before = [], [], None, 0, ""
+        self.is_mine, self._last = False, ()
 
     def _place(self, entry: int, body: bytes, force: bool) -> None:
         """Put an entry into place. Raises FileExistsError when one is there."""
@@ -338,21 +276,79 @@ class Log:
         lines = [*map(msgspec.Raw, events)]
         found = Manifest(VERSION, self._next, self._before, batch, state, results, lines, driver)
         body = durable.sealed(found)
+        self._check_follows()
         try:
             self._place(found.entry, body, force)
         except FileExistsError:
             raise self._lost() from None
+        except FileNotFoundError:  # whoever takes over removes what is about to become an entry
+            self._check_follows()
+            if self._come():
+                raise self._lost() from None
+            raise
+        try:
+            self._check_follows()  # it may have been put where others had one, and rolled it up
+        except Superseded:
+            self._take_back(found.entry, body)
+            raise
         self._take(found, durable.crc_of(body))
+        self.is_mine, self._last = True, ()
+
+    def _take_back(self, entry: int, body: bytes) -> None:
+        """Remove an entry that was put where it follows none: a repair had gone back, or others had
+        rolled up the one before twice. One that is rolled up once is a commit, which is kept.
+        """
+        rolled = sum(_number(file) >= entry for file in self._roll_ups())
+        path = self.path(entry)
+        if rolled != 1 and disk().exists(path) and disk().read(path) == body:
+            disk().unlink(path, missing_ok=True)
 
     def check(self) -> None:
-        """Raise Superseded when another driver has put the next entry."""
+        """Raise Superseded when another driver has put the next entry, or when this one's last
+        entry is no longer there: a repair has gone back, or others have gone on long since.
+
+        Whatever removes files of the run lists them first, then asks this, then removes what was
+        listed: all that existed while this driver was the last, so nothing that a later one made.
+        """
         if self._next and self._come():
             raise self._lost()
+        self._check_last()
+
+    def _check_follows(self) -> None:
+        """Raise Superseded unless the next entry follows the last one, or is the first of all."""
+        if self._next:
+            self._check_last()
+        elif self._roll_ups():
+            raise self._gone(self.path(0))
+
+    def _check_last(self) -> None:
+        """Raise Superseded unless this log's last entry is there, with its checksum."""
+        if not self._next:
+            return
+        path = self.path(self._next - 1)
+        try:
+            found = disk().status(path)
+            identity = found.st_ino, found.st_size, found.st_mtime_ns
+            is_there = identity == self._last or durable.crc_of(disk().read(path)) == self._before
+            self._last = identity if is_there else ()
+        except FileNotFoundError:
+            is_there = not disk().exists(self.folder)  # no driver removes that
+        if not is_there:
+            raise self._gone(path)
+
+    def _gone(self, entry: Path) -> Superseded:
+        return Superseded(
+            f"another driver has taken over the run in {self.run}, where {entry.name} is no longer "
+            "this driver's; this driver stops"
+        )
 
     def _come(self) -> bool:
         """Whether the next entry is there, and at hand."""
         return disk().exists(self.path(self._next))
 
     def _lost(self) -> Superseded:
-        who = self.read(self._next).driver or "another driver"
+        try:
+            who: Driver | str = self.read(self._next).driver or "another driver"
+        except ValueError:  # it is damaged, and there all the same
+            who = "another driver"
         return Superseded(f"{who} has taken over the run in {self.run}; this driver stops")

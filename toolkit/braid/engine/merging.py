@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,8 +22,9 @@ import pyarrow.parquet as pq
 from braid.core.state import Seal
 from braid.engine import durable
 from braid.engine.disk import disk
-from braid.engine.durable import Damaged
-from braid.engine.log import Kept, Merged, Named, in_order, ours
+from braid.engine.durable import Damaged, unchecked
+from braid.engine.entries import Kept, Merged, Named
+from braid.engine.log import in_order, ours
 
 _LARGE = 64 << 20
 """Bytes of result files that make a file; a batch that has more is not written again."""
@@ -61,9 +62,12 @@ def of_many(name: str) -> bool:
 
 
 class Merging:
-    """The merged results of the run in ``folder``."""
+    """The merged results of the run in ``folder``; ``check`` raises Superseded where another driver
+    has it.
+    """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, check: Callable[[], None] = unchecked) -> None:
+        self.check = check
         self.new, self.results, self.merged = (
             folder / name for name in ("new", "results", "merged")
         )
@@ -100,10 +104,22 @@ class Merging:
         if len(files) < 2 or sum(file.seal.bytes for file in files) > _LARGE:
             return files
         name = f"{several[0].batch:06d}-{several[-1].batch:06d}.parquet"
-        if not _written(self.new / name, self._tables(files)):
-            disk().unlink(self.new / name)
+        if (seal := self._put(name, self._tables(files), force)) is None:
             return files
-        return [Named(name, durable.seal(self.new / name, force))]
+        return [Named(name, seal)]
+
+    def _put(self, name: str, tables: Iterable[pa.Table], force: bool) -> Seal | None:
+        """Write tables as a file under new/, there whole or not at all; its seal. None: they have
+        not the same columns.
+        """
+        temporary = durable.temporary_of(self.new / name)
+        if not _written(temporary, tables):
+            disk().unlink(temporary, missing_ok=True)
+            return None
+        seal = durable.seal(temporary, force)
+        self.check()
+        disk().replace(temporary, self.new / name)
+        return seal
 
     def _tables(self, files: Iterable[Named]) -> Iterator[pa.Table]:
         for name, seal in files:
@@ -117,8 +133,9 @@ class Merging:
         one of their pages is.
         """
         files = [self.results / file for names in batches for file in names]
-        _written(self.new / name, map(pages, files))
-        named = Named(name, durable.seal(self.new / name, force))
+        seal = self._put(name, map(pages, files), force)
+        assert seal is not None, "they were merged before"
+        named = Named(name, seal)
         disk().replace(self.new / name, self.merged / name)
         if force:
             durable.sync(self.merged)
@@ -126,9 +143,8 @@ class Merging:
 
     def prepare(self, rows: Mapping[str, pa.Table], force: bool) -> dict[str, int]:
         """Write files of results/ anew, under new/; their bytes."""
-        for name, table in rows.items():
-            _written(self.new / name, [table])
-        return {name: durable.seal(self.new / name, force).bytes for name in rows}
+        seals = {name: self._put(name, [table], force) for name, table in rows.items()}
+        return {name: seal.bytes for name, seal in seals.items() if seal is not None}
 
     def bring(self, names: Iterable[str], force: bool) -> None:
         """Move these to results/."""
@@ -139,6 +155,7 @@ class Merging:
 
     def show(self, merged: Iterable[Merged]) -> None:
         """Let others see what a roll-up names; again, after a crash."""
+        self.check()
         disk().mkdir(self.merged)
         for name in (part.name for each in merged for part in each.parts):
             if disk().exists(self.new / name):
@@ -150,9 +167,11 @@ class Merging:
         """Do again what a crash may have cut off, and remove what no roll-up names."""
         self.show(merged)
         named = {part.name for each in merged for part in each.parts}
-        for file in disk().find(self.merged):
+        there = disk().find(self.merged)
+        self.check()
+        for file in there:
             if ours(file.name) and file.name not in named:
-                disk().unlink(file)
+                disk().unlink(file, missing_ok=True)
 
 
 def _in_order(file: Named) -> tuple[int, int, str]:

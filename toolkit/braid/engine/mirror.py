@@ -20,7 +20,7 @@ run. Before the next driver deletes what is not named, it has taken over, by an 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -34,7 +34,8 @@ from braid.engine.bucket import bucket, each
 from braid.engine.bucketed import BucketDelivered, BucketLog, BucketOutput
 from braid.engine.disk import disk
 from braid.engine.durable import Damaged, Durability
-from braid.engine.log import OLD, Merged, Named, Superseded, ours
+from braid.engine.entries import Merged, Named
+from braid.engine.log import OLD, Superseded, ours
 from braid.engine.store import Store
 
 _TRIES = 5
@@ -127,7 +128,7 @@ class Mirror(Store):
         new = not self._input
         if new:
             self._input = environment().token()
-            files = [*_files_below(self.input)]
+            files = [*durable.below(self.input, "[!.]*")]
             self._put({f"{self._copy}/{f.relative_to(self.input).as_posix()}": f for f in files})
         try:
             body = durable.sealed({"v": VERSION, **query, "input": self._input})
@@ -144,6 +145,9 @@ class Mirror(Store):
 
     def _put(self, files: Mapping[str, Path]) -> None:
         each(lambda name: self.bucket.put(name, files[name]), files)
+
+    def check_driver(self) -> None:
+        """The mirror is this process's alone; who has the bucket is asked where objects go."""
 
     def acquire(self) -> None:
         """Make the mirror this process's. Raises ValueError for a store on which two drivers could
@@ -185,8 +189,8 @@ class Mirror(Store):
             if (size := there.get(name, -1)) != seal.bytes:
                 raise Damaged(_amiss(self.url, name, size, seal))
         gone = [name for name in there if self._stray(PurePosixPath(name), known)]
-        if self.bucket.size(self.log.next) < 0:
-            self.bucket.delete(gone)
+        self.log.check()
+        self.bucket.delete(gone)
         self._go_back()
 
     def _go_back(self) -> None:
@@ -257,6 +261,8 @@ class Mirror(Store):
         states = [f"commits/{name}" for name in before - self._live.keys()]
         if self.follows:
             states += [_spark(name) for name in before - self._live.keys()]
+        if states or old:
+            self.log.check()
         self.bucket.delete([*states, *(f"blocks/{name}" for name in old)])
 
     def begin(self, opening: Sequence[Any] = ()) -> None:
@@ -271,7 +277,7 @@ class Mirror(Store):
         """
         copied = self.bucket.names(self._copy)
         each(lambda name: self._bring(name, name.replace(self._copy, "input", 1)), copied)
-        for file in _files_below(self.input):
+        for file in durable.below(self.input, "[!.]*"):
             if file.suffix == ".parquet":
                 disk().utime(file, float(file.stem))
 
@@ -325,15 +331,6 @@ class Mirror(Store):
     def _merge(self) -> list[Merged]:
         """Results are not merged there, nor is the log rolled up but here."""
         return []
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    """The files in a folder, at any depth, but for hidden ones."""
-    for path in disk().find(folder, "[!.]*"):
-        if disk().is_folder(path):
-            yield from _files_below(path)
-        else:
-            yield path
 
 
 def _spark(state: str) -> str:

@@ -17,15 +17,17 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from braid.engine.disk import disk
-from braid.engine.log import Merged, in_order, number, ours
+from braid.engine.durable import unchecked
+from braid.engine.entries import Merged
+from braid.engine.log import in_order, number, ours
 from braid.engine.sink_log import SinkLog
 
 
 class Output(SinkLog):
     """The results of the run in ``folder``."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder / "results")
+    def __init__(self, folder: Path, check: Callable[[], None] = unchecked) -> None:
+        super().__init__(folder / "results", check)
         self.new = folder / "new"
 
     def create(self) -> None:
@@ -52,8 +54,10 @@ class Output(SinkLog):
         log names them no more, then their files go.
         """
         self.forget(since, first)
-        for name in (name for names in self.listed(first) for name in names):
-            disk().unlink(self.results / name)
+        gone = [name for names in self.listed(first) for name in names]
+        self.check()
+        for name in gone:
+            disk().unlink(self.results / name, missing_ok=True)
 
     def publish(self, batch: int, names: Sequence[str]) -> None:
         """Let others see a batch that has been committed."""
@@ -62,9 +66,11 @@ class Output(SinkLog):
 
     def sweep(self, batch: int) -> None:
         """Remove what tasks have left of the batches up to this one: what is named has moved."""
-        for name in disk().names(self.new):
-            if ours(name) and number(name) <= batch:
-                disk().unlink(self.new / name, missing_ok=True)
+        left = [n for n in disk().names(self.new) if ours(n) and number(n) <= batch]
+        if left:
+            self.check()
+        for name in left:
+            disk().unlink(self.new / name, missing_ok=True)
 
     def seen(self) -> int:
         """How many files others see, and what else is there, but for the log."""
@@ -105,9 +111,11 @@ class Output(SinkLog):
         self._clean(self.results, known)
 
     def _clean(self, folder: Path, known: set[str]) -> None:
-        for file in disk().find(folder):
+        there = disk().find(folder)
+        self.check()
+        for file in there:
             if file.name not in known and ours(file.name) and disk().is_file(file):
-                disk().unlink(file)
+                disk().unlink(file, missing_ok=True)
 
     def _move(self, names: Iterable[str]) -> None:
         for name in names:

@@ -14,7 +14,8 @@ from braid.core.state import Seal
 from braid.engine import durable
 from braid.engine.disk import disk
 from braid.engine.durable import Damaged
-from braid.engine.log import Log, Merged, Named, in_order, number
+from braid.engine.entries import Merged, Named
+from braid.engine.log import Log, in_order, number
 from braid.engine.merging import Merging, of_many, pages
 from braid.engine.output import Output
 
@@ -25,8 +26,8 @@ class Readable:
     def __init__(self, path: Path) -> None:
         self.path, self.results, self.commits = path, path / "results", path / "commits"
         self.log: Log = Log(self.commits, path)
-        self.output: Output = Output(path)
-        self.merging = Merging(path)
+        self.output: Output = Output(path, self.check_driver)
+        self.merging = Merging(path, self.check_driver)
         self.reading = threading.Lock()
         self.lost = set[str]()
         """Files that results/ lacks, whose rows merged/ has."""
@@ -34,6 +35,10 @@ class Readable:
         """The batches before this one are no longer kept, as another process has it."""
         self._seen: tuple[tuple[int, int] | None, list[list[str]]] = None, []
         self._sizes: dict[str, int] = {}
+
+    def check_driver(self) -> None:
+        """Raise Superseded when another driver has the run."""
+        self.log.check()
 
     def named(self) -> list[Named]:
         """The result files that the log names: those of merged batches in few parts."""

@@ -14,7 +14,7 @@ from braid.core.events import BatchCommitted
 from braid.engine import durable
 from braid.engine.disk import disk
 from braid.engine.durable import Damaged
-from braid.engine.log import Merged, Named
+from braid.engine.entries import Merged, Named
 from braid.engine.merging import of_many
 from braid.engine.store import Store
 

@@ -5,7 +5,7 @@ the oldest go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ from braid.engine import durable
 from braid.engine.delivered import Delivered
 from braid.engine.disk import disk
 from braid.engine.durable import Damaged
+from braid.engine.entries import Kept, Merged
 from braid.engine.keeping import Keep, dropped
-from braid.engine.log import OLD, Kept, Merged
+from braid.engine.log import OLD
 from braid.engine.readable import Readable
-from braid.engine.told import Told
+from braid.engine.told import Archive, End, Told
 
 _EVERY = 500
 """So many commits are rolled up at once, and their results merged."""
@@ -35,12 +36,15 @@ class Rolling(Readable):
     def __init__(self, path: Path, force: bool) -> None:
         super().__init__(path)
         self.force = force
-        self.told = Told(path / "events.jsonl")
-        self.delivered = Delivered(path / "delivered.json", force)
+        check = self.check_driver
+        self.told = Told(path / "events.jsonl", check_driver=check, mend=self._tell_anew)
+        self.delivered = Delivered(path / "delivered.json", force, check)
         self.begun = False
         """Whether what has happened so far has been told."""
         self.keep: Keep | None = None
-        self._ends: dict[int, tuple[int, int]] = {}
+        self._opening: Sequence[Any] = ()
+        self._ends: dict[int, End] = {}
+        """By entry whose events have been told, where these end."""
 
     def history(self) -> list[Any]:
         """The events of all committed batches, in order."""
@@ -58,18 +62,26 @@ class Rolling(Readable):
     def begin(self, opening: Sequence[Any] = ()) -> None:
         """Tell what has happened so far, after some ``opening`` events: in events.jsonl."""
         self.log.refresh()
+        self._opening, entries = opening, [kept.entry for kept in self.log.unrolled()]
+        self._tell_entries(entries)
+        self._drop_events()
+        self.begun = True
+
+    def _tell_entries(self, entries: Iterable[int]) -> None:
+        """Tell what the roll-up has, or how the run opened, and then these entries of the log."""
         if (rolled := self.log.rolled) is not None:
             self.told.opening = rolled.opening
             self.told.look(rolled.archive, and_cut=True)
         else:
-            disk().write(self.told.path, b"")
-            self.told.append(opening)
-            self.told.opening = len(opening)
-        for kept in self.log.unrolled():
-            self.told.again(self.log.read(kept.entry).events)
-            self._ends[kept.entry] = self.told.count, self.told.size
-        self._drop_events()
-        self.begun = True
+            self.told.begin(self._opening)
+        for entry in entries:
+            self.told.again(self.log.read(entry).events)
+            self._ends[entry] = self.told.end
+
+    def _tell_anew(self) -> None:
+        """Tell all anew that has been told: the file is not as this driver has written it."""
+        LOGGER.warning("%s had other lines than were written; it is written anew", self.told.path)
+        self._tell_entries([*self._ends])
 
     def _drop_events(self) -> None:
         """Keep events no longer than results."""
@@ -84,7 +96,7 @@ class Rolling(Readable):
     def tell(self, happened: Sequence[Any]) -> None:
         """Tell the events of the last commit; now and then, roll up those before it."""
         self.told.append(happened)
-        self._ends[self.log.commits[-1].entry] = self.told.count, self.told.size
+        self._ends[self.log.commits[-1].entry] = self.told.end
         if len(waiting := self.log.unrolled()) >= _EVERY + OLD:
             self._roll(waiting[-OLD - 1].entry)
 
@@ -95,7 +107,7 @@ class Rolling(Readable):
         if self.force:
             durable.sync(self.told.path)
         with self.reading:
-            archive, since = self.told.archive(before, *self._ends[entry]), self.log.since
+            archive, since = self._archive(before, self._ends[entry]), self.log.since
             whole = [*self.log.merged, *merged]
             self.log.roll(archive, self.told.opening, whole[self._old(whole) :], self.force)
             self.merging.show(merged)
@@ -106,6 +118,18 @@ class Rolling(Readable):
                 LOGGER.info("results are kept from batch %d on", self.log.since)
         self._drop_events()
         self._ends = {n: end for n, end in self._ends.items() if n > entry}
+
+    def _archive(self, before: Archive | None, end: End) -> Archive:
+        """What the file of events has up to an end. Raises Damaged where that is not what was
+        written.
+        """
+        for _ in range(2):
+            found = self.told.archive(before, end.events, end.bytes)
+            if found.crc == end.crc:
+                return found
+            self.check_driver()
+            self._tell_anew()
+        raise Damaged(f"{self.told.path} is damaged: it does not have the lines that were written")
 
     def _old(self, merged: Sequence[Merged]) -> int:
         """How many of the first groups of merged batches are not kept. A sink is promised all that

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 
 import msgspec
 
 from braid.engine import durable
 from braid.engine.disk import disk
-from braid.engine.durable import Damaged
-from braid.engine.log import Merged, number, ours
+from braid.engine.durable import Damaged, unchecked
+from braid.engine.entries import Merged
+from braid.engine.log import number, ours
 
 _INTERVAL = 10
 """Spark's default of ``spark.sql.streaming.fileSink.log.compactInterval``."""
@@ -43,9 +45,12 @@ class _Entry(msgspec.Struct):
 
 
 class SinkLog:
-    """The log of the files in ``results``."""
+    """The log of the files in ``results``; ``check`` raises Superseded where another driver has
+    the run.
+    """
 
-    def __init__(self, results: Path) -> None:
+    def __init__(self, results: Path, check: Callable[[], None] = unchecked) -> None:
+        self.check = check
         self.results, self.log = results, results / "_spark_metadata"
         self._folder = results.absolute().as_uri()
         self._time: int | None = None
@@ -59,9 +64,9 @@ class SinkLog:
         if _compact(batch):
             lines = [*self._checked(batch), *lines]
         self._time = _time_of(lines) or self._time
-        _put(self._file(batch), lines)
+        self._put(self._file(batch), lines)
         if _compact(batch):
-            self.clean(_kept(batch))
+            self.clean(_kept(batch), batch)
 
     def forget(self, since: int, first: int) -> None:
         """Name no longer the batches from ``since`` up to, not with, ``first``. Raises Damaged, and
@@ -73,15 +78,19 @@ class SinkLog:
         }
         for batch in range(since, first):
             if disk().exists(file := self.log / str(batch)):
-                _put(file, [])
+                self._put(file, [])
         for file, lines in left.items():
-            _put(file, lines)
+            self._put(file, lines)
 
-    def clean(self, known: set[str]) -> None:
-        """Remove files of the log that are not known."""
-        for file in disk().find(self.log):
-            if file.name not in known and _logs(file.name) and disk().is_file(file):
-                disk().unlink(file)
+    def clean(self, known: set[str], before: float = inf) -> None:
+        """Remove files of the log that are not known, of batches ``before`` one."""
+        there = [
+            f for f in disk().find(self.log, "[0-9]*") if _logs(f.name) and _number(f) < before
+        ]
+        durable.sweep([self.log], self.check)
+        for file in there:
+            if file.name not in known:
+                disk().unlink(file, missing_ok=True)
 
     def is_whole(self, merged: Sequence[Merged], later: Sequence[Sequence[str]]) -> bool:
         """Whether it names these files, of batches that are merged as far as numbers tell."""
@@ -169,7 +178,7 @@ class SinkLog:
             mine = self._lines(names, _time_of(whole), known if batch < merged else {})
             whole += mine
             if self._file(batch).name in needed:
-                _put(self._file(batch), whole if _compact(batch) else mine)
+                self._put(self._file(batch), whole if _compact(batch) else mine)
 
     def _file(self, batch: int) -> Path:
         return self.log / (f"{batch}.compact" if _compact(batch) else f"{batch}")
@@ -243,9 +252,15 @@ class SinkLog:
         for file in disk().find(self.log, "[0-9]*"):
             lines = _read(file)
             if (new := [_resized(line, sizes) for line in lines]) != lines:
-                _put(file, new, force)
+                self._put(file, new, force)
         if force:
             durable.sync(self.log)
+
+    def _put(self, file: Path, lines: Iterable[str], force: bool = False) -> None:
+        """Write a log file so that it is there whole or not at all. It can be made again, so it is
+        forced to disk only where something else will rest on it.
+        """
+        durable.put(file, "\n".join([_VERSION, *lines]).encode(), force, check=self.check)
 
     def _checked(self, batch: int) -> list[str]:
         """The lines of all batches before this one, each of which names one of Braid's files here.
@@ -304,8 +319,8 @@ def _needed(batch: int) -> set[str]:
 
 
 def _logs(name: str) -> bool:
-    """Whether a file of the log, or what was to become one, is named so."""
-    return re.fullmatch(r"\d+(\.compact)?|\.\d+(\.compact)?\.tmp", name) is not None
+    """Whether a file of the log is named so."""
+    return re.fullmatch(r"\d+(\.compact)?", name) is not None
 
 
 def _number(file: Path) -> int:
@@ -349,12 +364,3 @@ def _counted(file: Path, begin: int) -> tuple[int, bytes, bytes]:
         while chunk := opened.read(_CHUNK):
             lines, last = lines + chunk.count(b"\n"), (last + chunk).rpartition(b"\n")[2]
     return lines, begun, last
-
-
-def _put(file: Path, lines: Iterable[str], force: bool = False) -> None:
-    """Write a log file so that it is there whole or not at all. It can be made again, so it is
-    forced to disk only where something else will rest on it.
-    """
-    temporary = file.with_name(f".{file.name}.tmp")
-    disk().write(temporary, "\n".join([_VERSION, *lines]).encode(), force)
-    disk().replace(temporary, file)

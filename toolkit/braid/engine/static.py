@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from pyspark.sql import types as T
 
 from braid.condition.spark import arrow_schema, make_spark_nullable
 from braid.core.columns import make_nullable
+from braid.core.environment import environment
 from braid.core.work import workers
-from braid.engine import microbatches, whole
+from braid.engine import durable, microbatches, whole
 from braid.engine.collect import Allowance, Overflow, collected, scanned
 from braid.engine.copied import Copied
 from braid.engine.disk import disk
@@ -97,19 +98,20 @@ class Replay:
             return _micros(time)
         return _number(frame, None, self.batches, [])
 
-    def write(self, folder: Path) -> int:
+    def write(self, folder: Path, check: Callable[[], None] = durable.unchecked) -> int:
         """Write the streams under ``folder``, and return how many micro-batches there are. What
         came to this process is written whole, to be cut; Spark writes a file a micro-batch.
+        ``check`` raises Superseded where another driver has the run.
         """
-        disk().rmtree(folder)
+        durable.clear(folder, check)
         if self.tables is None:
-            return self._by_spark(folder)
-        count = self._here(folder, self.tables)
+            return self._by_spark(folder, check)
+        count = self._here(folder, self.tables, check)
         self.tables = None  # the run need not hold them too
         pa.default_memory_pool().release_unused()
         return count
 
-    def _here(self, folder: Path, tables: Mapping[str, pa.Table]) -> int:
+    def _here(self, folder: Path, tables: Mapping[str, pa.Table], check: Callable[[], None]) -> int:
         column, batches = {a: t[_NUMBER] for a, t in tables.items()}, self.batches
         if isinstance(batches, int) and self.times:
             numbers = microbatches.by_time(column, batches)
@@ -119,7 +121,7 @@ class Replay:
         for alias, rows in tables.items():
             kept = rows.select(self._stream(alias).names)
             kept = kept.replace_schema_metadata(self._metadata(alias))
-            whole.write(kept, numbers[alias], count, folder, alias)
+            whole.write(kept, numbers[alias], count, folder, alias, check)
         return count
 
     def _stream(self, alias: str) -> T.StructType:
@@ -130,7 +132,7 @@ class Replay:
     def _metadata(self, alias: str) -> dict[str, str]:
         return {_SCHEMA: self._stream(alias).json()}
 
-    def _by_spark(self, folder: Path) -> int:
+    def _by_spark(self, folder: Path, check: Callable[[], None]) -> int:
         frames, times, batches = self.frames, self.times, self.batches
         cuts = _cuts(frames, times, batches) if isinstance(batches, int) and times else []
         count = (
@@ -143,10 +145,11 @@ class Replay:
             numbered = frame.withColumn(_NUMBER, number)
             if isinstance(batches, str):
                 numbered = numbered.drop(batches)
-            written = folder / f".{alias}"
+            written = folder / f".{alias}-{environment().token()}"
             writer = numbered.repartition(F.col(_NUMBER)).write.partitionBy(_NUMBER)
             writer.option("maxRecordsPerFile", 0).parquet(own_path(frame.sparkSession, written))
             schema = arrow_schema(self._stream(alias))
+            check()
             _arrange(written, folder / alias, count, schema.with_metadata(self._metadata(alias)))
             disk().rmtree(written)
         return count

@@ -34,8 +34,9 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,9 @@ from braid.engine.checkpoint import Checkpoint
 from braid.engine.copied import Copied
 from braid.engine.disk import disk
 from braid.engine.durable import Damaged, Durability
+from braid.engine.entries import Driver, Kept, Manifest, Named
 from braid.engine.lock import Lock
-from braid.engine.log import OLD, Driver, Kept, Manifest, Named, ours
+from braid.engine.log import OLD, ours
 from braid.engine.rolling import Rolling
 
 
@@ -73,7 +75,7 @@ class Store(Rolling):
     def __init__(self, path: str | Path, durability: Durability = "power") -> None:
         super().__init__(local(path), durable.checked(durability) == "power")
         self.blocks, self.input = self.path / "blocks", self.path / "input"
-        self.where, self.copied = str(self.path), Copied(self.input)
+        self.where, self.copied = str(self.path), Copied(self.input, self.check_driver)
         self.checkpoint = Checkpoint(self.path / "checkpoint")
         self._lock = Lock(self.path / ".lock")
         self._live: dict[str, frozenset[str]] = {}
@@ -96,7 +98,7 @@ class Store(Rolling):
                 durable.opened(self.query_file, f"the run in {self.path}"), type=dict[str, Any]
             )
             return {k: v for k, v in query.items() if k not in ("v", "crc")}
-        if any(not f.name.startswith(".") for f in disk().find(self.path)):
+        if next(durable.below(self.path, "[!.]*"), None) is not None:
             raise ValueError(
                 f"{self.path} holds files but no run of Braid; a new run needs a new or empty "
                 "folder"
@@ -109,7 +111,15 @@ class Store(Rolling):
         for folder in (self.blocks, self.results, self.commits, self.input):
             disk().mkdir(folder)
         self.output.create()
-        durable.put(self.query_file, durable.sealed({"v": VERSION, **query}), self.force)
+        body, new = durable.sealed({"v": VERSION, **query}), not disk().exists(self.query_file)
+        try:
+            durable.put(self.query_file, body, self.force, new, self.check_driver)
+        except OSError:  # whoever takes over removes what is about to become run.json
+            if not new or not disk().exists(self.query_file):
+                raise
+            raise RuntimeError(
+                f"another driver has begun the run in {self.path} meanwhile; this one stops"
+            ) from None
 
     def _folder(self) -> None:
         """Make the run's own folder, and those above it."""
@@ -150,13 +160,30 @@ class Store(Rolling):
             LOGGER.error("block files that nothing needs are still in %s: %s", self.where, error)
         self.copied.end()
         files.close_all(self.blocks)
+        self.log.is_mine = False
         self._lock.release()
 
     def take_over(self) -> None:
         """Write into the log that this process goes on with the run from here: a driver that had it
-        before, and does not know that it has lost it, cannot commit any more.
+        before, and does not know that it has lost it, cannot commit any more; nor put a file into
+        place that it has written, as those go.
         """
-        self.log.append(self.force, driver=Driver.here())
+        if not self.log.is_mine:
+            self.log.append(self.force, driver=Driver.here())
+        folders = (self.path, self.commits, self.output.new, self.output.log, self.input)
+        durable.sweep(folders, self.check_driver)
+
+    @contextmanager
+    def superseding(self) -> Iterator[None]:
+        """Raise Superseded in place of what goes wrong, if another driver has the run: it removes
+        what this one needs.
+        """
+        try:
+            yield
+        except Exception:
+            if self.log.is_mine:
+                self.log.check()
+            raise
 
     def committed(self) -> list[int]:
         """The numbers of the batches that are committed, rising."""
@@ -257,12 +284,14 @@ class Store(Rolling):
         self.settle()
         self.output.sweep(state.batch)
         self._live[snapshot.name] = frozenset(state.files)
-        for old in [*self._live][:-OLD]:
-            disk().unlink(self.commits / old, missing_ok=True)
-            del self._live[old]
-        live = frozenset[str]().union(*self._live.values())
+        old = [*self._live][:-OLD]
+        live = frozenset[str]().union(*(self._live[name] for name in [*self._live][-OLD:]))
         names = disk().names(self.blocks)
         gone = [self.blocks / n for n in names if n not in live and ours(n)]
+        self.check_driver()
+        for name in old:
+            disk().unlink(self.commits / name, missing_ok=True)
+            del self._live[name]
         self._removed = durable.beside(partial(files.remove, gone))
 
     def settle(self) -> None:
@@ -283,10 +312,12 @@ class Store(Rolling):
         self._visible = None
         self._live = self._lives()
         live = {*self._live}.union(*self._live.values())
-        for folder in (self.blocks, self.commits):
-            for file in disk().find(folder):
-                if (ours(file.name) and file.name not in live) or _TEMPORARY.fullmatch(file.name):
-                    disk().unlink(file, missing_ok=True)
+        there = [file for folder in (self.blocks, self.commits) for file in disk().find(folder)]
+        self.check_driver()
+        for file in there:
+            if ours(file.name) and file.name not in live:
+                disk().unlink(file, missing_ok=True)
+        durable.sweep([self.commits], self.check_driver)
 
     def _lives(self) -> dict[str, frozenset[str]]:
         """By name of the last states, the block files that they name. Raises Damaged where the last
@@ -317,9 +348,6 @@ class Store(Rolling):
         if (state := self.state()) is not None:
             for name, seal in state.files.items():
                 durable.check(self.blocks / name, seal, deep=False)
-
-
-_TEMPORARY = re.compile(r"\.\d{6,}\.json\.[0-9a-f]{8}")
 
 
 def local(path: str | Path) -> Path:

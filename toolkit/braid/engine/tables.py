@@ -4,7 +4,7 @@ each batch computed by DuckDB.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -23,8 +23,7 @@ from braid.condition.residual import answer, blame
 from braid.core.columns import DRAW, ROUTING, TIME, WORTH
 from braid.core.harvest import Harvest
 from braid.core.placement import Placement
-from braid.engine import microbatches, whole
-from braid.engine.disk import disk
+from braid.engine import durable, microbatches, whole
 from braid.engine.files import parquet
 
 _PLACE = "__place"
@@ -63,16 +62,16 @@ class Replay:
             for alias, rows in self.streams.items():
                 _check(alias, rows, self.batches)
 
-    def write(self, folder: Path) -> int:
+    def write(self, folder: Path, check: Callable[[], None] = durable.unchecked) -> int:
         """Write the streams under ``folder``, each whole, and return how many micro-batches there
-        are to be cut of them.
+        are to be cut of them. ``check`` raises Superseded where another driver has the run.
         """
-        disk().rmtree(folder)
+        durable.clear(folder, check)
         numbers = self._numbers()
         count = microbatches.count(numbers, self.batches)
         for alias, rows in self.streams.items():
             kept = rows.drop_columns([self.batches]) if isinstance(self.batches, str) else rows
-            whole.write(kept, numbers[alias], count, folder, alias)
+            whole.write(kept, numbers[alias], count, folder, alias, check)
         return count
 
     def _numbers(self) -> dict[str, np.ndarray]:

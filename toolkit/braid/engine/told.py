@@ -11,7 +11,7 @@ import threading
 import zlib
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,7 @@ import msgspec
 from braid.core.jsonl import event_of, line_of
 from braid.engine import durable, head
 from braid.engine.disk import disk
-from braid.engine.durable import Damaged
+from braid.engine.durable import Damaged, unchecked
 from braid.engine.head import Head
 
 _STRIDE = 256
@@ -51,15 +51,34 @@ def extend_archive(archive: Archive, lines: Sequence[bytes]) -> Archive:
     return Archive(events, size, zlib.crc32(b"".join(lines), archive.crc), starts)
 
 
+class End(NamedTuple):
+    """Where events end: after so many, which have so many bytes and this crc32."""
+
+    events: int
+    bytes: int
+    crc: int
+
+
 class Told:
     """The events of a run, in ``path``, of which ``opening`` come before those of the first batch;
     of the last, ``most`` are in memory. May be asked from any thread.
+
+    ``check_driver`` raises Superseded where another driver has the run. One that slept after its
+    check may still have added lines, or cut some off: then ``mend`` tells anew all that was told.
     """
 
-    def __init__(self, path: Path, most: int = 1024, opening: int = 0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        most: int = 1024,
+        opening: int = 0,
+        check_driver: Callable[[], None] = unchecked,
+        mend: Callable[[], None] | None = None,
+    ) -> None:
         self.path, self.opening = path, opening
+        self.check_driver, self.mend = check_driver, mend
         self._last: deque[Any] = deque(maxlen=most)
-        self._count = self._size = 0
+        self._count = self._size = self._crc = self._gone = 0
         self._starts: list[int] = []
         self._filled = True
         self._changing = threading.RLock()
@@ -74,23 +93,40 @@ class Told:
         """How many bytes they have."""
         return self._size
 
+    @property
+    def end(self) -> End:
+        """Where the next begins."""
+        return End(self._count, self._size, self._crc)
+
     def look(self, archive: Archive, and_cut: bool = False) -> None:
         """Take these events of the file for all; ``and_cut``: remove the others. Raises Damaged
         when it does not have them.
         """
         try:
-            with self._opened() as (_, first):
+            with self._opened() as (file, first):
                 size = disk().size(self.path) + first.gone
                 whole = first.end <= archive.bytes <= size
+                if and_cut and whole and size > archive.bytes:
+                    self._rewrite([], file, 0, archive.bytes - first.gone, True)
         except FileNotFoundError:
             whole = False
         if not whole:
             raise Damaged(f"{self.path} is missing or damaged: it had {archive.bytes} bytes")
-        if and_cut:
-            disk().truncate(self.path, archive.bytes - first.gone)
         self._count, self._size, self._starts = archive.events, archive.bytes, [*archive.starts]
+        self._crc, self._gone = archive.crc, first.gone
         self._last.clear()
         self._filled = False
+
+    def begin(self, opening: Sequence[Any]) -> None:
+        """Begin with these events, and no others."""
+        with self._changing:
+            durable.put(self.path, b"", False, check=self.check_driver)
+            self._count = self._size = self._crc = self._gone = 0
+            self._starts = []
+            self._last.clear()
+            self._filled = True
+            self.append(opening)
+            self.opening = len(opening)
 
     def _fill(self) -> None:
         """Have as many of the last in memory as there may be, if that has not been."""
@@ -106,25 +142,34 @@ class Told:
         """Tell more: first here, as the file may be out of reach."""
         lines = [*map(line_of, happened)]
         with self._changing:
+            size = self._size
             self._last.extend(happened)
-            self._write(lines)
+            self._note(lines)
+            self.check_driver()
+            if self.mend is not None and not self._has(size):
+                self.mend()
+                self._note(lines)
+            disk().append(self.path, b"".join(lines))
+
+    def _has(self, size: int) -> bool:
+        """Whether the file has as many bytes as were written."""
+        return disk().exists(self.path) and disk().size(self.path) == size - self._gone
 
     def again(self, told: Sequence[bytes | msgspec.Raw]) -> None:
         """Tell more, as it has been written down elsewhere; it is decoded when it is asked for."""
         with self._changing:
             self._last.clear()
             self._filled = False
-            self._write([bytes(each) + b"\n" for each in told])
+            lines = [bytes(each) + b"\n" for each in told]
+            self._note(lines)
+            disk().append(self.path, b"".join(lines))
 
-    def _write(self, lines: Sequence[bytes]) -> None:
+    def _note(self, lines: Sequence[bytes]) -> None:
         for line in lines:
-            self._note(len(line))
-        disk().append(self.path, b"".join(lines))
-
-    def _note(self, size: int) -> None:
-        if self._count % _STRIDE == 0:
-            self._starts.append(self._size)
-        self._count, self._size = self._count + 1, self._size + size
+            if self._count % _STRIDE == 0:
+                self._starts.append(self._size)
+            self._count, self._size = self._count + 1, self._size + len(line)
+            self._crc = zlib.crc32(line, self._crc)
 
     def since(self, first: int) -> list[Any]:
         """The events from number ``first`` on: of those that are no longer kept, what stands in
@@ -199,20 +244,32 @@ class Told:
                 if cut is None or 3 * (cut[1] - begin.end) < self._size - begin.end:
                     return False
                 new = begin.without(file, first - 1, *cut)
-                temporary = self.path.with_name(f".{self.path.name}.tmp")
-                with disk().open(temporary, "wb") as made:
-                    made.writelines(new.lines)
-                    file.seek(cut[1] - begin.gone)
-                    while some := file.read(_CHUNK):
-                        made.write(some)
-            if force:
-                durable.sync(temporary)
-            disk().replace(temporary, self.path)
-            if force:
-                durable.sync(self.path.parent)
+                end = self._size - begin.gone
+                self._rewrite(new.lines, file, cut[1] - begin.gone, end, force)
+            self._gone = new.gone
             while self._last and self._count - len(self._last) < new.first:
                 self._last.popleft()
             return True
+
+    def _rewrite(
+        self, lines: Iterable[bytes], file: IO[bytes], start: int, end: int, force: bool
+    ) -> None:
+        """Have a file of these lines and of what is between two places of this one. In its place,
+        and not within it: a driver that has lost the run would cut off what others have told.
+        """
+        temporary = durable.temporary_of(self.path)
+        with disk().open(temporary, "wb") as made:
+            made.writelines(lines)
+            file.seek(start)
+            while start < end and (some := file.read(min(_CHUNK, end - start))):
+                made.write(some)
+                start += len(some)
+        if force:
+            durable.sync(temporary)
+        self.check_driver()
+        disk().replace(temporary, self.path)
+        if force:
+            durable.sync(self.path.parent)
 
     def _end_of(self, file: IO[bytes], begin: Head, batch: int) -> tuple[int, int] | None:
         """How many events there are up to the end of a batch, and where that is in the file; None:

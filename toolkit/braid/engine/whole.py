@@ -6,6 +6,7 @@ that is still to come of the stream, and what is cut of it again is the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -13,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from braid.core.environment import environment
 from braid.core.state import Seal
 from braid.engine import durable, microbatches
 from braid.engine.disk import disk
@@ -22,18 +22,27 @@ _ENDS = b"braid.ends"
 """Where the file says at which row each micro-batch ends."""
 
 
-def write(rows: pa.Table, numbers: np.ndarray, batches: int, folder: Path, alias: str) -> None:
-    """Write a stream's rows for ``batches`` micro-batches, by the number of each row's."""
+def write(
+    rows: pa.Table,
+    numbers: np.ndarray,
+    batches: int,
+    folder: Path,
+    alias: str,
+    check: Callable[[], None] = durable.unchecked,
+) -> None:
+    """Write a stream's rows for ``batches`` micro-batches, by the number of each row's. ``check``
+    raises Superseded where another driver has the run.
+    """
     disk().mkdir(folder)
     order = np.argsort(numbers, kind="stable")
     ends = np.searchsorted(numbers[order], np.arange(1, batches + 1)).astype(np.int64)
     noted = {**(rows.schema.metadata or {}), _ENDS: ends.tobytes()}
     ordered = rows.take(pa.array(order)).replace_schema_metadata(noted)
-    with (
-        disk().sink(folder / f"{alias}.arrow") as sink,
-        pa.ipc.new_file(sink, ordered.schema) as file,
-    ):
+    temporary = durable.temporary_of(folder / f"{alias}.arrow")
+    with disk().sink(temporary) as sink, pa.ipc.new_file(sink, ordered.schema) as file:
         file.write_table(ordered)
+    check()
+    disk().replace(temporary, folder / f"{alias}.arrow")
 
 
 class Whole:
@@ -66,7 +75,7 @@ class Whole:
     def cut(self, number: int, force: bool) -> Seal:
         """Put the file of a micro-batch into its place, on disk if ``force``; its seal."""
         path = microbatches.file(self.folder, number)
-        temporary = path.with_name(f".{path.name}.{environment().token()}")
+        temporary = durable.temporary_of(path)
         with disk().sink(temporary) as sink:
             pq.write_table(self._part(number), sink, write_page_checksum=True)
         seal, dated = durable.seal(temporary, force), disk().status(path).st_mtime
