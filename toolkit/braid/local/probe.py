@@ -74,6 +74,7 @@ class Joiner:
     batch: int = 0
     steps: dict[tuple[frozenset[int], int], Step] = field(default_factory=dict)
     unfixed: dict[int, list[str]] = field(default_factory=dict)
+    indexes: dict[int, Sequence[str]] = field(default_factory=dict)
 
     def probe(
         self, partial: Partial, rows: Rows, stream: int, stored: bool, count: Comparisons
@@ -165,6 +166,11 @@ class Joiner:
             pairs = partial, left[keep], rows, right[keep]
             if len(keep) and self._is_computed(*pairs, replace(step, links=danger.links), stored):
                 raise self._failure(danger.guard.text, (s for s, _, _ in ends))
+
+    def _indexes(self, stream: int) -> Sequence[str]:
+        if stream not in self.indexes:
+            self.indexes[stream] = self.predicate.indexes(stream)
+        return self.indexes[stream]
 
     def _is_computed(
         self,

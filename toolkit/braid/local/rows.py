@@ -137,13 +137,18 @@ class Rows:
             self._span = int(times.min()), int(times.max())
         return self._span
 
-    def bounds(self, name: str) -> tuple[int, int]:
+    def bounds(self, name: str, is_index: bool = False) -> tuple[int, int]:
         """Return the least and the greatest value of a column of whole numbers, of all rows of the
-        batch; they are computed once.
+        batch. Of an index of a block they are the first and the last; else they are computed once.
         """
         if name not in self._bounds:
             values = self.numpy(name)
-            self._bounds[name] = int(values.min()), int(values.max())
+            order = self.numpy(f"__p:{name}") if f"__p:{name}" in self.batch.schema.names else None
+            if is_index:
+                ends = (values[0], values[-1]) if order is None else values[order[[0, -1]]]
+            else:
+                ends = values.min(), values.max()
+            self._bounds[name] = int(ends[0]), int(ends[1])
         return self._bounds[name]
 
     def ordered(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:

@@ -1,0 +1,96 @@
+"""Sums that leave their types: Spark's own join says which rows there are, and which joins fail."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from braid import Centralized
+from braid.condition.failing import OverflowFailure
+from braid.condition.predicate import PredicateError
+from braid.join import StreamJoin
+from oracle import ids, local
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+MOST, LEAST, FAR = 2**31 - 1, -(2**31), 2**63 - 1
+A = {"id": [0, 1], "n": [5, MOST], "y": [5, 127], "l": [5, FAR], "k": [0, 1]}
+B = {"id": [0, 1], "n": [0, LEAST], "y": [0, -128], "l": [0, -FAR - 1], "k": [0, 2]}
+SCHEMA = pa.schema(
+    {"id": pa.int64(), "n": pa.int32(), "y": pa.int8(), "l": pa.int64(), "k": pa.int32()}
+)
+CONDITIONS = """
+a.n + 1 = b.n + 1
+a.n - 1 = b.n + 1
+a.k + 1 = b.k + 1 AND a.n + 1 > b.n
+a.k = b.k AND a.n + 1 > b.n
+a.k = b.k AND a.n - b.n > 4
+a.k <> b.k AND a.n - b.n > 4
+a.n + b.n >= -1
+a.n - b.n > 4
+a.l + b.l < 0
+a.y - b.y > 0
+abs(a.n + b.n) <= 5
+abs(b.n + a.k) <= 5
+abs(b.n) > a.n
+-b.n > a.n
+-b.y = a.y
+-2147483648 < a.n + b.n
+a.n * b.k > 100
+a.k = b.k OR a.n * 2 > b.n
+a.k = b.k OR a.n * b.n > 100
+a.k < 1 AND a.n + 1 = b.n + 6
+a.k < 1 AND a.n + 1 > b.n
+a.n + 1 > 5 AND a.k = b.k
+a.n > b.n + 100000 * 100000
+a.n > b.n + -2147483648
+a.n BETWEEN b.n - 1 AND b.n + 9
+b.n + a.n BETWEEN -1 AND 5
+CASE WHEN a.k = b.k THEN true ELSE a.n - b.n > 0 END
+""".strip().splitlines()
+DIVISIONS = ["a.k = b.k OR b.l % (a.k - 2) = 0", "a.k = b.k OR b.l div (a.k - 2) > 0"]
+"""Over tables they are refused."""
+
+
+def test_rows_and_failures_are_those_of_sparks_own_join(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of tables, and of Spark's frames by the kernels in this process."""
+    tables = {s: pa.table(rows, SCHEMA) for s, rows in {"a": A, "b": B}.items()}
+    frames = {s: spark.createDataFrame(t).coalesce(1) for s, t in tables.items()}
+    differing = []
+    for number, on in enumerate([*CONDITIONS, *DIVISIONS]):
+        expected = _outcome_of_spark(frames, on)
+        ways = {"frames": frames} | ({} if on in DIVISIONS else {"tables": tables})
+        for way, streams in ways.items():
+            outcome = _outcome(streams, on, tmp_path / str(number))
+            if outcome != expected:
+                differing.append((on, way, outcome, expected))
+    assert not differing, "\n".join(map(str, differing))
+
+
+def _outcome_of_spark(frames: dict[str, DataFrame], on: str) -> Counter[Any] | str:
+    a, b = (frame.alias(alias) for alias, frame in frames.items())
+    try:
+        rows = a.join(b, F.expr(on)).select("a.id", "b.id").collect()
+    except PySparkException as error:
+        assert "ARITHMETIC_OVERFLOW" in str(error), error
+        return "raises"
+    return Counter((row[0], row[1]) for row in rows)
+
+
+def _outcome(streams: Any, on: str, folder: Path) -> Counter[Any] | str:
+    try:
+        join = StreamJoin(streams, on, Centralized(), check=True)
+        if isinstance(streams["a"], DataFrame):
+            return Counter(local(join))
+        run = join.start(folder, batches=2)
+        run.awaitTermination()
+        return Counter(ids(run.results()))
+    except (OverflowFailure, PredicateError, PySparkException) as error:
+        assert "ARITHMETIC_OVERFLOW" in str(error), error
+        return "raises"
