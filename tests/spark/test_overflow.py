@@ -59,7 +59,7 @@ DIVISIONS = ["a.k = b.k OR b.l % (a.k - 2) = 0", "a.k = b.k OR b.l div (a.k - 2)
 def test_rows_and_failures_are_those_of_sparks_own_join(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Of tables, and of Spark's frames by the kernels in this process."""
+    """Tables are joined by a run, Spark's frames by the kernels in this process."""
     tables = {s: pa.table(rows, SCHEMA) for s, rows in {"a": A, "b": B}.items()}
     frames = {s: spark.createDataFrame(t).coalesce(1) for s, t in tables.items()}
     differing = []
@@ -71,6 +71,44 @@ def test_rows_and_failures_are_those_of_sparks_own_join(
             if outcome != expected:
                 differing.append((on, way, outcome, expected))
     assert not differing, "\n".join(map(str, differing))
+
+
+@pytest.mark.parametrize("executor", ["process", "spark"])
+def test_a_run_of_spark_frames_fails_in_the_same_sentence_and_again(
+    spark: SparkSession, tmp_path: Path, executor: str
+) -> None:
+    frames = {
+        s: spark.createDataFrame(pa.table(rows, SCHEMA)) for s, rows in {"a": A, "b": B}.items()
+    }
+    on = "a.k = b.k OR a.n - b.n > 4"
+    join = StreamJoin(frames, on, Centralized(), check=True, executor=executor)
+    for _ in range(2):
+        run = join.start(tmp_path / "run", batches=1)
+        with pytest.raises((OverflowFailure, RuntimeError, PySparkException)):
+            run.awaitTermination()
+        sentence = "ARITHMETIC_OVERFLOW in a.n - b.n (int), batch 0, streams a and b"
+        assert sentence in str(run.exception()).splitlines()[0]
+        run.stop()
+
+
+def test_without_ansi_one_stream_wraps_around_and_two_fail(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """An index cannot follow a sum that wraps around; Spark does where it computes a side alone."""
+    tables = {s: pa.table(rows, SCHEMA) for s, rows in {"a": A, "b": B}.items()}
+    frames = {s: spark.createDataFrame(t).coalesce(1) for s, t in tables.items()}
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        for on in ("a.n + 1 = b.n", "a.n * 2 = b.n - 2", "abs(b.n) < a.n", "a.n - b.k > 4"):
+            expected = _outcome_of_spark(frames, on)
+            assert expected != "raises"
+            assert _outcome(frames, on, tmp_path / "run") == expected, on
+        for on in ("a.n - b.n > 4", "a.n + 1 > b.n", "a.k = b.k OR a.n * b.n > 100"):
+            join = StreamJoin(frames, on, Centralized())
+            with pytest.raises(OverflowFailure, match=r"Spark would wrap around.*in a\.n [-+*] "):
+                local(join)
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "true")
 
 
 def _outcome_of_spark(frames: dict[str, DataFrame], on: str) -> Counter[Any] | str:

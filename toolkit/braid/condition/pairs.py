@@ -19,7 +19,7 @@ from braid.condition.names import quoted
 from braid.condition.predicate import Common, Measure, PredicateError, Residual
 from braid.condition.residual import residual_mask
 from braid.condition.sets import MEASURES, check_elements, least, lowered
-from braid.condition.sqltypes import DOUBLE, SqlType, type_of
+from braid.condition.sqltypes import DOUBLE, REAL, SqlType, type_of
 from braid.condition.terms import own, split_name
 from braid.condition.typed import Unknown
 from braid.condition.zones import goes_by_zone
@@ -191,7 +191,8 @@ class Residuals:
         if not streams and not node.find(exp.Func):
             return node
         is_whole = not (isinstance(node, exp.If) and isinstance(node.parent, exp.Case))
-        if len(streams) < 2 and is_whole and not is_skipped(node):
+        is_left = is_skipped(node) or self._may_wait(node)
+        if len(streams) < 2 and is_whole and not is_left:
             stream = next(iter(streams), home)
             name = (
                 node.name
@@ -214,6 +215,24 @@ class Residuals:
         for child in list(node.iter_expressions()):
             child.replace(self._flat(child, home, measures))
         return node
+
+    def _may_wait(self, node: exp.Expr) -> bool:
+        """Whether an expression over one stream is computed pair by pair: it may overflow, and
+        Spark computes it only of pairs that the other conditions admit.
+        """
+        parts = fallible(node) if self.analyser.ansi else []
+        names = {(c.table, c.name) for c in node.find_all(exp.Column)}
+        if not parts or not names:
+            return False
+        kinds = {
+            (alias, name): type_of(self._arrow_type(self.aliases.index(alias), name))
+            for alias, name in names
+        }
+        try:
+            typed = [self._compiler(kinds).compile(part)[1] for part in [node, *parts]]
+        except Unknown:
+            return False
+        return any(kind.name not in REAL for kind in typed[1:])
 
     def _check_sets(self, node: exp.Expr) -> None:
         kinds = [
