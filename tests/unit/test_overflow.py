@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,45 @@ def test_a_sum_that_leaves_its_type_fails_the_run_in_a_sentence(
         joined(on, table(kind, harmless + a), table(kind, [(0, 0, 7)] * len(b) + b))
     assert str(failure.value).startswith("ARITHMETIC_OVERFLOW in ")
     assert text in str(failure.value)
+
+
+def times(kind: pa.DataType, *values: int) -> pa.Table:
+    """Rows of a time, from numbers of its unit."""
+    width = pa.int32() if kind == pa.date32() else pa.int64()
+    return pa.table({"id": range(len(values)), "t": pa.array(values, width).cast(kind)})
+
+
+UTC, DAYS = pa.timestamp("us", "UTC"), pa.date32()
+LATER = [
+    (UTC, "a.t < b.t + INTERVAL 1 HOUR", 0, FAR - 5, "b.t + INTERVAL '1' HOUR (timestamp)"),
+    (UTC, "a.t + INTERVAL 1 HOUR = b.t", FAR - 5, 0, "a.t + INTERVAL '1' HOUR (timestamp)"),
+    (UTC, "a.t - b.t < INTERVAL 1 HOUR", -9, FAR - 5, "a.t - b.t (interval)"),
+    (DAYS, "a.t + 3 > b.t", MOST - 1, 0, "a.t + 3 (date)"),
+    (DAYS, "a.t = b.t + 3", 0, MOST - 1, "b.t + 3 (date)"),
+    (DAYS, "datediff(a.t, b.t) <= 3", MOST - 1, -9, "(int)"),
+    (DAYS, "a.t - b.t < INTERVAL 3 DAYS", 106_751_992, 0, "a.t - b.t (interval)"),
+]
+
+
+@pytest.mark.parametrize(("kind", "on", "a", "b", "text"), LATER, ids=[x[1] for x in LATER])
+def test_a_time_beyond_its_type_fails_the_run_in_a_sentence(
+    kind: pa.DataType, on: str, a: int, b: int, text: str
+) -> None:
+    with pytest.raises(OverflowFailure) as failure:
+        joined(on, times(kind, 0, a), times(kind, 5, b))
+    assert text in str(failure.value)
+    hour = 0 if kind == DAYS else 3_600_000_000
+    near = times(kind, 0, 3, hour)
+    assert joined(on, near, near)
+
+
+def test_a_sum_of_whole_numbers_that_is_compared_with_a_decimal_has_its_type() -> None:
+    a = pa.table({"id": [0], "p": pa.array([Decimal("1.50")], pa.decimal128(7, 2))})
+    assert joined("a.p > b.m - 1", a, table("smallint", [(0, 2)])) == [(0, 0)]
+    with pytest.raises(OverflowFailure, match=r"b\.m \+ b\.n \(smallint\), batch 0, stream b"):
+        joined("a.p > b.m + b.n", a, table("smallint", [(32767, 2)]), batches=1)
+    with pytest.raises(OverflowFailure, match=r"b\.m - 1 \(int\), batch 0, stream b"):
+        joined("a.p > b.m - 1", a, table("int", [(0, LEAST)]), batches=1)
 
 
 HOLDS = [

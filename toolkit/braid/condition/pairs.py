@@ -191,8 +191,8 @@ class Residuals:
         if not streams and not node.find(exp.Func):
             return node
         is_whole = not (isinstance(node, exp.If) and isinstance(node.parent, exp.Case))
-        is_left = is_skipped(node) or self._may_wait(node)
-        if len(streams) < 2 and is_whole and not is_left:
+        is_of_one = len(streams) < 2 and is_whole
+        if is_of_one and not (is_skipped(node) or self._may_wait(node)):
             stream = next(iter(streams), home)
             name = (
                 node.name
