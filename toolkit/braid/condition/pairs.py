@@ -24,6 +24,8 @@ from braid.condition.terms import own, split_name
 from braid.condition.typed import Unknown
 from braid.condition.zones import goes_by_zone
 
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
+
 
 class Residuals:
     """The residuals ``found`` in a condition, and by stream what is ``computed`` for them."""
@@ -220,9 +222,9 @@ class Residuals:
         """Whether an expression over one stream is computed pair by pair: it may overflow, and
         Spark computes it only of pairs that the other conditions admit.
         """
-        parts = fallible(node) if self.analyser.ansi else []
+        parts = [part for part in fallible(node) if isinstance(part, _ARITHMETIC)]
         names = {(c.table, c.name) for c in node.find_all(exp.Column)}
-        if not parts or not names:
+        if not parts or not names or not self.analyser.ansi:
             return False
         kinds = {
             (alias, name): type_of(self._arrow_type(self.aliases.index(alias), name))
