@@ -1,5 +1,16 @@
 """Terms of a comparison: what is added up, which constants there are, in which numbers two types
 are compared.
+
+Each rule is exact in a type of its own, which may hold more than the type that Spark computes in:
+
+- ``summands`` takes a sum apart; exact in the whole numbers and in decimals, not in floats, of
+  which a residual decides. ``guards`` holds the sums against Spark's types.
+- ``summed`` and ``total`` add up the terms of one stream in BIGINT or DECIMAL(18, s), which hold
+  every sum of the types that they take. A sum of BIGINTs is refused.
+- ``constant`` and ``interval_of`` compute in fractions, exactly; constants are held against
+  Spark's types by ``guards``.
+- ``normal_key`` is BIGINT: of dates in days, of times in microseconds, of decimals in units of the
+  last digit, of which there are 18 at most; all values of the type have one.
 """
 
 from __future__ import annotations
