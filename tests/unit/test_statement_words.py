@@ -78,3 +78,17 @@ def test_words_that_change_nothing_are_taken() -> None:
     assert {(q.select, q.where, q.definition.joins) for q in asked} == {
         (asked[0].select, asked[0].where, asked[0].definition.joins)
     }
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t.k FROM t, p WHERE t.k = p.k AND t.p.x > 1",
+        "SELECT t.p.x AS y FROM t, p WHERE t.k = p.k",
+        "SELECT t.k FROM t, p WHERE t.p.x = p.x",
+    ],
+)
+def test_a_field_of_a_struct_is_not_taken_for_a_column_of_the_stream_of_that_name(sql: str) -> None:
+    schemas = {**SCHEMAS, "t": {**SCHEMAS["t"], "p": SqlType("struct<x:int>")}}
+    with pytest.raises(QueryError, match=r"^t\.p\.x is a field of a struct, which a hub does not"):
+        understood(sql, schemas, "ts", windows="1 minute")

@@ -179,10 +179,19 @@ class _Reader:
     def _named(self, tree: exp.Expr) -> exp.Expr:
         """With every column as alias.column, as they are spelt in the streams."""
         try:
-            return resolved(tree, self.columns)
+            named = resolved(tree, self.columns)
         except PredicateError as error:
             said = str(error).replace("in the join condition", "in the query")
             raise QueryError(said) from None
+        if field := next(
+            (d for d in named.find_all(exp.Dot) if isinstance(d.this, exp.Column)), None
+        ):
+            # Its text is that of a column of another stream, if one is called as the struct is.
+            raise QueryError(
+                f"{sql_of(field).replace('`', '')} is a field of a struct, which a hub does not "
+                "read; write it into a column of the stream"
+            )
+        return named
 
     def _conjuncts(self) -> Iterator[exp.Expr]:
         for join in self.tree.args.get("joins") or []:
