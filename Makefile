@@ -30,6 +30,9 @@ test: $(READY) java chromium ## lint, all tests two at a time, and the wheel in 
 fuzz: $(READY) java ## look for wrong answers: SEED=1 MINUTES=5 or COUNT=1000, again with CASE=file.json, a hub's with ARGS=--statements
 	@PYTHONPATH=tests $(BIN)/python -m fuzz $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(COUNT),--count $(COUNT)) $(if $(CASE),--case $(CASE)) $(ARGS)
 
+fuzz-faults: $(READY) java ## put mended faults back, one by one: the fuzzer must find each within five minutes; ARGS="NaN turned"
+	@PYTHONPATH=tests $(BIN)/python -m fuzz.faults $(if $(ARGS),"$(ARGS)")
+
 test-unit: $(READY) ## the tests that need no Spark, in seconds
 	@$(BIN)/pytest tests/unit $(ARGS)
 
@@ -91,4 +94,4 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: words fuzz recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium
+.PHONY: words fuzz fuzz-faults recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium

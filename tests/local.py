@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from braid.core.columns import make_nullable
 from braid.core.placement import Placement
+from braid.core.spans import micros
+from braid.engine.collect import collected
 from braid.engine.engine import Engine
 from braid.engine.files import parquet
 from braid.engine.store import Store
@@ -35,7 +38,8 @@ class LocalRun:
     def __init__(self, join: StreamJoin) -> None:
         self.join = join
         whole, where = join.setup.union(join.streams)
-        self.rows = whole.toArrow().combine_chunks().to_batches()[0]
+        rows = pa.Table.from_batches(collected(whole))
+        self.rows = rows.cast(make_nullable(rows.schema)).combine_chunks().to_batches()[0]
         stream = self.rows.column("__stream").to_numpy()
         slots = [
             self.rows.column(layout.slot("batch")).to_numpy(zero_copy_only=False)
@@ -90,6 +94,7 @@ class LocalRun:
             join.setup.check,
             happened.extend,
             Turns(),
+            ahead=micros(join.setup.ahead, "ahead"),
         )
 
     def _found(self, store: Store) -> Ids:

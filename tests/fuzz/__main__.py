@@ -27,7 +27,7 @@ def main() -> int:
     """Run what the arguments say. Returns 1 if a wrong answer was found."""
     given = _arguments()
     LOGGER.setLevel(logging.CRITICAL)
-    with _spark(given.spark and not given.statements) as spark:
+    with open_spark(given.spark and not given.statements) as spark:
         if given.case is not None:
             return _replay(given.case, spark)
         if given.statements:
@@ -57,7 +57,7 @@ def _arguments() -> argparse.Namespace:
 
 
 @contextlib.contextmanager
-def _spark(is_wanted: bool) -> Iterator[Any]:
+def open_spark(is_wanted: bool) -> Iterator[Any]:
     if not is_wanted:
         yield None
         return

@@ -17,7 +17,6 @@ from duck import duck
 from hub_cases import BATCHES, Driven
 
 from fuzz.cases import StatementCase
-from fuzz.known import statement_fault_of
 from fuzz.outcomes import answer_of, kind_of_sentence
 from fuzz.statements import random_statement, streams
 
@@ -126,9 +125,6 @@ class StatementCampaign:
             cases = [random_statement(draw, draw.randrange(4)) for _ in range(1)]
             cases += [random_statement(draw, cases[0].seed) for _ in range(19)]
             for place, why in wrong_answers(cases, report.counts).items():
-                if (fault := statement_fault_of(cases[place].statement)) is not None:
-                    report.counts[f"known fault, not mended yet: {fault}"] += 1
-                    continue
                 report.wrong.append(msgspec.structs.replace(cases[place], why=why))
             report.statements += len(cases)
             report.seconds = time.monotonic() - began

@@ -27,7 +27,7 @@ LINKS = {
 }
 STREAMS = {"f": "flights", "c": "checkins", "b": "baggage"}
 CONDITIONS = {
-    "f": ("f.terminal = 'A'", "f.terminal IN ('A', 'B')", "NOT f.carrier = 'C'", "f.num > 2", "f.num IS NOT NULL", "f.terminal LIKE 'A%'", "f.terminal NOT LIKE 'A%'", "f.num BETWEEN 1 AND 5", "f.num NOT BETWEEN 1 AND 5", "f.num NOT IN (1, 2)", "f.num IS NULL", "f.num <> 3 OR f.terminal = 'B'"),
+    "f": ("f.terminal = 'A'", "f.terminal IN ('A', 'B')", "NOT f.carrier = 'C'", "f.num > 2", "f.num IS NOT NULL", "f.terminal LIKE 'A%'", "f.terminal NOT LIKE 'A%'", "f.num BETWEEN 1 AND 5", "f.num NOT BETWEEN 1 AND 5", "f.num NOT IN (1, 2)", "f.num IS NULL", "(f.num <> 3 OR f.terminal = 'B')"),
     "c": ("c.seats < 3", "c.seats >= 1 AND c.status <> 'B'", "c.status || 'x' = 'Ax'", "NOT (c.seats = 2 OR c.status = 'A')", "c.flight % 2 = 0", "CASE WHEN c.seats > 1 THEN c.status = 'A' ELSE true END", "coalesce(c.flight, 3) < 6"),
     "b": ("b.area < 3", "b.area IN (0, 2)", "b.area + 1 > 2", "b.area IS DISTINCT FROM 1"),
 }  # fmt: skip

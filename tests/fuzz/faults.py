@@ -1,0 +1,81 @@
+"""Whether the fuzzer finds faults that are put back: ``python -m fuzz.faults [NAME ...]``."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+from pkgutil import resolve_name
+from typing import Any
+from unittest.mock import patch
+
+from braid.core.log import LOGGER
+from mutations.fuzzed import FAULTS, SeededFault
+
+from fuzz import known
+from fuzz.campaign import Campaign
+from fuzz.hub_campaign import StatementCampaign
+
+_SECONDS = 300.0
+"""In which each fault must be found."""
+
+
+def main(names: list[str]) -> int:
+    """Look for all faults, or for those of these names. Returns 1 if one is not found."""
+    LOGGER.setLevel(logging.CRITICAL)
+    chosen = [f for f in FAULTS if not names or f.name in names]
+    if unknown := set(names) - {f.name for f in FAULTS}:
+        sys.exit(f"unknown faults {sorted(unknown)}; there are {[f.name for f in FAULTS]}")
+    missed = 0
+    for fault in chosen:
+        began = time.monotonic()
+        shown = find_fault(fault)
+        seconds = time.monotonic() - began
+        print(
+            f"{fault.name}: {'found' if shown else 'NOT FOUND'} in {seconds:.0f} s: {shown}",
+            flush=True,
+        )
+        missed += not shown
+    return int(bool(missed))
+
+
+def find_fault(fault: SeededFault, seconds: float = _SECONDS, seed: int = 0) -> str:
+    """Return what shows a fault that is put back; empty if nothing does in time."""
+    with patch(fault.at, fault.fault(resolve_name(fault.at))), patch.object(known, "FAULTS", {}):
+        if fault.needs == "hub":
+            return _find_by_statements(fault, seconds, seed)
+        if fault.needs == "tables":
+            return _find_by_conditions(fault, Campaign(seed), seconds)
+        from fuzz.__main__ import open_spark
+
+        with open_spark(True) as spark:
+            return _find_by_conditions(fault, Campaign(seed, spark), seconds)
+
+
+def _find_by_statements(fault: SeededFault, seconds: float, seed: int) -> str:
+    ends, number = time.monotonic() + seconds, 0
+    while time.monotonic() < ends:
+        wrong = StatementCampaign(seed + number).run(count=20).wrong
+        number += 1
+        for case in wrong:
+            if re.search(fault.shows, case.statement):
+                return f"{case.statement}: {case.why}"
+    return ""
+
+
+def _find_by_conditions(fault: SeededFault, campaign: Campaign, seconds: float) -> str:
+    ends, number, seen = time.monotonic() + seconds, 0, 0
+    while time.monotonic() < ends:
+        campaign.round(number)
+        number += 1
+        findings: list[Any] = campaign.report.findings[seen:]
+        seen += len(findings)
+        for finding in findings:
+            if re.search(fault.shows, f"{finding.shrunk.on} {finding.wrong}"):
+                return f"{finding.shrunk.on}: {finding.wrong}"
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
