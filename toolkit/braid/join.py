@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
@@ -20,6 +21,7 @@ from braid.engine.keeping import keeping
 from braid.engine.memory import allowed
 from braid.engine.mirror import in_bucket, opened
 from braid.explain import Explanation, explain
+from braid.fingerprints import check_batches
 from braid.papers.shedding.shed import Shed
 from braid.readiness import adopted, check_whole, prepared, query_of, shed_of
 from braid.run import JoinRun
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 
 _LARGEST_SEED = (1 << 63) - 1
+_BATCHES = 20
+"""Micro-batches that static streams are cut in by default."""
 
 
 class StreamJoin:
@@ -228,7 +232,7 @@ class StreamJoin:
     def start(
         self,
         path: str | Path,
-        batches: int | str = 20,
+        batches: int | str | None = None,
         pace: float = 0.0,
         durability: Durability = "power",
         foreachBatch: Give | None = None,
@@ -238,11 +242,13 @@ class StreamJoin:
         """Start, or go on with, a run of this query in the folder ``path``; returns at once, like
         DataStreamWriter.start().
 
-        Static streams are replayed in ``batches`` micro-batches (see ``engine.static.Replay``), and
-        all-static input ends with them. ``pace`` is the least number of seconds between two
-        micro-batches. ``durability`` is what a commit outlives: a cut of the "power", or the end
-        of the "process" alone, which saves some milliseconds a batch. ``trigger`` is Spark's, for
-        streams that do not end (``processingTime="1 second"``, ``availableNow=True``).
+        Static streams are replayed in ``batches`` micro-batches (see ``engine.static.Replay``), by
+        default 20, and all-static input ends with them. A folder that holds a run of this query
+        goes on with the copy that it has, if the streams have the same rows. ``pace`` is the least
+        number of seconds between two micro-batches. ``durability`` is what a commit outlives: a cut
+        of the "power", or the end of the "process" alone, which saves some milliseconds a batch.
+        ``trigger`` is Spark's, for streams that do not end (``processingTime="1 second"``,
+        ``availableNow=True``).
 
         ``foreachBatch`` is called with the results of every committed batch, as ``results()`` gives
         them (a DataFrame, which is good until the function returns; an Arrow table for tables), and
@@ -257,7 +263,8 @@ class StreamJoin:
         ``foreachBatch`` has not had. Results go, with the files that others read, and then the
         events of their batches; state and totals stay.
 
-        Raises ValueError when the folder holds a run of another query, and Damaged, a ValueError,
+        Raises ValueError when the folder holds a run of another query, or of this one over other
+        rows, other sources or in other ``batches``, and Damaged, a ValueError,
         when one of its files is missing or not what was written.
         """
         give = delivering(foreachBatch, self.setups.shared)
@@ -276,17 +283,23 @@ class StreamJoin:
             )
         query = self._fingerprint()
         known = query_of(store, query)
-        replay = None if known is not None else self.setup.replay(batches)
+        cut = _BATCHES if batches is None else batches
+        replay = None if known is not None else self.setup.replay(cut)
         self.setup.equip()
         store.acquire()
         try:
             self.setup.share(store)
             with store.superseding():
-                known = query_of(store, query) or prepared(store, query, self.setup, replay)
+                settings = query_of(store, query)
+                if is_new := settings is None:
+                    settings = prepared(store, query, self.setup, replay, cut)
                 check_whole(store, self.setup)
+                if not is_new:
+                    check_batches(batches, settings, store.where)
+                    self.setup.check_input(store, settings)
                 store.take_over()
                 store.clean()
-                return self.runs(self.setup, store, known, pace, trigger, give)
+                return self.runs(self.setup, store, settings, pace, trigger, give)
         except BaseException:
             store.release()
             raise
@@ -303,9 +316,9 @@ class StreamJoin:
         **trigger: Any,
     ) -> JoinRun:
         """Go on with the run in ``path`` exactly where its last commit was. Static streams go on
-        from the copy in the folder. ``executor`` and ``driver_memory`` are as for StreamJoin, and
-        ``durability``, ``foreachBatch`` and ``keep`` as for ``start``, whatever ran it before.
-        Raises as ``start``.
+        from the copy in the folder, whatever the frames hold now. ``executor`` and
+        ``driver_memory`` are as for StreamJoin, and ``durability``, ``foreachBatch`` and ``keep``
+        as for ``start``, whatever ran it before. Raises as ``start``.
         """
         query = opened(path if in_bucket(path) else folder(path)).query()
         if query is None:
@@ -320,6 +333,7 @@ class StreamJoin:
             driver_memory=driver_memory,
             **settings,
         )
+        join.setup = replace(join.setup, resumed=True)
         return join.start(
             path, durability=durability, foreachBatch=foreachBatch, keep=keep, **trigger
         )

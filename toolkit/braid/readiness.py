@@ -46,7 +46,11 @@ def query_of(store: Store, query: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def prepared(
-    store: Store, query: Mapping[str, Any], setup: Setup, replay: Replay | None
+    store: Store,
+    query: Mapping[str, Any],
+    setup: Setup,
+    replay: Replay | None,
+    batches: int | str,
 ) -> dict[str, Any]:
     """Make the folder of a new run, with a copy of what is static; its settings. A folder is taken
     over first, so that a driver that began the same run, and sleeps, writes nothing over this.
@@ -58,6 +62,7 @@ def prepared(
     count = None if replay is None else replay.write(store.input, store.check_driver)
     ends = len(setup.static) == len(setup.streams)
     known = {**query, "batches": count if ends else None, "ready": True}
+    known |= setup.remember() | {"cut": batches if replay is not None else None}
     if (chosen := setup.chosen) is not None:
         known["chosen"] = {"why": chosen.why, "costs": chosen.costs}
     store.copied.seal(store.force)

@@ -119,6 +119,7 @@ class Running(ABC):
             j.placement.hosts,
             j.placement.keys,
             self._settings["batches"],
+            resumed=j.resumed,
         )
         if (chosen := self._settings.get("chosen")) is None:
             return [started]
@@ -300,8 +301,12 @@ class Running(ABC):
         batches = f"{s['batch']} of {s['batches']}" if s["batches"] is not None else s["batch"]
         return (
             f"{type(self).__name__}({' ⋈ '.join(self.setup.streams)}: {s['state']}, "
-            f"batch {batches}, {s['tuples']:,} tuples{self._irregular()}, in {self.store.where!r})"
+            f"batch {batches}, {s['tuples']:,} tuples{self._irregular()}, "
+            f"in {self.store.where!r}{self._resumed()})"
         )
+
+    def _resumed(self) -> str:
+        return ", resumed with the input that it began with" if self.setup.resumed else ""
 
     def _irregular(self) -> str:
         """The tuples that did not come at their time, in words for ``repr``."""

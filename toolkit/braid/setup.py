@@ -8,6 +8,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from braid import fingerprints
 from braid.condition.predicate import Predicate
 from braid.core import accept
 from braid.core.accept import shown
@@ -63,7 +64,7 @@ class Setup:
     itself, ``predicate`` is the condition in pieces, ``queries`` are those of a shared join,
     ``utilities`` are, by stream, Spark SQL of what a tuple is worth, for ``shed``; ``memory`` is
     what this process may hold of a batch, in bytes; ``chosen`` is why the placement is what it is,
-    where nobody named one.
+    where nobody named one; ``resumed``: what the streams hold now does not count.
     """
 
     shared: ClassVar[bool] = False
@@ -89,6 +90,7 @@ class Setup:
     memory: int = 0
     chosen: Chosen | None = None
     ahead: str = AHEAD
+    resumed: bool = False
 
     @property
     def times(self) -> dict[str, str]:
@@ -236,6 +238,15 @@ class Setup:
         store.checkpoint.sweep(store.check_driver)
         state = store.state()
         store.checkpoint.check(-1 if state is None else state.epoch)
+
+    def remember(self) -> dict[str, Any]:
+        """Return what tells later whether a run is given the streams that it began with."""
+        return fingerprints.remember(self.streams, self.static)
+
+    def check_input(self, store: Store, known: Mapping[str, Any]) -> None:
+        """Raise ValueError unless the streams are those that the run in a folder began with."""
+        compared = {} if self.resumed else self.static
+        fingerprints.check_streams(self.streams, compared, store, known)
 
     def sources(self, store: Store) -> dict[str, DataFrame]:
         """The streams as streaming DataFrames: static ones are read back from their copy, a file a

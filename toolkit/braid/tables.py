@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from braid import fingerprints
 from braid.condition.predicate import Predicate
 from braid.core.columns import WEIGHT
 from braid.core.waiting import wait
@@ -52,6 +53,18 @@ class TableSetup(Setup):
         """
         routed = {"": f"tables, routed by DuckDB {duckdb.__version__}"}
         return routed | {a: _columns(t.schema) for a, t in self.streams.items()}
+
+    def remember(self) -> dict[str, Any]:
+        """Return the fingerprints of the tables."""
+        return {
+            "fingerprints": {a: list(fingerprints.of_table(t)) for a, t in self.streams.items()}
+        }
+
+    def check_input(self, store: Store, known: Mapping[str, Any]) -> None:
+        """Raise ValueError unless the tables are those that the run in a folder began with."""
+        for alias, rows in self.streams.items() if not self.resumed else ():
+            before = fingerprints.Fingerprint(*known["fingerprints"][alias])
+            fingerprints.check_rows(alias, store.where, before, fingerprints.of_table(rows))
 
     def check_source(self, store: Store) -> None:
         """There is no checkpoint: the log alone says how far the tables were read."""

@@ -78,7 +78,8 @@ class RunStarted(Event):
     simulated one.
 
     ``batches`` is the number of micro-batches when it is known beforehand (static input), else
-    None.
+    None. ``resumed``: it went on with the input that it began with, and the streams that it was
+    given then were not looked at.
     """
 
     level = INFO
@@ -92,6 +93,7 @@ class RunStarted(Event):
     keys: int
     batches: int | None
     clock: str = "measured"
+    resumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,11 @@ class Copied:
     def _whole(self, alias: str) -> Path:
         return self.folder / f"{alias}.arrow"
 
+    def uncut(self, alias: str) -> pa.Table | None:
+        """Return the rows of a stream that is not wholly cut yet; None where all is cut."""
+        stream = self._streams.get(alias)
+        return None if stream is None else stream.rows
+
     def schema(self, alias: str) -> pa.Schema:
         """The columns of a stream, with what whoever wrote it has noted of them."""
         if (stream := self._streams.get(alias)) is not None:

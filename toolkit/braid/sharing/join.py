@@ -154,7 +154,7 @@ class SharedJoin(StreamJoin):
     def start(
         self,
         path: str | Path,
-        batches: int | str = 20,
+        batches: int | str | None = None,
         pace: float = 0.0,
         durability: Durability = "power",
         foreachBatch: Give | None = None,
@@ -212,6 +212,7 @@ class SharedJoin(StreamJoin):
             shed=shed_of(query),
             **settings,
         )
+        join.setup = replace(join.setup, resumed=True)
         join._serve(
             tuple(
                 Query(n, tuple(ws), tuple(sql), bit, tuple(since))

@@ -1,0 +1,68 @@
+"""Spark's streams are those that a run began with, or the run is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from braid.engine.store import Store
+from braid.join import StreamJoin
+from braid.papers.baselines.centralized import Centralized
+from pyspark.sql import DataFrame, SparkSession
+
+
+def join(frame: DataFrame, **more: Any) -> StreamJoin:
+    return StreamJoin({"a": frame, "b": frame}, "a.id = b.id", Centralized(), **more)
+
+
+def test_an_old_folder_refuses_other_rows(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([(1, [1]), (2, None)], "id bigint, l array<int>")
+    same = spark.createDataFrame([(2, None), (1, [1])], "id bigint, l array<int>")
+    assert join(rows).start(tmp_path / "run", batches=2).awaitTermination()
+    assert join(same).start(tmp_path / "run").awaitTermination()
+    for other in ([(1, [1]), (2, [])], [(1, [1])]):
+        frame = spark.createDataFrame(other, "id bigint, l array<int>")
+        says = f"stream a has {len(other)} rows where the run in .* began with 2 others; use a new"
+        with pytest.raises(ValueError, match=says):
+            join(frame).start(tmp_path / "run")
+        run = StreamJoin.resume(tmp_path / "run", {"a": frame, "b": frame})
+        assert run.awaitTermination() and run.results().count() == 2
+
+
+def test_files_that_stay_are_not_scanned_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = str(tmp_path / "rows")
+    spark.range(9).write.parquet(file)
+    assert join(spark.read.parquet(file)).start(tmp_path / "run", batches=2).awaitTermination()
+    scanned: list[DataFrame] = []
+    monkeypatch.setattr("braid.fingerprints.of_frame", scanned.append)
+    assert join(spark.read.parquet(file)).start(tmp_path / "run").awaitTermination()
+    assert not scanned
+    monkeypatch.undo()
+    spark.range(9, 10).write.mode("append").parquet(file)
+    with pytest.raises(ValueError, match="stream a has 10 rows where the run in .* with 9 others"):
+        join(spark.read.parquet(file)).start(tmp_path / "run")
+    with pytest.raises(ValueError, match="stream a has 1 rows where the run in .* with 9 others"):
+        join(spark.read.parquet(file).filter("id = 9")).start(tmp_path / "run")
+
+
+def test_another_streaming_source_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    frames = []
+    for name in ("one", "two"):
+        spark.range(3).write.parquet(str(tmp_path / name))
+        frames.append(spark.readStream.schema("id bigint").parquet(str(tmp_path / name)))
+    one, two = frames
+    assert join(one).start(tmp_path / "run", availableNow=True).awaitTermination()
+    query = Store(tmp_path / "run").query()
+    assert query is not None
+    assert query["sources"]["a"]["path"] == str(tmp_path / "one")
+    says = "stream b reads .*/two where the run in .* began with .*/one; use a new folder"
+    mixed = StreamJoin({"a": one, "b": two}, "a.id = b.id", Centralized())
+    with pytest.raises(ValueError, match=says):
+        mixed.start(tmp_path / "run", availableNow=True)
+    with pytest.raises(ValueError, match=says):
+        StreamJoin.resume(tmp_path / "run", {"a": one, "b": two}, availableNow=True)
+    run = StreamJoin.resume(tmp_path / "run", {"a": one, "b": one}, availableNow=True)
+    assert run.awaitTermination() and run.results().count() == 3

@@ -1,0 +1,86 @@
+"""A folder goes on with the rows that it began with, or says that it is given others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from braid.core.events import RunStarted
+from braid.fingerprints import Fingerprint, of_table
+from braid.join import StreamJoin
+from braid.papers.baselines.centralized import Centralized
+from hypothesis import given
+from hypothesis import strategies as st
+
+VALUES = st.one_of(st.none(), st.integers(0, 3))
+ROWS = st.lists(st.tuples(VALUES, st.lists(VALUES, max_size=2)), max_size=8)
+
+
+def table(values: list[int]) -> pa.Table:
+    return pa.table(
+        {"k": pa.array(values, pa.int64()), "batch": pa.array([0] * len(values), pa.int64())}
+    )
+
+
+def join(a: pa.Table, b: pa.Table) -> StreamJoin:
+    return StreamJoin({"a": a, "b": b}, "a.k = b.k", Centralized())
+
+
+def typed(rows: list[tuple[Any, Any]]) -> pa.Table:
+    kind = pa.struct([("k", pa.int64()), ("l", pa.list_(pa.int64()))])
+    return pa.Table.from_struct_array(pa.array([{"k": k, "l": each} for k, each in rows], kind))
+
+
+@given(ROWS, ROWS)
+def test_fingerprints_are_equal_where_rows_are(
+    one: list[tuple[Any, Any]], other: list[tuple[Any, Any]]
+) -> None:
+    equal = sorted(map(repr, one)) == sorted(map(repr, other))
+    assert (of_table(typed(one)) == of_table(typed(other))) == equal
+    split = of_table(typed(one)).plus(of_table(typed(other)))
+    assert split == of_table(typed([*other, *one])) and 0 <= split.sum < 1 << 64
+
+
+def test_an_old_folder_refuses_other_rows(tmp_path: Path) -> None:
+    old, new = table([1, 2]), table([7, 8, 9])
+    assert join(old, old).start(tmp_path).awaitTermination()
+    with pytest.raises(ValueError) as refused:
+        join(new, new).start(tmp_path)
+    assert str(refused.value) == (
+        f"stream a has 3 rows where the run in {tmp_path} began with 2 others; use a new folder, "
+        "or StreamJoin.resume(...) to go on with the old input"
+    )
+    with pytest.raises(ValueError, match="stream b has 2 rows where the run in .* with 2 others"):
+        join(old, table([1, 3])).start(tmp_path)
+    with pytest.raises(ValueError, match="stream b has 0 rows where"):
+        join(old, table([])).start(tmp_path)
+    again = join(table([2, 1]), old).start(tmp_path)  # their order does not count
+    assert again.awaitTermination() and again.results().num_rows == 2
+
+
+def test_a_resumed_run_looks_at_no_rows_and_says_so(tmp_path: Path) -> None:
+    old, new = table([1, 2]), table([7, 8, 9])
+    first = join(old, old).start(tmp_path)
+    assert first.awaitTermination() and "resumed with" not in repr(first)
+    run = StreamJoin.resume(tmp_path, {"a": new, "b": new})
+    assert run.awaitTermination() and run.results().num_rows == 2
+    assert repr(run).endswith("resumed with the input that it began with)")
+    started = [e.resumed for r in (first, run) for e in r.events() if isinstance(e, RunStarted)]
+    assert started == [False, True]
+
+
+def test_an_old_folder_refuses_other_batches(tmp_path: Path) -> None:
+    old = table([1, 2])
+    assert join(old, old).start(tmp_path, batches=2).awaitTermination()
+    for asked in (3, "batch"):
+        with pytest.raises(ValueError, match=f"batches is {asked!r} where the run in .* with 2;"):
+            join(old, old).start(tmp_path, batches=asked)
+    for same in (2, None):
+        assert join(old, old).start(tmp_path, batches=same).awaitTermination()
+
+
+def test_an_empty_table_has_a_fingerprint() -> None:
+    assert of_table(table([])) == Fingerprint(0, 0)
+    assert of_table(pa.table({"k": [1]}).select([])) == Fingerprint(1, 0)

@@ -1,0 +1,239 @@
+"""Whether the streams that a run is given are those that it began with.
+
+A run joins the copy in its folder, so new rows in an old folder would be ignored. Rows are compared
+by their number and by the sum of their 64-bit hashes modulo 2^64; their order does not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from braid.condition.residual import answer
+from braid.engine.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MODULUS = 1 << 64
+_IDENTITY = ("path", "subscribe", "subscribepattern", "assign", "host", "port")
+"""Options that say which data a streaming source reads, in lower case; no others are written down,
+as they may hold secrets."""
+_IDENTITY += ("kafka.bootstrap.servers", "topic", "table", "database")
+SOCKET = "socket"
+
+
+class Fingerprint(NamedTuple):
+    """The number of some rows, and the sum of their hashes modulo 2^64."""
+
+    rows: int
+    sum: int
+
+    def plus(self, other: Fingerprint) -> Fingerprint:
+        """Return the fingerprint of both together."""
+        return Fingerprint(self.rows + other.rows, (self.sum + other.sum) % _MODULUS)
+
+
+def of_table(rows: pa.Table) -> Fingerprint:
+    """Return the fingerprint of an Arrow table."""
+    if not rows.num_rows:
+        return Fingerprint(0, 0)
+    if not rows.num_columns:
+        return Fingerprint(rows.num_rows, 0)
+    names = ['"' + name.replace('"', '""') + '"' for name in rows.column_names]
+    # The hash of a list does not say where it ends, and that of a NULL is that of an empty one.
+    texts = [
+        f"CAST({name} AS VARCHAR)"
+        for name, field in zip(names, rows.schema, strict=True)
+        if pa.types.is_nested(field.type)
+    ]
+    hashed = f"sum(hash({', '.join([*names, *texts])})) % {_MODULUS}"
+    found = answer(f"SELECT count(*) AS n, CAST({hashed} AS VARCHAR) AS h FROM tuples", rows)
+    return Fingerprint(found["n"][0].as_py(), int(found["h"][0].as_py()))
+
+
+def of_frame(frame: DataFrame) -> Fingerprint:
+    """Return the fingerprint of a static DataFrame of Spark, by one job."""
+    from pyspark.sql import functions as F
+
+    from braid.engine import static
+
+    hashed = F.expr(f"cast(xxhash64({', '.join(static.identity(frame))}) as decimal(38, 0))")
+    found = frame.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).first()
+    assert found is not None
+    return Fingerprint(int(found[0]), int(found[1]) % _MODULUS)
+
+
+def check_rows(alias: str, where: str, there: Fingerprint, here: Fingerprint) -> None:
+    """Raise ValueError unless the fingerprint of the rows that a run began with is that of those
+    that it is given.
+    """
+    if there != here:
+        others = f"{there.rows:,} others" if there.rows else "none"
+        raise ValueError(
+            f"stream {alias} has {here.rows:,} rows where the run in {where} began with {others}; "
+            "use a new folder, or StreamJoin.resume(...) to go on with the old input"
+        )
+
+
+def check_batches(asked: int | str | None, known: Mapping[str, Any], where: str) -> None:
+    """Raise ValueError if a run is to be cut into micro-batches otherwise than it was."""
+    before = known.get("cut")
+    if asked is not None and before is not None and asked != before:
+        raise ValueError(
+            f"batches is {asked!r} where the run in {where} began with {before!r}; use a new "
+            "folder, or leave it out"
+        )
+
+
+# Static frames of Spark.
+
+
+def files_of(frame: DataFrame) -> str | None:
+    """Return a digest of the plan of a frame and of its files, with lengths and times; None unless
+    all that it reads are files of this machine. Nothing is scanned.
+    """
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    leaves = plan.collectLeaves()
+    kinds = {leaves.apply(n).getClass().getSimpleName() for n in range(leaves.size())}
+    urls = [urlsplit(url) for url in frame.inputFiles()] if kinds == {"LogicalRelation"} else []
+    if not urls or any(url.scheme not in ("", "file") for url in urls):
+        return None
+    digest = hashlib.sha256(str(plan.canonicalized().semanticHash()).encode())
+    for path in sorted(unquote(url.path) for url in urls):
+        status = Path(path).stat()
+        digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def check_frame(alias: str, frame: DataFrame, store: Store, known: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the rows of a frame are those of the copy in a run's folder."""
+    before = known.get("files", {}).get(alias)
+    if before is not None and before == files_of(frame):
+        return
+    if isinstance(column := known.get("cut"), str):
+        frame = frame.drop(column)
+    check_rows(alias, store.where, _copied(store, alias, frame), of_frame(frame))
+
+
+def _copied(store: Store, alias: str, frame: DataFrame) -> Fingerprint:
+    from braid.engine import static
+
+    spark, rows = frame.sparkSession, store.copied.uncut(alias)
+    if rows is not None:
+        return of_frame(spark.createDataFrame(rows, frame.schema))
+    schema = static.schema(store.copied, alias, spark)
+    return of_frame(spark.read.schema(schema).parquet(str(store.input / alias)))
+
+
+def remember(streams: Mapping[str, Any], static: Mapping[str, DataFrame]) -> dict[str, Any]:
+    """Return what tells later whether a run is given the same DataFrames, and warn of sockets."""
+    files = {alias: files_of(frame) for alias, frame in static.items()}
+    sources = sources_of(streams)
+    warn_of_sockets(sources)
+    known = {alias: digest for alias, digest in files.items() if digest is not None}
+    return {"files": known, "sources": sources}
+
+
+def check_streams(
+    streams: Mapping[str, Any],
+    static: Mapping[str, DataFrame],
+    store: Store,
+    known: Mapping[str, Any],
+) -> None:
+    """Raise ValueError unless the sources of streams, and the rows of static ones, are those that
+    a run began with.
+    """
+    sources = sources_of(streams)
+    check_sources(sources, known, store.where)
+    check_sockets(sources, store)
+    for alias, frame in static.items():
+        check_frame(alias, frame, store, known)
+
+
+# Streaming sources.
+
+
+def sources_of(streams: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return, by stream, the types and options of the streaming sources that it reads."""
+    endless = {a: s for a, s in streams.items() if getattr(s, "isStreaming", False)}
+    return {alias: dict(_source(frame)) for alias, frame in endless.items()}
+
+
+def _source(frame: DataFrame) -> Iterable[tuple[str, str]]:
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    leaves = plan.collectLeaves()
+    for n in range(leaves.size()):
+        leaf, number = leaves.apply(n), f"{n}." if n else ""
+        kind = leaf.getClass().getSimpleName()
+        if kind not in ("StreamingRelation", "StreamingRelationV2"):
+            continue
+        yield f"{number}type", str(leaf.sourceName())
+        given: Any = leaf.dataSource().options() if kind == "StreamingRelation" else None
+        options = _of_scala(given) if given is not None else dict(leaf.extraOptions())
+        for name, value in sorted(options.items()):
+            if name.lower() in _IDENTITY:
+                yield f"{number}{name.lower()}", _absolute(value) if name == "path" else value
+
+
+def _of_scala(options: Any) -> dict[str, str]:
+    found, pairs = {}, options.iterator()
+    while pairs.hasNext():
+        pair = pairs.next()
+        found[str(pair._1())] = str(pair._2())
+    return found
+
+
+def _absolute(path: str) -> str:
+    url = urlsplit(path)
+    return path if url.scheme not in ("", "file") else str(Path(unquote(url.path)).absolute())
+
+
+def check_sources(
+    here: Mapping[str, Mapping[str, str]], known: Mapping[str, Any], where: str
+) -> None:
+    """Raise ValueError unless the streaming sources are those that a run began with."""
+    for alias, source in here.items():
+        before = known.get("sources", {}).get(alias, {})
+        if before != source:
+            raise ValueError(
+                f"stream {alias} reads {_told(source)} where the run in {where} began with "
+                f"{_told(before)}; use a new folder"
+            )
+
+
+def _told(source: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in source.items()) or "no known source"
+
+
+def sockets_of(sources: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the streams that read a socket."""
+    kinds = ("TextSocketV2", SOCKET)
+    return [a for a, source in sources.items() if any(v in kinds for v in source.values())]
+
+
+def warn_of_sockets(sources: Mapping[str, Mapping[str, str]]) -> None:
+    """Warn, in one sentence, that a socket cannot be read again."""
+    for alias in sockets_of(sources):
+        warnings.warn(
+            f"stream {alias} reads a socket, which cannot be read again: tuples of a batch that is "
+            "broken off are lost, and the run cannot be resumed then",
+            stacklevel=4,
+        )
+
+
+def check_sockets(sources: Mapping[str, Mapping[str, str]], store: Store) -> None:
+    """Raise ValueError if a batch of a socket was begun and not committed."""
+    state = store.state()
+    begun, committed = store.checkpoint.last("offsets"), -1 if state is None else state.epoch
+    for alias in sockets_of(sources) if begun > committed else ():
+        raise ValueError(
+            f"the run in {store.where} has begun micro-batch {begun} and not committed it, and "
+            f"stream {alias} reads a socket, which cannot be read again; use a new folder"
+        )
