@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from braid.core.events import RunStarted
+from braid.engine.store import Store
 from braid.fingerprints import Fingerprint, of_table
 from braid.join import StreamJoin
 from braid.papers.baselines.centralized import Centralized
@@ -84,3 +86,36 @@ def test_an_old_folder_refuses_other_batches(tmp_path: Path) -> None:
 def test_an_empty_table_has_a_fingerprint() -> None:
     assert of_table(table([])) == Fingerprint(0, 0)
     assert of_table(pa.table({"k": [1]}).select([])) == Fingerprint(1, 0)
+
+
+TAMPERED: list[tuple[str, Any, str]] = [
+    ("seed", -1, "expected `int` >= 0"),
+    ("seed", "x", "expected `int`, got `str`"),
+    ("partitions", 0, "expected `int` >= 1"),
+    ("streams", ["a"], "expected `array` of length >= 2"),
+    ("batches", 1.5, "expected `int | null`, got `float`"),
+    ("cut", 0, "expected `int` >= 1"),
+    ("windows", None, "expected `object`, got `null`"),
+    ("lateness", 3, "expected `str | object`, got `int`"),
+    ("ready", 1, "expected `bool`, got `int`"),
+    ("fingerprints", {"a": [2, "zz"], "b": [2, "zz"]}, "expected `str` matching regex"),
+    ("another", 1, "object contains unknown field `another`"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "says"), TAMPERED)
+def test_a_sealed_field_that_cannot_be_is_a_sentence(
+    tmp_path: Path, field: str, value: Any, says: str
+) -> None:
+    old = table([1, 2])
+    assert join(old, old).start(tmp_path).awaitTermination()
+    query = Store(tmp_path).query()
+    assert query is not None
+    Store(tmp_path).create({**query, field: value})
+    says = f"^run.json of the run in .* is not accepted: {re.escape(says)}"
+    for go_on in (
+        lambda: join(old, old).start(tmp_path),
+        lambda: StreamJoin.resume(tmp_path, {"a": old, "b": old}),
+    ):
+        with pytest.raises(ValueError, match=says):
+            go_on()

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _MODULUS = 1 << 64
-_IDENTITY = ("path", "subscribe", "subscribepattern", "assign", "host", "port")
+_IDENTITY = frozenset(
+    (
+        *("path", "subscribe", "subscribepattern", "assign", "topic", "kafka.bootstrap.servers"),
+        *("host", "port", "table", "database"),
+    )
+)
 """Options that say which data a streaming source reads, in lower case; no others are written down,
 as they may hold secrets."""
-_IDENTITY += ("kafka.bootstrap.servers", "topic", "table", "database")
 SOCKET = "socket"
 
 
@@ -34,6 +38,15 @@ class Fingerprint(NamedTuple):
 
     rows: int
     sum: int
+
+    def plain(self) -> tuple[int, str]:
+        """Return it as run.json has it: the sum as text, as JSON's readers keep 53 bits."""
+        return self.rows, f"{self.sum:016x}"
+
+    @classmethod
+    def of_plain(cls, plain: tuple[int, str]) -> Fingerprint:
+        """Return what was made ``plain``."""
+        return cls(plain[0], int(plain[1], 16))
 
     def plus(self, other: Fingerprint) -> Fingerprint:
         """Return the fingerprint of both together."""
@@ -54,8 +67,8 @@ def of_table(rows: pa.Table) -> Fingerprint:
         if pa.types.is_nested(field.type)
     ]
     hashed = f"sum(hash({', '.join([*names, *texts])})) % {_MODULUS}"
-    found = answer(f"SELECT count(*) AS n, CAST({hashed} AS VARCHAR) AS h FROM tuples", rows)
-    return Fingerprint(found["n"][0].as_py(), int(found["h"][0].as_py()))
+    answered = answer(f"SELECT count(*) AS n, CAST({hashed} AS VARCHAR) AS h FROM tuples", rows)
+    return Fingerprint(answered["n"][0].as_py(), int(answered["h"][0].as_py()))
 
 
 def of_frame(frame: DataFrame) -> Fingerprint:
@@ -65,9 +78,9 @@ def of_frame(frame: DataFrame) -> Fingerprint:
     from braid.engine import static
 
     hashed = F.expr(f"cast(xxhash64({', '.join(static.identity(frame))}) as decimal(38, 0))")
-    found = frame.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).first()
-    assert found is not None
-    return Fingerprint(int(found[0]), int(found[1]) % _MODULUS)
+    row = frame.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).first()
+    assert row is not None
+    return Fingerprint(int(row[0]), int(row[1]) % _MODULUS)
 
 
 def check_rows(alias: str, where: str, there: Fingerprint, here: Fingerprint) -> None:
@@ -95,7 +108,7 @@ def check_batches(asked: int | str | None, known: Mapping[str, Any], where: str)
 # Static frames of Spark.
 
 
-def files_of(frame: DataFrame) -> str | None:
+def digest_files(frame: DataFrame) -> str | None:
     """Return a digest of the plan of a frame and of its files, with lengths and times; None unless
     all that it reads are files of this machine. Nothing is scanned.
     """
@@ -115,7 +128,7 @@ def files_of(frame: DataFrame) -> str | None:
 def check_frame(alias: str, frame: DataFrame, store: Store, known: Mapping[str, Any]) -> None:
     """Raise ValueError unless the rows of a frame are those of the copy in a run's folder."""
     before = known.get("files", {}).get(alias)
-    if before is not None and before == files_of(frame):
+    if before is not None and before == digest_files(frame):
         return
     if isinstance(column := known.get("cut"), str):
         frame = frame.drop(column)
@@ -134,11 +147,11 @@ def _copied(store: Store, alias: str, frame: DataFrame) -> Fingerprint:
 
 def remember(streams: Mapping[str, Any], static: Mapping[str, DataFrame]) -> dict[str, Any]:
     """Return what tells later whether a run is given the same DataFrames, and warn of sockets."""
-    files = {alias: files_of(frame) for alias, frame in static.items()}
-    sources = sources_of(streams)
+    files = {alias: digest_files(frame) for alias, frame in static.items()}
+    sources = describe_sources(streams)
     warn_of_sockets(sources)
-    known = {alias: digest for alias, digest in files.items() if digest is not None}
-    return {"files": known, "sources": sources}
+    digests = {alias: digest for alias, digest in files.items() if digest is not None}
+    return {"files": digests, "sources": sources}
 
 
 def check_streams(
@@ -150,7 +163,7 @@ def check_streams(
     """Raise ValueError unless the sources of streams, and the rows of static ones, are those that
     a run began with.
     """
-    sources = sources_of(streams)
+    sources = describe_sources(streams)
     check_sources(sources, known, store.where)
     check_sockets(sources, store)
     for alias, frame in static.items():
@@ -160,7 +173,7 @@ def check_streams(
 # Streaming sources.
 
 
-def sources_of(streams: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def describe_sources(streams: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return, by stream, the types and options of the streaming sources that it reads."""
     endless = {a: s for a, s in streams.items() if getattr(s, "isStreaming", False)}
     return {alias: dict(_source(frame)) for alias, frame in endless.items()}
@@ -183,11 +196,11 @@ def _source(frame: DataFrame) -> Iterable[tuple[str, str]]:
 
 
 def _of_scala(options: Any) -> dict[str, str]:
-    found, pairs = {}, options.iterator()
+    pairs, plain = options.iterator(), {}
     while pairs.hasNext():
         pair = pairs.next()
-        found[str(pair._1())] = str(pair._2())
-    return found
+        plain[str(pair._1())] = str(pair._2())
+    return plain
 
 
 def _absolute(path: str) -> str:
@@ -203,16 +216,16 @@ def check_sources(
         before = known.get("sources", {}).get(alias, {})
         if before != source:
             raise ValueError(
-                f"stream {alias} reads {_told(source)} where the run in {where} began with "
-                f"{_told(before)}; use a new folder"
+                f"stream {alias} reads {_phrase(source)} where the run in {where} began with "
+                f"{_phrase(before)}; use a new folder"
             )
 
 
-def _told(source: Mapping[str, str]) -> str:
+def _phrase(source: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in source.items()) or "no known source"
 
 
-def sockets_of(sources: Mapping[str, Mapping[str, str]]) -> list[str]:
+def find_sockets(sources: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Return the streams that read a socket."""
     kinds = ("TextSocketV2", SOCKET)
     return [a for a, source in sources.items() if any(v in kinds for v in source.values())]
@@ -220,7 +233,7 @@ def sockets_of(sources: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 def warn_of_sockets(sources: Mapping[str, Mapping[str, str]]) -> None:
     """Warn, in one sentence, that a socket cannot be read again."""
-    for alias in sockets_of(sources):
+    for alias in find_sockets(sources):
         warnings.warn(
             f"stream {alias} reads a socket, which cannot be read again: tuples of a batch that is "
             "broken off are lost, and the run cannot be resumed then",
@@ -232,7 +245,7 @@ def check_sockets(sources: Mapping[str, Mapping[str, str]], store: Store) -> Non
     """Raise ValueError if a batch of a socket was begun and not committed."""
     state = store.state()
     begun, committed = store.checkpoint.last("offsets"), -1 if state is None else state.epoch
-    for alias in sockets_of(sources) if begun > committed else ():
+    for alias in find_sockets(sources) if begun > committed else ():
         raise ValueError(
             f"the run in {store.where} has begun micro-batch {begun} and not committed it, and "
             f"stream {alias} reads a socket, which cannot be read again; use a new folder"

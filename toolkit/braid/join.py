@@ -25,6 +25,7 @@ from braid.fingerprints import check_batches
 from braid.papers.shedding.shed import Shed
 from braid.readiness import adopted, check_whole, prepared, query_of, shed_of
 from braid.run import JoinRun
+from braid.run_file import read_settings
 from braid.setup import AHEAD, LONGEST_PACE, Setup, auto, check_placement, packed
 from braid.shedding import check as check_shed
 from braid.sink import Give
@@ -320,7 +321,7 @@ class StreamJoin:
         ``driver_memory`` are as for StreamJoin, and ``durability``, ``foreachBatch`` and ``keep``
         as for ``start``, whatever ran it before. Raises as ``start``.
         """
-        query = opened(path if in_bucket(path) else folder(path)).query()
+        query = read_settings(opened(path if in_bucket(path) else folder(path)))
         if query is None:
             raise ValueError(f"{path} holds no run that could be resumed")
         placement = Placement.by_name(query["placement"]).of(query["settings"])

@@ -14,12 +14,13 @@ from braid.engine.check import advice
 from braid.engine.durable import Damaged
 from braid.engine.store import Store
 from braid.papers.shedding.shed import Shed
+from braid.run_file import read_settings
 from braid.setup import Replay, Setup
 
 
 def adopted(setup: Setup, store: Store) -> Setup:
     """A placement that nobody named stays what it was chosen to be, on whatever machine."""
-    if setup.chosen is None or (known := store.query()) is None:
+    if setup.chosen is None or (known := read_settings(store)) is None:
         return setup
     return replace(setup, placement=Placement.by_name(known["placement"]).of(known["settings"]))
 
@@ -28,7 +29,7 @@ def query_of(store: Store, query: Mapping[str, Any]) -> dict[str, Any] | None:
     """The settings of the run that the folder holds; None when none has been made ready. Raises
     ValueError for the run of another ``query``.
     """
-    if (known := store.query()) is None:
+    if (known := read_settings(store)) is None:
         return None
     differ = [k for k in query if k != "partitions" and known.get(k) != query[k]]
     if differ == ["keys"]:
@@ -61,15 +62,15 @@ def prepared(
         store.take_over()
     count = None if replay is None else replay.write(store.input, store.check_driver)
     ends = len(setup.static) == len(setup.streams)
-    known = {**query, "batches": count if ends else None, "ready": True}
-    known |= setup.remember() | {"cut": batches if replay is not None else None}
+    settings = {**query, "batches": count if ends else None, "ready": True}
+    settings |= setup.remember() | {"cut": batches if replay is not None else None}
     if (chosen := setup.chosen) is not None:
-        known["chosen"] = {"why": chosen.why, "costs": chosen.costs}
+        settings["chosen"] = {"why": chosen.why, "costs": chosen.costs}
     store.copied.seal(store.force)
     if store.url:  # it is given files of micro-batches, under a name of this driver's
         store.copied.complete(store.force)
-    store.create(known)
-    return known
+    store.create(settings)
+    return settings
 
 
 def check_whole(store: Store, setup: Setup) -> None:

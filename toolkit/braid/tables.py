@@ -57,13 +57,13 @@ class TableSetup(Setup):
     def remember(self) -> dict[str, Any]:
         """Return the fingerprints of the tables."""
         return {
-            "fingerprints": {a: list(fingerprints.of_table(t)) for a, t in self.streams.items()}
+            "fingerprints": {a: fingerprints.of_table(t).plain() for a, t in self.streams.items()}
         }
 
     def check_input(self, store: Store, known: Mapping[str, Any]) -> None:
         """Raise ValueError unless the tables are those that the run in a folder began with."""
         for alias, rows in self.streams.items() if not self.resumed else ():
-            before = fingerprints.Fingerprint(*known["fingerprints"][alias])
+            before = fingerprints.Fingerprint.of_plain(known["fingerprints"][alias])
             fingerprints.check_rows(alias, store.where, before, fingerprints.of_table(rows))
 
     def check_source(self, store: Store) -> None:

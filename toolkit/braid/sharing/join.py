@@ -19,6 +19,7 @@ from braid.join import StreamJoin
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
 from braid.readiness import shed_of
+from braid.run_file import read_settings
 from braid.setup import AHEAD
 from braid.sharing.calibrate import measure
 from braid.sharing.changes import Queries, entered, left
@@ -172,7 +173,7 @@ class SharedJoin(StreamJoin):
                 "no query has been added; a shared join serves one or more: add(name, windows, "
                 "where)"
             )
-        known = Store(folder(path)).query()
+        known = read_settings(Store(folder(path)))
         if known is not None and self._overhead is None:
             self._cost(known.get("settings", {}).get("overhead", 1.0))
         elif self._mode() in ("cpu", "auto"):
@@ -199,7 +200,7 @@ class SharedJoin(StreamJoin):
         """Go on with the shared run in ``path``, with the queries and chains that it had at its
         last commit.
         """
-        query = Store(folder(path)).query()
+        query = read_settings(Store(folder(path)))
         if query is None or "chain" not in query:
             raise ValueError(f"{path} holds no shared run that could be resumed")
         names = ("on", "time", "chain", "lateness", "ahead", "partitions", "check")
