@@ -30,10 +30,11 @@ class Chosen(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RunFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The content of run.json for a StreamJoin or a SharedJoin. ``batches`` is how many micro-batches
-    there are (None: the input does not end), ``cut`` what ``batches=`` was; ``ready``: the copy of
-    static streams is whole. ``input`` is where that copy is in a bucket. See ``fingerprints`` for
-    the rest.
+    """The content of run.json for a StreamJoin or a SharedJoin.
+
+    ``batches`` is how many micro-batches there are (None: the input does not end), ``cut`` what
+    ``batches=`` was; ``ready``: the copy of static streams is whole. ``input`` is where that copy
+    is in a bucket. See ``fingerprints`` for the rest.
     """
 
     on: _Text
