@@ -211,7 +211,7 @@ def test_how_far_it_is_has_a_seal(tmp_path: Path) -> None:
     assert start(tmp_path, Idempotent()).awaitTermination()
     file = tmp_path / "delivered.json"
     assert json.loads(file.read_text())["batch"] == 5
-    file.write_text(file.read_text().replace("5", "6", 1))
+    file.write_text(file.read_text().replace('"batch":5', '"batch":6'))
     with pytest.raises(ValueError, match=r"delivered.json is damaged"):
         resume(tmp_path, Idempotent())
     assert "delivered.json is damaged" in check(tmp_path)[0][0]
