@@ -31,6 +31,9 @@ OS = {"cpu_count", "environ", "name", "sysconf"}
 """What is no file."""
 ALLOWED = {
     "engine/memory.py": "reads what the system says of this machine's memory and cores",
+    "hub/batches.py": "measures seconds by a clock that tests replace where it is",
+    "hub/desk.py": "measures seconds by a clock that tests replace where it is",
+    "hub/resting.py": "measures seconds by a clock that tests replace where it is",
 }
 
 
@@ -61,8 +64,10 @@ def _call(node: ast.Call) -> str:
     if not isinstance(node.func, ast.Attribute) or _is_seam(node.func.value):
         return ""
     name, given = node.func.attr, [*node.args, *(k.value for k in node.keywords)]
-    if name == "replace" and len(given) == 1:
+    if name == "replace" and len(given) == 1 and not _is_name(node.func.value, "column"):
         return "Path.replace"
+    if name == "rename" and not node.args:  # columns of a frame
+        return ""
     if name in FILES and not _is_name(node.func.value, "works"):
         return f"{name}()"
     if name in ARROW:
@@ -91,11 +96,11 @@ def _is_open(node: ast.AST) -> bool:
             or called.attr.startswith(("Buffer", "read_buffer"))
             or (called.attr == "py_buffer")
         )
-    return any(_is_name(node, name) for name in (*OPEN, "sink", "empty"))
+    return any(_is_name(node, name) for name in (*OPEN, "empty", "written"))
 
 
 def modules() -> list[str]:
-    found = [f for folder in ("engine",) for f in (ROOT / folder).glob("*.py")]
+    found = [f for folder in ("engine", "hub") for f in (ROOT / folder).glob("*.py")]
     return sorted(f.relative_to(ROOT).as_posix() for f in found if f != SEAM)
 
 

@@ -174,8 +174,8 @@ class SimulatedDisk(Disk):
             self.locks[node.number] = current()
         return _Locked(self, node, shared)
 
-    def same(self, file: IO[bytes], path: Place) -> bool:
-        self.step("same", str(path))
+    def is_same(self, file: IO[bytes], path: Place) -> bool:
+        self.step("is_same", str(path))
         return isinstance(file, _Locked) and self.files.find(str(path)) is file.node
 
 

@@ -162,7 +162,7 @@ class Disk:
             return None
         return file
 
-    def same(self, file: IO[bytes], path: Place) -> bool:
+    def is_same(self, file: IO[bytes], path: Place) -> bool:
         """Return whether an open file still has this name."""
         try:
             return os.path.samestat(os.fstat(file.fileno()), os.stat(path))

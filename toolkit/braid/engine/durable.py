@@ -74,7 +74,7 @@ def check(path: Path, known: Seal, deep: bool = True) -> None:
         )
 
 
-def temporary_of(path: Path) -> Path:
+def name_temporary(path: Path) -> Path:
     """A name that nobody else gives, for what is to have another one when it is whole."""
     return path.with_name(f".{path.name}.{environment().token()}")
 
@@ -104,7 +104,7 @@ def put(
     Raises FileExistsError where it is to be ``new`` and is there: of several that write it, one
     does.
     """
-    temporary = temporary_of(path)
+    temporary = name_temporary(path)
     disk().write(temporary, body, force)
     check()
     if new:

@@ -48,7 +48,7 @@ class Lock:
         """Raise RuntimeError if what this process holds is no longer that of the run."""
         if self._mine is None:
             return
-        if not disk().same(self._mine, self.file):
+        if not disk().is_same(self._mine, self.file):
             raise RuntimeError(
                 f"{self.file} has been removed or replaced, so that another driver may have the "
                 "run; this one stops"

@@ -148,14 +148,14 @@ class Log:
                 if not left:
                     raise
                 continue
-            if file == files[-1] and not self._has_last_of(rolled):
+            if file == files[-1] and not self._has_last_entry(rolled):
                 continue
             self.rolled, self.merged = rolled, rolled.merged
             self.commits = [Kept(-1, b, None, r) for b, r in enumerate(rolled.results, self.first)]
             self._next, self._before = rolled.entry + 1, rolled.before
             return
 
-    def _has_last_of(self, rolled: Rolled) -> bool:
+    def _has_last_entry(self, rolled: Rolled) -> bool:
         """Whether the last entry that a roll-up sums up is there, as it is until the next one."""
         path = self.path(rolled.entry)
         return disk().exists(path) and durable.crc_of(disk().read(path)) == rolled.before

@@ -112,7 +112,7 @@ class Merging:
         """Write tables as a file under new/, there whole or not at all; its seal. None: they have
         not the same columns.
         """
-        temporary = durable.temporary_of(self.new / name)
+        temporary = durable.name_temporary(self.new / name)
         if not _written(temporary, tables):
             disk().unlink(temporary, missing_ok=True)
             return None

@@ -257,7 +257,7 @@ class Told:
         """Have a file of these lines and of what is between two places of this one. In its place,
         and not within it: a driver that has lost the run would cut off what others have told.
         """
-        temporary = durable.temporary_of(self.path)
+        temporary = durable.name_temporary(self.path)
         with disk().open(temporary, "wb") as made:
             made.writelines(lines)
             file.seek(start)

@@ -38,7 +38,7 @@ def write(
     ends = np.searchsorted(numbers[order], np.arange(1, batches + 1)).astype(np.int64)
     noted = {**(rows.schema.metadata or {}), _ENDS: ends.tobytes()}
     ordered = rows.take(pa.array(order)).replace_schema_metadata(noted)
-    temporary = durable.temporary_of(folder / f"{alias}.arrow")
+    temporary = durable.name_temporary(folder / f"{alias}.arrow")
     with disk().sink(temporary) as sink, pa.ipc.new_file(sink, ordered.schema) as file:
         file.write_table(ordered)
     check()
@@ -75,7 +75,7 @@ class Whole:
     def cut(self, number: int, force: bool) -> Seal:
         """Put the file of a micro-batch into its place, on disk if ``force``; its seal."""
         path = microbatches.file(self.folder, number)
-        temporary = durable.temporary_of(path)
+        temporary = durable.name_temporary(path)
         with disk().sink(temporary) as sink:
             pq.write_table(self._part(number), sink, write_page_checksum=True)
         seal, dated = durable.seal(temporary, force), disk().status(path).st_mtime

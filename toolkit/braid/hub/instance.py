@@ -4,7 +4,6 @@ demands, in a folder of its own.
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from braid.condition.parse import parse
 from braid.condition.predicate import Predicate
 from braid.core.codec import plain, typed
 from braid.core.columns import MARK, ROUTING, TIME
+from braid.core.environment import environment
 from braid.core.events import BatchCommitted
 from braid.core.query import Query
 from braid.engine.durable import Damaged
@@ -127,7 +127,7 @@ class Instance:
         if not self.engine.state.queries:
             state = replace(self.engine.state, epoch=max(made.epoch - 1, -1))
             self.engine.state = state
-            self.engine.amend(made.demands, state.policy, None, [], clock.perf_counter())
+            self.engine.amend(made.demands, state.policy, None, [], environment().clock())
 
     def _happened(self, events: list[Any]) -> None:
         self.last = next(e for e in reversed(events) if isinstance(e, BatchCommitted))

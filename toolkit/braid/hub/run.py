@@ -5,19 +5,20 @@ two of them.
 from __future__ import annotations
 
 import threading
-import time as clock
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from braid.core.causes import cause
+from braid.core.environment import environment
 from braid.core.events import RunEnded
 from braid.core.log import LOGGER, log
 from braid.core.markup import table
 from braid.core.plan import Block
 from braid.core.spans import Span
 from braid.core.waiting import wait
+from braid.core.work import workers
 from braid.engine.files import close_all
 from braid.engine.store import Store
 from braid.health import Health, health
@@ -62,7 +63,7 @@ class HubRun:
         if self.ledger.epoch < 0:
             self._begin(queries)
         self._query = reader.start(self._batch, store.path, self.ledger.epoch, trigger)
-        threading.Thread(target=self._watch, name="braid-hub", daemon=True).start()
+        workers().start("braid-hub", self._watch)
 
     def _begin(self, queries: Mapping[str, str | Mapping[str, Any]]) -> None:
         """Answer what is asked from the start, and is not there yet: a start may have been killed
@@ -100,12 +101,12 @@ class HubRun:
     def _batch(self, source: Any, epoch: int) -> None:
         """This is called for every micro-batch. An exception must reach the caller."""
         self._gate.wait()
-        self._stopping.wait(max(0.0, self._next_turn - clock.monotonic()))
-        self._next_turn = clock.monotonic() + self._pace
+        self._stopping.wait(max(0.0, self._next_turn - environment().clock()))
+        self._next_turn = environment().clock() + self._pace
         with self._turn:
             if self._stopping.is_set():
                 raise RuntimeError("the hub was stopped before this batch")
-            began = clock.perf_counter()
+            began = environment().clock()
             try:
                 self.store.expect()
                 self.store.copied.check(epoch, deep=self._desk.reader.checks_input)
@@ -113,7 +114,7 @@ class HubRun:
             except Exception as error:
                 self._error = error
                 raise
-            self.seconds.append(clock.perf_counter() - began)
+            self.seconds.append(environment().clock() - began)
 
     def _joined(self, source: Any, epoch: int) -> None:
         batch(self._desk, source, epoch)

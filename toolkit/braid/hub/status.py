@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from braid.core.events import BatchCommitted
+from braid.engine.disk import disk
 from braid.engine.store import Store
 from braid.hub.instance import blueprint_of, did_of
 from braid.papers.reuse.events import (
@@ -25,7 +26,7 @@ def metrics(path: Path) -> pd.DataFrame:
     """See ``HubRun.metrics``."""
     rows = []
     folders = path / "operators"
-    for folder in sorted(folders.iterdir()) if folders.exists() else ():
+    for folder in disk().find(folders):
         made = blueprint_of(folder)
         for e in Store(folder).history():
             if isinstance(e, BatchCommitted):

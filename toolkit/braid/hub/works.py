@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from braid.core.columns import MARK, TIME
+from braid.core.environment import environment
+from braid.core.work import workers
 from braid.engine.disk import disk
 from braid.engine.executor import executor
 from braid.engine.files import close_all
@@ -117,7 +117,7 @@ class Works:
     def _built(
         self, operator: Operator, drawing: Drawing, ledger: Ledger, made: Mapping[int, Built]
     ) -> Built:
-        began = clock.perf_counter()
+        began = environment().clock()
         folder = folder_of(self.path, operator.id, operator.version)
         disk().rmtree(folder)
         instance = self._instance(folder, drawing.of(operator, ledger.epoch))
@@ -130,7 +130,7 @@ class Works:
             instance.run(came, ledger.epoch, ledger.clocks)
         rows = sum(r.table.num_rows for r in came.values())
         size = sum(_size(r.table, instance.made.inputs[a].stored) for a, r in came.items())
-        return Built(instance, rows, size, clock.perf_counter() - began)
+        return Built(instance, rows, size, environment().clock() - began)
 
     def _past(
         self, operator: Operator, read: Input, ledger: Ledger, made: Mapping[int, Built]
@@ -273,7 +273,7 @@ class Works:
             if len(each) == 1:
                 each[0]()
                 continue
-            with ThreadPoolExecutor(min(len(each), cores()), "braid-operator") as pool:
+            with workers().pool("braid-operator", min(len(each), cores())) as pool:
                 running = [pool.submit(run) for run in each]
             for future in running:
                 future.result()
