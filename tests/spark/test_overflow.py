@@ -26,6 +26,7 @@ SCHEMA = pa.schema(
 CONDITIONS = """
 a.n + 1 = b.n + 1
 a.n - 1 = b.n + 1
+a.k = b.k AND a.n + 1 = b.n + 6
 a.k + 1 = b.k + 1 AND a.n + 1 > b.n
 a.k = b.k AND a.n + 1 > b.n
 a.k = b.k AND a.n - b.n > 4

@@ -62,6 +62,7 @@ FAILS = [
     ("int", "-a.n = b.m", [(LEAST,)], [(0, 2)], "-a.n (int), batch 1, stream a"),
     ("int", "abs(a.n) = b.m", [(LEAST,)], [(0, 2)], "ABS(a.n) (int), batch 1, stream a"),
     ("int", "a.n * 2 = b.m", [(MOST,)], [(0, 2)], "a.n * 2 (int), batch 1, stream a"),
+    ("int", "a.k = b.k AND a.n + 1 = b.n + 1", [(MOST, 0, 9)], [(0,)], "a.n + 1 (int), batch 1"),
     ("int", "a.n + 1 > 5 AND a.k = b.k", [(MOST,)], [(0,)], "a.n + 1 (int), batch 1, stream a"),
     ("tinyint", "a.n + b.n = a.m - b.m", [(127,)], [(1, 128 - 1)], "(tinyint), batch 1"),
     ("smallint", "a.n - b.n < 0", [(-2,)], [(32767,)], "a.n - b.n (smallint), batch 1"),
