@@ -16,7 +16,7 @@ from braid.engine.durable import is_temporary
 from braid.engine.lock import Lock
 from braid.engine.log import ours
 
-CHANGES = ("append", "link", "replace", "rmtree", "sink", "truncate", "unlink", "write")
+CHANGES = ("append", "link", "names", "replace", "rmtree", "sink", "truncate", "unlink", "write")
 
 
 class AtOnce(Executor):

@@ -131,6 +131,7 @@ COMMITS = [
     "write results/_spark_metadata/.9",
     "replace results/_spark_metadata/9",
     "unlink commits/state",
+    "names blocks",
     "unlink blocks/",
     "append events.jsonl",
     "replace new/0",
