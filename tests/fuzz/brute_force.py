@@ -324,7 +324,7 @@ def brute_force(case: Case) -> Truth:
             row = {a: rows[k] for a, rows, k in zip(case.streams, streams, key, strict=True)}
             found.append([_value(part, row) for part in parts])
             keys.append(key)
-    except Unsupported:
+    except (Unsupported, TypeError, AttributeError):  # what is shrunk may be of wrong types
         return UNKNOWN
     return truth_of(found, keys)
 

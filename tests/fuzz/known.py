@@ -8,11 +8,7 @@ from collections.abc import Callable
 
 from fuzz.cases import Case
 
-FAULTS: dict[str, Callable[[Case, str], bool]] = {
-    "Spark's own errors": lambda case, wrong: (
-        "UNRESOLVED_ROUTINE" in wrong or "INTERNAL_ERR" in wrong
-    ),
-}
+FAULTS: dict[str, Callable[[Case, str], bool]] = {}
 """By name, whether a case and what is wrong with its answer show the fault."""
 
 
@@ -21,9 +17,5 @@ def fault_of(case: Case, wrong: str) -> str | None:
     return next((name for name, shows in FAULTS.items() if shows(case, wrong)), None)
 
 
-UNMENDED: frozenset[str] = frozenset(
-    {
-        *("like_all", "unresolved_call"),
-    }
-)
-"""Cases of the corpus that are still answered wrongly."""
+UNMENDED: frozenset[str] = frozenset()
+"""Cases of the corpus that are still answered wrongly, by name."""

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -21,6 +22,7 @@ from braid.condition.predicate import PredicateError
 from braid.condition.sqltypes import SqlType
 from braid.condition.syntax_arguments import has_known_syntax
 from braid.condition.zones import UTC
+from braid.core.causes import cause
 from braid.core.columns import make_nullable
 
 
@@ -90,6 +92,10 @@ class SparkAnalyser:
             raise PredicateError(
                 f"Spark refuses the join condition {quoted(on)}: {first}"
             ) from None
+        except Py4JJavaError as error:  # Spark's own faults: it should not have tried this call
+            raise PredicateError(
+                f"Spark refuses the join condition {quoted(on)}: {cause(error)}"
+            ) from None
         if not whole._jdf.queryExecution().analyzed().deterministic():
             raise PredicateError(
                 f"{quoted(on)} in the join condition has another answer each time, so that a task "
@@ -111,8 +117,16 @@ class SparkAnalyser:
         return SqlType.of(kind.simpleString())
 
     def arrow_type(self, alias: str, sql: str) -> pa.DataType:
-        """The type of the column in Arrow."""
-        schema = StructType([self._field(alias, sql)])
+        """Return the type of the column in Arrow. Raises PredicateError for what is no value by
+        itself, as the patterns of LIKE ALL.
+        """
+        try:
+            schema = StructType([self._field(alias, sql)])
+        except (AnalysisException, ParseException):
+            raise PredicateError(
+                f"{quoted(sql)} in the join condition is no value that Spark computes of stream "
+                f"{alias} alone; write what it says into a column"
+            ) from None
         return arrow_schema(schema).field(0).type
 
     def _field(self, alias: str, sql: str) -> StructField:
