@@ -160,7 +160,6 @@ STARTS: dict[str, list[tuple[Any, str]]] = {
         (0, "batches is 0; it must be a whole number, 1 or more, or the name of a column"),
         (-1, "batches is -1"),
         (1.5, "batches is 1.5; it must be a whole number"),
-        (None, "batches is None; it must be a whole number"),
         (True, "batches is True; it must be a whole number"),
         ([3], "batches is [3]; it must be a whole number"),
         (nan, "batches is nan"),
