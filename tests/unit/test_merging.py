@@ -98,6 +98,7 @@ def test_what_is_large_or_of_other_columns_is_linked(
     assert set(rewritten(store.path).values()) == {2}
     found = [pq.read_table(f)["batch"][0].as_py() for f in Store(store.path).result_files()]
     assert found == [*range(5)]
+    store.finish()
     assert not [*store.output.new.iterdir()]
     again = Store(store.path)
     again.clean()

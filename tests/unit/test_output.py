@@ -185,7 +185,7 @@ def cut_off(patch: pytest.MonkeyPatch, steps: int) -> None:
 
         return change
 
-    for name in ("replace", "unlink"):
+    for name in ("replace", "link", "unlink"):
         patch.setattr(Disk, name, counted(getattr(Disk, name)))
 
 

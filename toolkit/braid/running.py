@@ -17,6 +17,7 @@ from braid.core.log import LOGGER, log
 from braid.core.markup import table
 from braid.core.spans import micros
 from braid.core.waiting import wait
+from braid.core.work import workers
 from braid.engine.engine import Engine
 from braid.engine.executor import Executor, executor
 from braid.engine.log import Superseded
@@ -78,7 +79,7 @@ class Running(ABC):
         self._adjusted()
         self._sink = None if give is None else Sink(give, store, self._of_batch)
         self._spark_query = self._launch(frame, trigger)
-        threading.Thread(target=self._watch, name="braid-run", daemon=True).start()
+        workers().start("braid-run", self._watch)
 
     def _adjusted(self) -> None:
         """Keep to the budget that an earlier run of this folder was adjusted to."""
@@ -148,10 +149,11 @@ class Running(ABC):
                 raise RuntimeError("the run was stopped before this batch")
             self._at = threading.get_ident()
             try:
-                self._deliver()
-                self._prepare(frame, number)
-                self._run(frame, number)
-                self._deliver()
+                with self.store.superseding():
+                    self._deliver()
+                    self._prepare(frame, number)
+                    self._run(frame, number)
+                    self._deliver()
             except Exception as error:
                 self._error = failed(error, f"batch {self._engine.state.batch + 1} failed")
                 raise
@@ -231,10 +233,11 @@ class Running(ABC):
     def _end(self) -> None:
         try:
             self._spark_query.awaitTermination()
-            self._engine.finish(self._nothing, self._stopping.is_set)
-            self._deliver()
-            self._finish_input()
-            self.store.settle()
+            with self.store.superseding():
+                self._engine.finish(self._nothing, self._stopping.is_set)
+                self._deliver()
+                self._finish_input()
+                self.store.finish()
         except Exception as error:
             self._error = self._error or error
         with self._turn:

@@ -15,6 +15,7 @@ from braid import fingerprints
 from braid.condition.predicate import Predicate
 from braid.core.columns import WEIGHT
 from braid.core.waiting import wait
+from braid.core.work import workers
 from braid.engine import tables
 from braid.engine.executor import Executor, checked, executor
 from braid.engine.files import parquet
@@ -210,7 +211,7 @@ class Turns:
         self._stopped = stopped or (lambda: False)
         self._error: Exception | None = None
         self._ended = threading.Event()
-        threading.Thread(target=self._work, name="braid-tables", daemon=True).start()
+        workers().start("braid-tables", self._work)
 
     def _work(self) -> None:
         try:

@@ -56,6 +56,8 @@ class Copied:
     def _note(self, noted: _Noted, force: bool) -> None:
         for alias in noted.files if force else ():
             durable.sync(self.folder / alias)
+        if force:  # the names of these folders too, before a file says that all is in them
+            durable.sync(self.folder)
         body = durable.sealed(noted)
         durable.put(self.folder / "files.json", body, force, check=self.check_driver)
         self._forget()

@@ -136,8 +136,7 @@ class Disk:
                 raise
 
     def utime(self, path: Place, seconds: float) -> None:
-        """Date a file, in seconds since 1970. It is made if it is missing."""
-        self.append(path, b"")
+        """Date a file, in seconds since 1970."""
         os.utime(path, (seconds, seconds))
 
     def mkdir(self, folder: Place, mode: int = 0o777) -> None:

@@ -124,6 +124,17 @@ class Log:
         """
         if self.is_mine:
             return
+        while True:
+            seen = self._roll_ups()
+            try:
+                self._read_on()
+                return
+            except Damaged:
+                if self._roll_ups() == seen:
+                    raise
+                self._nothing()  # another driver has rolled up meanwhile what was to be read
+
+    def _read_on(self) -> None:
         first = not self._next
         if first:
             self._unroll()

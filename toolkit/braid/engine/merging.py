@@ -153,19 +153,27 @@ class Merging:
         if force:
             durable.sync(self.results)
 
-    def show(self, merged: Iterable[Merged]) -> None:
-        """Let others see what a roll-up names; again, after a crash."""
+    def show(self, merged: Iterable[Merged], force: bool) -> None:
+        """Let others see what a roll-up names; again, after a crash. A file keeps its name in new/
+        until the other one is on disk, so that a power cut leaves one of them.
+        """
         self.check()
         disk().mkdir(self.merged)
-        for name in (part.name for each in merged for part in each.parts):
-            if disk().exists(self.new / name):
-                disk().replace(self.new / name, self.merged / name)
-            elif not disk().exists(self.merged / name):
-                disk().link(self.results / name, self.merged / name)
+        names = [part.name for each in merged for part in each.parts]
+        new = [name for name in names if disk().exists(self.new / name)]
+        for name in names:
+            if not disk().exists(self.merged / name):
+                folder = self.new if name in new else self.results
+                disk().link(folder / name, self.merged / name)
+        if force:
+            durable.sync(self.merged)
+            durable.sync(self.merged.parent)
+        for name in new:
+            disk().unlink(self.new / name, missing_ok=True)
 
-    def recover(self, merged: Sequence[Merged]) -> None:
+    def recover(self, merged: Sequence[Merged], force: bool) -> None:
         """Do again what a crash may have cut off, and remove what no roll-up names."""
-        self.show(merged)
+        self.show(merged, force)
         named = {part.name for each in merged for part in each.parts}
         there = disk().find(self.merged)
         self.check()

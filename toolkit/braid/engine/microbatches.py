@@ -61,4 +61,5 @@ def date(folder: Path, batches: int, end: float | None = None) -> None:
     """
     began = (environment().now() if end is None else end) - batches
     for k in range(batches):
+        disk().append(file(folder, k), b"")  # makes it, and leaves what is there
         disk().utime(file(folder, k), began + k)

@@ -79,21 +79,25 @@ class Mirror(Store):
             try:
                 self.bucket.fetch("run.json", self.query_file)
             except FileNotFoundError:
-                self._nothing_else()
-                return None
+                if self._has_nothing():
+                    return None
+                self.bucket.fetch("run.json", self.query_file)
             self._pull()
         found = super().query()
         self._input = found.get("input", "") if found else ""
         return found
 
-    def _nothing_else(self) -> None:
-        """Raise ValueError unless the bucket has nothing, or what a killed start has left."""
+    def _has_nothing(self) -> bool:
+        """Return whether the bucket has nothing, or what a killed start has left; False if another
+        driver has begun a run meanwhile. Raises ValueError if it has something else.
+        """
         others = [n for n in self.bucket.names() if not n.startswith(("input/", "probe-"))]
-        if others:
+        if others and "run.json" not in others:
             raise ValueError(
                 f"{self.url} holds objects but no run of Braid, as {others[0]}; a new run needs a "
                 "new or empty prefix"
             )
+        return not others
 
     def _pull(self) -> None:
         """Bring what has been committed since the last time: the log, the last states, and how the

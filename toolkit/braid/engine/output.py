@@ -1,11 +1,12 @@
 """Results that others read while the run goes on, each once.
 
-A task attempt writes its results under ``new/``. Once a manifest names them, they move to
-``results/``: whatever lists ``results/*.parquet`` (pandas, DuckDB, Polars) sees whole files of
-committed batches and no others. Then Spark's file-sink log names them (sink_log.py), so that
-``spark.readStream`` and ``spark.read`` on the folder take each file once.
+A task attempt writes its results under ``new/``. Once a manifest names them, they are linked into
+``results/``, and lose their name in ``new/`` when that is on disk: whatever lists
+``results/*.parquet`` (pandas, DuckDB, Polars) sees whole files of committed batches and no others.
+Then Spark's file-sink log names them (sink_log.py), so that ``spark.readStream`` and ``spark.read``
+on the folder take each file once.
 
-Moving and logging are done again from the manifests when a run is resumed, so that a crash between
+Linking and logging are done again from the manifests when a run is resumed, so that a crash between
 any two steps loses and doubles nothing. What Braid has not named is left alone. Of batches that are
 merged it is enough that there are as many files as there were, and that the log has as many lines:
 only where not, or where something else is, are names looked at.
@@ -14,8 +15,10 @@ only where not, or where something else is, are names looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from braid.engine import durable
 from braid.engine.disk import disk
 from braid.engine.durable import unchecked
 from braid.engine.entries import Merged
@@ -61,12 +64,14 @@ class Output(SinkLog):
 
     def publish(self, batch: int, names: Sequence[str]) -> None:
         """Let others see a batch that has been committed."""
-        self._move(names)
+        self._show(names)
         self.note(batch, names)
 
-    def sweep(self, batch: int) -> None:
-        """Remove what tasks have left of the batches up to this one: what is named has moved."""
-        left = [n for n in disk().names(self.new) if ours(n) and number(n) <= batch]
+    def sweep(self, end: int) -> None:
+        """Remove what tasks have left of the batches before ``end``, and what others see by its
+        name in results/: that folder must have been forced to disk since.
+        """
+        left = [n for n in disk().names(self.new) if ours(n) and number(n) < end]
         if left:
             self.check()
         for name in left:
@@ -82,6 +87,7 @@ class Output(SinkLog):
         later: Sequence[Sequence[str]],
         earlier: Callable[[], list[list[str]]],
         seen: int | None = None,
+        force: bool = False,
     ) -> None:
         """Do again what a crash may have cut off. Committed are the batches that are ``merged``,
         whose files ``earlier`` gives, and after them some with the ``later`` files. What no batch
@@ -89,10 +95,13 @@ class Output(SinkLog):
         """
         self.create()
         named = {name for names in later for name in names}
-        waiting = [name for name in disk().names(self.new) if name in named]
-        self._move(waiting)
+        there = {*disk().names(self.results)}
+        waiting = [n for n in disk().names(self.new) if n in named and n not in there]
+        self._show(waiting)
         if not self._whole(merged, later, self.seen() if seen is None else seen + len(waiting)):
             self.again(earlier(), later)
+        if force:
+            durable.sync(self.results)
         self._clean(self.new, set())
 
     def _whole(self, merged: Sequence[Merged], later: Sequence[Sequence[str]], seen: int) -> bool:
@@ -106,7 +115,8 @@ class Output(SinkLog):
         """
         files = [*merged, *later]
         known = {name for names in files for name in names}
-        self._move(name for name in disk().names(self.new) if name in known)
+        there = {*disk().names(self.results)}
+        self._show(n for n in disk().names(self.new) if n in known and n not in there)
         self.renew(files, len(merged))
         self._clean(self.results, known)
 
@@ -117,7 +127,10 @@ class Output(SinkLog):
             if file.name not in known and ours(file.name) and disk().is_file(file):
                 disk().unlink(file, missing_ok=True)
 
-    def _move(self, names: Iterable[str]) -> None:
+    def _show(self, names: Iterable[str]) -> None:
+        """Give files a name in results/ too. That in new/ stays until the other one is on disk, so
+        that a power cut leaves one of them.
+        """
         for name in names:
-            if disk().exists(self.new / name):
-                disk().replace(self.new / name, self.results / name)
+            with suppress(FileExistsError):
+                disk().link(self.new / name, self.results / name)

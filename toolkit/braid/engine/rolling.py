@@ -74,6 +74,8 @@ class Rolling(Readable):
             self.told.look(rolled.archive, and_cut=True)
         else:
             self.told.begin(self._opening)
+            if self.force:  # the name of the file, before a roll-up counts on it
+                durable.sync(self.path)
         for entry in entries:
             self.told.again(self.log.read(entry).events)
             self._ends[entry] = self.told.end
@@ -110,11 +112,11 @@ class Rolling(Readable):
             archive, since = self._archive(before, self._ends[entry]), self.log.since
             whole = [*self.log.merged, *merged]
             self.log.roll(archive, self.told.opening, whole[self._old(whole) :], self.force)
-            self.merging.show(merged)
+            self.merging.show(merged, self.force)
             if self.log.since > since:
                 self.log.forgo(self.force)
                 self._logs(partial(self.output.drop, since, self.log.since))
-                self.merging.recover(self.log.merged)
+                self.merging.recover(self.log.merged, self.force)
                 LOGGER.info("results are kept from batch %d on", self.log.since)
         self._drop_events()
         self._ends = {n: end for n, end in self._ends.items() if n > entry}

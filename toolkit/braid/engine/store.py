@@ -99,6 +99,8 @@ class Store(Rolling):
             )
             return {k: v for k, v in query.items() if k not in ("v", "crc")}
         if next(durable.below(self.path, "[!.]*"), None) is not None:
+            if disk().exists(self.query_file):  # another driver has made the run meanwhile
+                return self.query()
             raise ValueError(
                 f"{self.path} holds files but no run of Braid; a new run needs a new or empty "
                 "folder"
@@ -111,6 +113,8 @@ class Store(Rolling):
         for folder in (self.blocks, self.results, self.commits, self.input):
             disk().mkdir(folder)
         self.output.create()
+        if self.force:  # before a file says that there is a run
+            durable.sync(self.path)
         body, new = durable.sealed({"v": VERSION, **query}), not disk().exists(self.query_file)
         try:
             durable.put(self.query_file, body, self.force, new, self.check_driver)
@@ -169,6 +173,8 @@ class Store(Rolling):
         place that it has written, as those go.
         """
         if not self.log.is_mine:
+            if self.force:  # the last entry may be that of a driver that was killed before it did
+                durable.sync(self.commits)
             self.log.append(self.force, driver=Driver.here())
         folders = (self.path, self.commits, self.output.new, self.output.log, self.input)
         durable.sweep(folders, self.check_driver)
@@ -294,6 +300,13 @@ class Store(Rolling):
             del self._live[name]
         self._removed = durable.beside(partial(files.remove, gone))
 
+    def finish(self) -> None:
+        """After the last batch: wait as ``settle``, and leave its results one name."""
+        self.settle()
+        if self.force:
+            durable.sync(self.results)
+        self.output.sweep(self.log.batches)
+
     def settle(self) -> None:
         """Wait until the block files that were dropped are gone. Raises what kept them."""
         removed, self._removed = self._removed, None
@@ -307,8 +320,8 @@ class Store(Rolling):
         self.log.refresh()
         later = [[f.name for f in kept.results] for kept in self.log.commits]
         self.log.forgo(self.force)
-        self.merging.recover(self.log.merged)
-        self.output.recover(self.log.merged, later, self._earlier, self._visible)
+        self.merging.recover(self.log.merged, self.force)
+        self.output.recover(self.log.merged, later, self._earlier, self._visible, self.force)
         self._visible = None
         self._live = self._lives()
         live = {*self._live}.union(*self._live.values())
