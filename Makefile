@@ -39,6 +39,12 @@ test-unit: $(READY) ## the tests that need no Spark, in seconds
 test-spark test-notebooks test-browser: test-%: $(READY) java
 	@$(BIN)/pytest tests/$* $(ARGS)
 
+world: $(READY) ## play simulated worlds in which disks, drivers and sinks fail: make world SEED=0 WORLDS=1000
+	@cd tests && PYTHONHASHSEED=0 PYTHONPATH=..:. ../$(BIN)/python -m world $(or $(SEED),0) $(or $(WORLDS),1000)
+
+world-faults: $(READY) ## see that simulated worlds find ten faults that are put into the engine
+	@cd tests && PYTHONHASHSEED=0 PYTHONPATH=..:. ../$(BIN)/python -m world.faults $(ARGS)
+
 recordings: $(READY) java chromium ## make data/recordings anew, and the picture of the README
 	@$(BIN)/python -m braid.studies.recordings
 	@$(BIN)/python docs/picture.py
@@ -94,4 +100,4 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: words fuzz fuzz-faults recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium
+.PHONY: world world-faults words fuzz fuzz-faults recordings cluster help demo lab report test test-unit test-spark test-notebooks test-browser bench docs lint js js-lint js-test java chromium

@@ -115,6 +115,7 @@ def test_a_damaged_file_is_named_in_one_sentence(
 ) -> None:
     damaged = FILES[file](run)
     before = damaged.read_bytes()
+    (run / "new" / damaged.name).unlink(missing_ok=True)  # the last results have two names
     way(damaged)
     assert not damaged.exists() or damaged.read_bytes() != before
     if file != "the query" and (way is not gone or file != "the last entry"):

@@ -127,7 +127,7 @@ COMMITS = [
     "write commits/.0",
     "link commits/0",
     "unlink commits/.0",
-    "replace results/0",
+    "link results/0",
     "write results/_spark_metadata/.9",
     "replace results/_spark_metadata/9",
     "unlink commits/state",
@@ -138,7 +138,7 @@ COMMITS = [
     "replace commits/rolled",
     "unlink commits/0",
     "unlink commits/rolled",
-    "replace merged/",
+    "link merged/",
 ]
 
 

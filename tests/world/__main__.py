@@ -1,63 +1,8 @@
 """Play worlds: ``python -m world SEED WORLDS``, on all cores. Prints each that goes wrong."""
 
-from __future__ import annotations
-
-import logging
-import os
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import chain
-from multiprocessing import get_context
 
-from world.world import Verdict, play
-
-_TOGETHER = 10
-"""Seeds that a process is given at a time."""
-
-
-def played(
-    seeds: Sequence[int], cores: int | None = None, fault: int | None = None
-) -> Iterator[Verdict]:
-    """Return the verdicts on worlds by their seeds, in order, played on so many cores; ``fault`` is
-    the number of one that is put into the engine.
-    """
-    cores = cores or os.cpu_count() or 1
-    parts = [seeds[at : at + _TOGETHER] for at in range(0, len(seeds), _TOGETHER)]
-    with get_context("forkserver").Pool(cores) as pool:
-        yield from chain.from_iterable(pool.imap(partial(_part, fault=fault), parts))
-
-
-def _part(seeds: Sequence[int], fault: int | None) -> list[Verdict]:
-    logging.disable(logging.CRITICAL)
-    if fault is None:
-        return [*map(_kept, seeds)]
-    from mutations.world import WORLD_FAULTS
-
-    with WORLD_FAULTS[fault].put():
-        return [*map(_kept, seeds)]
-
-
-def _kept(seed: int) -> Verdict:
-    """Return a verdict, without the trace of a world that is as it must be."""
-    verdict = play(seed)
-    if not verdict.wrong:
-        verdict.trace.clear()
-    return verdict
-
-
-def main(first: int, count: int) -> int:
-    """Play some worlds, print those that went wrong, and return how many there were."""
-    began, wrong = time.perf_counter(), 0
-    for verdict in played(range(first, first + count)):
-        if verdict.wrong:
-            wrong += 1
-            print(verdict, flush=True)
-    seconds = time.perf_counter() - began
-    print(f"{count} worlds, {wrong} of them wrong, {count / seconds:.1f} a second")
-    return wrong
-
+from world.playing import play_worlds
 
 if __name__ == "__main__":
-    sys.exit(min(1, main(*map(int, sys.argv[1:3]))))
+    sys.exit(min(1, play_worlds(*map(int, sys.argv[1:3]))))

@@ -139,7 +139,7 @@ class SimulatedDisk(Disk):
         self.step("utime", str(path))
         self.files.file(str(path)).time = seconds
 
-    def mkdir(self, folder: Place) -> None:
+    def mkdir(self, folder: Place, mode: int = 0o777) -> None:
         above = ""
         for part in str(folder).strip("/").split("/"):
             above += f"/{part}"

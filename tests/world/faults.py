@@ -7,7 +7,7 @@ import time
 
 from mutations.world import WORLD_FAULTS
 
-from world.__main__ import played
+from world.playing import played
 
 
 def main(numbers: list[int]) -> int:

@@ -288,7 +288,7 @@ class Store(Rolling):
         files go while the caller goes on; ``settle`` waits for that.
         """
         self.settle()
-        self.output.sweep(state.batch)
+        self.output.sweep(state.batch, {f.name for f in self.log.commits[-1].results})
         self._live[snapshot.name] = frozenset(state.files)
         old = [*self._live][:-OLD]
         live = frozenset[str]().union(*(self._live[name] for name in [*self._live][-OLD:]))
@@ -305,7 +305,7 @@ class Store(Rolling):
         self.settle()
         if self.force:
             durable.sync(self.results)
-        self.output.sweep(self.log.batches)
+        self.output.sweep(self.log.batches - 1)
 
     def settle(self) -> None:
         """Wait until the block files that were dropped are gone. Raises what kept them."""
