@@ -245,14 +245,25 @@ class Compiler(Arrays):
         return f"epoch_us({sql})", BIGINT
 
     def _like(self, node: exp.Like | exp.Escape) -> Typed:
-        """A backslash escapes, unless another character is said to."""
+        """A backslash escapes, unless another character is said to. A pattern in which it stands
+        before another letter is an error to Spark, and none to DuckDB.
+        """
         escape, like = "\\", node
         if isinstance(node, exp.Escape):
             escape, like = node.expression.name, node.this
         if not isinstance(like, exp.Like) or len(escape) != 1:
             self._refuse(node)
         text, pattern = (self._as(n, STRING) for n in (like.this, like.expression))
-        return f"({text} LIKE {pattern} ESCAPE {exp.Literal.string(escape).sql('duckdb')})", BOOLEAN
+        mark = exp.Literal.string(escape).sql("duckdb")
+        made = f"({text} LIKE {pattern} ESCAPE {mark})"
+        if isinstance(like.expression, exp.Literal) and escape not in like.expression.name:
+            return made, BOOLEAN
+        rest = pattern
+        for escaped in (escape, "%", "_"):
+            rest = f"replace({rest}, {exp.Literal.string(escape + escaped).sql('duckdb')}, '')"
+        is_wrong = f"{text} IS NOT NULL AND contains({rest}, {mark})"
+        wrong = "error('INVALID_FORMAT of a pattern of LIKE: what it escapes is no %, _ or escape')"
+        return f"(CASE WHEN {is_wrong} THEN {wrong} ELSE {made} END)", BOOLEAN
 
     def _concat(self, node: exp.Concat) -> Typed:
         return f"({' || '.join(self._as(n, STRING) for n in node.expressions)})", STRING
