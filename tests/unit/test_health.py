@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.engine import lock as module
+from braid.core.environment import environment
+from braid.engine.disk import disk
 from braid.health import Health, health
 from braid.hub.hub import HubRun, QueryHub
 from braid.join import StreamJoin
@@ -100,9 +101,9 @@ def test_who_asks_does_not_keep_others_from_starting(
 ) -> None:
     """The moment in which it is asked whether a run is held is waited for."""
     JOIN.start(tmp_path, batches="batch").awaitTermination()
-    asking = open(tmp_path / ".lock")  # noqa: SIM115 (closed as if the asking had ended)
-    assert module._locked(asking, module.fcntl.LOCK_SH)
-    monkeypatch.setattr(module.time, "sleep", lambda _: asking.close())
+    asking = disk().lock(tmp_path / ".lock", shared=True)
+    assert asking is not None
+    monkeypatch.setattr(type(environment()), "sleep", lambda *_: asking.close())
     assert StreamJoin.resume(tmp_path, STREAMS).awaitTermination()
 
 
