@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from braid.core.events import BatchCommitted
 from braid.core.jsonl import event_of, read
+from braid.core.state import State
 from braid.engine import rolling
 from braid.engine.check import check, repair
 from braid.engine.log import Superseded
@@ -230,3 +231,23 @@ def test_lines_of_a_woken_driver_are_not_told_for_good(tmp_path: Path) -> None:
     lines = (tmp_path / "events.jsonl").read_bytes().splitlines(keepends=True)
     assert lines.count(line) == 1 and len(lines) == before + 1 == store.told.count
     assert [*store.told.recent()] == [*map(event_of, lines)]
+
+
+def test_a_driver_whose_entries_were_cut_off_has_lost_the_run(tmp_path: Path) -> None:
+    """A repair has gone back, and nobody has come as far as the driver had: its next entry is free,
+    and its last one is another's.
+    """
+    mine = Store(tmp_path)
+    mine.create({})
+    mine.take_over()
+    for batch in range(2):
+        mine.commit(batch, mine.snapshot(State(batch)), {}, [])
+    other = Store(tmp_path)
+    other.log.refresh()
+    other.log.cut(1)
+    other.take_over()
+    with pytest.raises(Superseded, match=r"000002.json is no longer this driver's"):
+        mine.log.check()
+    with pytest.raises(Superseded):
+        mine.commit(2, mine.snapshot(State(2)), {}, [])
+    assert Store(tmp_path).committed() == [0]
