@@ -16,7 +16,7 @@ from braid.core.events import RunEnded
 from braid.core.state import State
 from braid.core.tail import Tail
 from braid.engine.lock import Lock
-from braid.engine.log import Superseded
+from braid.engine.log import Log, Superseded
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from braid.run import JoinRun
@@ -184,3 +184,30 @@ def test_who_has_a_run_is_written_down(tmp_path: Path) -> None:
     assert first["driver"]["process"] == os.getpid() and first["batch"] == -1
     resumed(tmp_path)
     assert json.loads((tmp_path / "commits" / "000006.json").read_text())["batch"] == 4
+
+
+def test_an_entry_that_this_driver_puts_is_not_another_drivers(tmp_path: Path) -> None:
+    """The thread that cuts the input asks while a batch is committed."""
+    (tmp_path / "commits").mkdir()
+    log, errors, asked = Log(tmp_path / "commits", tmp_path), list[Exception](), threading.Event()
+    log.append(force=False)
+
+    def check() -> None:
+        try:
+            log.check()
+        except Superseded as error:
+            errors.append(error)
+        asked.set()
+
+    thread = threading.Thread(target=check)
+    place = log._place
+
+    def placed(*args: Any) -> None:
+        place(*args)
+        thread.start()
+        asked.wait(0.1)
+
+    log._place = placed  # type: ignore[method-assign]
+    log.append(force=False)
+    thread.join()
+    assert not errors

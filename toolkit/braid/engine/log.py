@@ -8,6 +8,7 @@ that its next entry is there.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -78,6 +79,7 @@ class Log:
         """Of the batches after those, in order."""
         self.rolled: Rolled | None = None
         self._next, self._before = 0, ""
+        self._appending = threading.RLock()
         self.is_mine = False
         """Whether this process writes it: then nobody else's entries are taken in."""
         self._last: tuple[int, ...] = ()
@@ -283,27 +285,30 @@ class Log:
         """
         if not self._next:
             self.refresh()
-        batch = self.batches - (state is None)
-        lines = [*map(msgspec.Raw, events)]
-        found = Manifest(VERSION, self._next, self._before, batch, state, results, lines, driver)
-        body = durable.sealed(found)
-        self._check_follows()
-        try:
-            self._place(found.entry, body, force)
-        except FileExistsError:
-            raise self._lost() from None
-        except FileNotFoundError:  # whoever takes over removes what is about to become an entry
+        with self._appending:
+            batch = self.batches - (state is None)
+            lines = [*map(msgspec.Raw, events)]
+            found = Manifest(
+                VERSION, self._next, self._before, batch, state, results, lines, driver
+            )
+            body = durable.sealed(found)
             self._check_follows()
-            if self._come():
+            try:
+                self._place(found.entry, body, force)
+            except FileExistsError:
                 raise self._lost() from None
-            raise
-        try:
-            self._check_follows()  # it may have been put where others had one, and rolled it up
-        except Superseded:
-            self._take_back(found.entry, body)
-            raise
-        self._take(found, durable.crc_of(body))
-        self.is_mine, self._last = True, ()
+            except FileNotFoundError:  # whoever takes over removes what is about to become an entry
+                self._check_follows()
+                if self._come():
+                    raise self._lost() from None
+                raise
+            try:
+                self._check_follows()  # it may have been put where others had one, and rolled it up
+            except Superseded:
+                self._take_back(found.entry, body)
+                raise
+            self._take(found, durable.crc_of(body))
+            self.is_mine, self._last = True, ()
 
     def _take_back(self, entry: int, body: bytes) -> None:
         """Remove an entry that was put where it follows none: a repair had gone back, or others had
@@ -321,9 +326,10 @@ class Log:
         Whatever removes files of the run lists them first, then asks this, then removes what was
         listed: all that existed while this driver was the last, so nothing that a later one made.
         """
-        if self._next and self._come():
-            raise self._lost()
-        self._check_last()
+        with self._appending:  # an entry of this driver's own is no other's
+            if self._next and self._come():
+                raise self._lost()
+            self._check_last()
 
     def _check_follows(self) -> None:
         """Raise Superseded unless the next entry follows the last one, or is the first of all."""
