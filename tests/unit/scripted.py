@@ -146,5 +146,7 @@ def kept(events: Sequence[Any], batch: int) -> list[Any]:
     first = [e for e in events[:last] if isinstance(e, RunStarted | QueryAdded)]
     stay = list(chains.values())
     number = last - len(first) - len(stay)
-    gone = EventsDropped(batch, number, len(stay), 0, 0, 0, 0, tuple(blocks.values()))
+    gone = EventsDropped(
+        batch, number, len(stay), 0, 0, 0, 0, tuple(blocks.values()), (), HostDid(), {}
+    )
     return [*first, gone, *stay, *events[last:]]

@@ -145,7 +145,11 @@ def test_why_two_blocks_met_or_did_not(drawn: Recorded, a: int, b: int, sentence
 
 
 @pytest.mark.parametrize(
-    "happened", [DRAWN, [DRAWN[0], EventsDropped(0, 2, 0, 0, 0, 0, 7, (R0, S1)), *DRAWN[3:]]]
+    "happened",
+    [
+        DRAWN,
+        [DRAWN[0], EventsDropped(0, 2, 0, 0, 0, 0, 7, (R0, S1), (), HostDid(), {}), *DRAWN[3:]],
+    ],
 )
 def test_all_sentences_number_the_batches_from_the_first_on(happened: list[Event]) -> None:
     from_0, from_100 = (_all_said(Recorded.of(happened, first=n)) for n in (0, 100))

@@ -11,6 +11,7 @@ from braid import Centralized
 from braid import Ring as Placement
 from braid.core.events import BatchCommitted, EventsDropped
 from braid.core.history import LiveBlocks
+from braid.core.report import HostDid
 from braid.model.simulate import simulate
 from braid.papers.diffusion import reference_atr as reference_aligned
 from braid.papers.diffusion import reference_ctr as reference_coordinated
@@ -56,7 +57,7 @@ def test_slices_add_up_where_the_first_batches_are_told_no_longer():
             blocks.commit(event)
         else:
             kept.append(event)
-    gone = EventsDropped(8, 0, len(kept), 0, 0, 0, 0, tuple(blocks.values()))
+    gone = EventsDropped(8, 0, len(kept), 0, 0, 0, 0, tuple(blocks.values()), (), HostDid(), {})
     first = ring.frames([kept[0], gone, *kept[1:]])[0]
     assert sum(first["slices"]["rows"]) == first["stored"] > 0
 

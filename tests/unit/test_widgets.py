@@ -10,6 +10,7 @@ from braid import AdaptiveGrid, watch
 from braid.core.events import EventsDropped, QueryAdded, RunEnded
 from braid.core.jsonl import write
 from braid.core.recorded import Recorded
+from braid.core.report import HostDid
 from braid.model.simulate import simulate
 from braid.model.what_if import what_if
 from braid_widgets.base import show as showing
@@ -234,7 +235,7 @@ def test_blocks_that_are_asked_about_tell_their_story_with_batches_from_1(monkey
     assert f"met in batch {met.batch + 1}: block {met.block} probed block {met.other}" in why
     assert unknown.startswith("there is no block 9999; this run has had ")
     assert several == "3 blocks were asked about; ask about one, or about two"
-    gone = EventsDropped(0, 2, 0, 0, 0, 0, 0, ())
+    gone = EventsDropped(0, 2, 0, 0, 0, 0, 0, (), (), HostDid(), {})
     with pytest.raises(ValueError, match="; events are kept from batch 2 on$"):
         inspect.blocks(
             [MIGRATION[0], gone, *(e for e in MIGRATION if getattr(e, "batch", 0))], [9999]
