@@ -34,7 +34,7 @@ def test_a_join_tells_what_it_will_do(streams, tmp_path: Path, monkeypatch):
         "check: window: -89999999 <= time of a (µs) - time of b (µs)",
     ]
     assert len(rows(found, "residual")) == 1
-    assert rows(found, "event time") == [("ts", "lateness: 5 s")]
+    assert rows(found, "event time") == [("ts", "lateness: 5 s; ahead: 1 day")]
     assert [how for _, how in rows(found, "stream")] == [
         "static, replayed in micro-batches; window: 1 min 30 s",
         "static, replayed in micro-batches; window: full history",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from math import inf
 
+import pyarrow as pa
 import pytest
 from braid.core import placement as module
 from braid.core.codec import again, plain, typed
@@ -100,14 +101,17 @@ def test_settings_of_another_shape_are_refused_with_a_sentence(kind, settings, s
 
 def test_a_run_folder_cannot_name_a_function(tmp_path):
     """It names "os.system" with a command that would make a file."""
-    made = tmp_path / "made"
+    made, streams = tmp_path / "made", {a: pa.table({"k": [1]}) for a in "ab"}
+    StreamJoin(streams, "a.k = b.k").start(tmp_path / "run", batches=1).awaitTermination()
+    settings = Store(tmp_path / "run").query()
+    assert settings is not None
     for name in ("os.system", "posix.system", "subprocess.run", "braid.join.StreamJoin"):
         folder = tmp_path / name
-        query = {"placement": name, "settings": {"command": f"touch {made}"}, "ready": True}
-        Store(folder).create(query)
+        command = {"placement": name, "settings": {"command": f"touch {made}"}}
+        Store(folder).create(settings | command)
         before = files(folder)
         with pytest.raises(ValueError, match=f"no placement is named {name!r}; there are: "):
-            StreamJoin.resume(folder, {})
+            StreamJoin.resume(folder, streams)
         assert not made.exists() and files(folder) == before
 
 

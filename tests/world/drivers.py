@@ -85,7 +85,7 @@ def current() -> Driver | None:
 
 
 class PerDriver:
-    """Stands for a value of a module of which each process has one of its own."""
+    """Stands for a value of a module that each process has a copy of."""
 
     def __init__(self, name: str, make: Callable[[], Any]) -> None:
         self._name, self._make, self._outside = name, make, make()

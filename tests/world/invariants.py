@@ -1,4 +1,4 @@
-"""What must hold in every world."""
+"""Invariants of every simulated world."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _check_bag(what: str, found: Ids, expected: dict[tuple[int, ...], int], sinc
 
 
 def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int) -> None:
-    """What is there is what the log names."""
+    """Check that the files that are there are those that the log names."""
     store = Store("/run")
     store.log.refresh()
     disk = world.disk

@@ -1,4 +1,4 @@
-"""What a driver asks of its process in a simulated world: time, names, and threads."""
+"""Simulated time, names and threads of a driver's process."""
 
 from __future__ import annotations
 

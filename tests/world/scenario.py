@@ -1,4 +1,4 @@
-"""What runs in a world, drawn from its seed: streams, a condition, a placement, and settings."""
+"""Scenarios drawn from a seed: streams, a condition, a placement, and settings."""
 
 from __future__ import annotations
 

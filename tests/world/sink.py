@@ -1,4 +1,4 @@
-"""Who takes a run's results: a sink with transactions, which may fail before or after its commit."""
+"""A sink of results with transactions, which may fail before or after its commit."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from braid.tables import TableRun
 
 
 def repeating(draw: random.Random, told: Callable[[int], None]) -> type[TableRun]:
-    """Return a kind of run to which batches are offered in order, some of them again, and which
-    tells the number of each batch as soon as anybody may know that it is committed.
+    """Return a kind of run to which batches are offered in order, some of them again. It reports
+    the number of each batch once others can know that it is committed.
     """
 
     class RepeatedRun(TableRun):
