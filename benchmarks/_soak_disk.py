@@ -15,9 +15,9 @@ from time import perf_counter
 
 from braid.engine import durable
 
-FOLDERS = 5
-"""So many times a commit forces a folder to disk: those of blocks, results, new results and the log
-before its manifest, and that of the log after it."""
+FOLDERS = 4
+"""A commit forces these folders to disk: those of blocks, new results and the log before its
+manifest, and that of the log after it."""
 
 
 @contextmanager
@@ -31,12 +31,25 @@ def made(path: Path, size: int) -> Iterator[int]:
         os.close(at)
 
 
-def bare(folder: Path, sparks: int = 0) -> float:
+def fill(folder: Path, names: int) -> Path:
+    """Return a folder beside the others that has at least this number of names, of one file."""
+    large = folder.parent / ".bare-results"
+    large.mkdir(exist_ok=True)
+    first = large / "first"
+    first.touch()
+    for n in range(sum(1 for _ in large.iterdir()), names):
+        os.link(first, large / f"{n:06d}")
+    return large
+
+
+def bare(folder: Path, sparks: int = 0, names: int = 0) -> float:
     """Seconds of a commit that does nothing but what it does with files: a manifest that is forced
     to disk and linked, an entry of Spark's log that is moved into place, a file in each of some
     folders that are forced, and files that go. The folders are made beside ``folder``, and stay.
-    ``sparks``: so many files that Spark has written, and their folders, are forced besides.
+    A result gets its name in a folder that has as many ``names`` as that of the run. ``sparks``
+    counts the files that Spark has written, which are forced besides, with their folders.
     """
+    large = fill(folder, names)
     entry, log = folder / ".bare", folder / ".bare-log"
     beside = [folder.parent / f".bare-{n}" for n in range(FOLDERS + sparks)]
     for each in beside:
@@ -49,12 +62,18 @@ def bare(folder: Path, sparks: int = 0) -> float:
     with made(log, 300):
         pass
     log.rename(folder / ".bare-moved")
+    os.link(folder / ".bare-moved", large / "new")
     for n, each in enumerate(beside):
         with made(each / "file", 300) as file:
             if n >= FOLDERS:
                 os.fsync(file)
         durable.sync(each)
-    gone = [folder / ".bare-linked", folder / ".bare-moved", *(each / "file" for each in beside)]
+    gone = [
+        large / "new",
+        folder / ".bare-linked",
+        folder / ".bare-moved",
+        *(each / "file" for each in beside),
+    ]
     for each in gone:
         each.unlink()
     return perf_counter() - began

@@ -136,7 +136,7 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
             seconds.append(time.perf_counter() - began)
             commits.append(engine.last_commit)
             if not pairs or number % BARE == 0:
-                pairs.append((commits[-1], _soak_disk.bare(folder / "commits")))
+                pairs.append((commits[-1], _soak_disk.bare(folder / "commits", names=number)))
         engine.store.release()
         held = holds(folder)
         began, busy = time.perf_counter(), time.process_time()

@@ -241,13 +241,18 @@ def test_strays_of_killed_tasks_are_cleaned_and_nothing_else(store: Store) -> No
 
 
 def test_results_of_a_task_that_came_second_go_with_a_commit(store: Store) -> None:
-    """As speculation leaves them; they do not wait for the next start."""
+    """As speculation leaves them; they wait for the sixteenth batch, not for the next start. Until
+    then results have both names: results/ is not forced to disk.
+    """
     commit(store, 0, [B[0]], [R[0]])
-    strays = [f"{batch:06d}-0-0000dead.parquet" for batch in range(3)]
+    strays = [f"{batch:06d}-0-0000dead.parquet" for batch in (1, 16)]
     for name in (*strays, "thesis.parquet"):
         (store.output.new / name).touch()
-    commit(store, 1, [], [])
-    assert names(store.output.new) == [strays[2], "thesis.parquet"]
+    for batch in range(1, 15):
+        commit(store, batch, [], [])
+    assert names(store.output.new) == [R[0], *strays, "thesis.parquet"]
+    commit(store, 15, [], [])
+    assert names(store.output.new) == [strays[1], "thesis.parquet"]
     assert results(store) == [R[0]]
 
 

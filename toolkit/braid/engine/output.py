@@ -14,7 +14,7 @@ only where not, or where something else is, are names looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -67,12 +67,11 @@ class Output(SinkLog):
         self._show(names)
         self.note(batch, names)
 
-    def sweep(self, batch: int, named: Collection[str] = ()) -> None:
-        """Remove what tasks have left of the batches up to this one, and what others see by its
-        name in results/, but for the ``named``: that folder is not forced to disk yet for them.
+    def sweep(self, batch: int) -> None:
+        """Remove from new/ what tasks have left of the batches up to this one, and what others see
+        by its name in results/, which is on disk.
         """
-        names = [n for n in disk().names(self.new) if n not in named]
-        left = [n for n in names if ours(n) and number(n) <= batch]
+        left = [n for n in disk().names(self.new) if ours(n) and number(n) <= batch]
         if left:
             self.check()
         for name in left:

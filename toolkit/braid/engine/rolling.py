@@ -108,6 +108,7 @@ class Rolling(Readable):
         merged = self._merge()
         if self.force:
             durable.sync(self.told.path)
+            durable.sync(self.results)  # files of merged batches have no other name from here on
         with self.reading:
             archive, since = self._archive(before, self._ends[entry]), self.log.since
             whole = [*self.log.merged, *merged]

@@ -59,6 +59,11 @@ from braid.engine.lock import Lock
 from braid.engine.log import OLD, ours
 from braid.engine.rolling import Rolling
 
+_SWEEP_EVERY = 16
+"""Batches after which results/ is forced to disk. It has a file of every batch, and to force such a
+folder takes longer as it grows; the names in new/ stand in until then.
+"""
+
 
 class Store(Rolling):
     """The folder of one run. One process at a time may hold it (``acquire``). A run that lives in
@@ -276,19 +281,20 @@ class Store(Rolling):
         with self.reading:
             self._lock.check()
             if self.force:
-                for folder in (self.blocks, self.results, self.output.new, self.commits):
+                for folder in (self.blocks, self.output.new, self.commits):
                     durable.sync(folder)
                 self._force_source()
             self.log.append(self.force, snapshot, named, lines)
             self._logs(partial(self.output.publish, batch, [*results]))
 
     def tidy(self, state: State, snapshot: Named) -> None:
-        """After a commit: drop states but the last two, block files that neither names, and result
-        files that nothing names, of an attempt at a task that came second (speculation). Block
-        files go while the caller goes on; ``settle`` waits for that.
+        """After a commit: drop states but the last two and block files that neither names. Now and
+        then, drop result files that nothing names, of an attempt at a task that came second
+        (speculation). Block files go while the caller goes on; ``settle`` waits for that.
         """
         self.settle()
-        self.output.sweep(state.batch, {f.name for f in self.log.commits[-1].results})
+        if state.batch % _SWEEP_EVERY == _SWEEP_EVERY - 1:
+            self._sweep_results(state.batch)
         self._live[snapshot.name] = frozenset(state.files)
         old = [*self._live][:-OLD]
         live = frozenset[str]().union(*(self._live[name] for name in [*self._live][-OLD:]))
@@ -303,9 +309,15 @@ class Store(Rolling):
     def finish(self) -> None:
         """After the last batch: wait as ``settle``, and leave its results one name."""
         self.settle()
+        self._sweep_results(self.log.batches - 1)
+
+    def _sweep_results(self, batch: int) -> None:
+        """Leave result files of the batches up to this one their name in results/ alone, once that
+        is on disk.
+        """
         if self.force:
             durable.sync(self.results)
-        self.output.sweep(self.log.batches - 1)
+        self.output.sweep(batch)
 
     def settle(self) -> None:
         """Wait until the block files that were dropped are gone. Raises what kept them."""
