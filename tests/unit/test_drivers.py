@@ -211,3 +211,23 @@ def test_an_entry_that_this_driver_puts_is_not_another_drivers(tmp_path: Path) -
     log.append(force=False)
     thread.join()
     assert not errors
+
+
+def test_what_fails_after_an_entry_was_put_is_no_other_driver(tmp_path: Path) -> None:
+    """As when the folder of the entry cannot be forced to disk: that error is what ends the run."""
+    (tmp_path / "commits").mkdir()
+    log = Log(tmp_path / "commits", tmp_path)
+    log.append(force=False)
+    place = log._place
+
+    def placed(*args: Any) -> None:
+        place(*args)
+        raise OSError("no space left")
+
+    log._place = placed  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="no space left"):
+        log.append(force=False)
+    log.check()
+    log.path(1).write_bytes(b"of another driver")
+    with pytest.raises(Superseded, match="another driver has taken over"):
+        log.check()

@@ -72,6 +72,26 @@ def test_where_results_were_dropped_the_roll_up_before_stands_in(tmp_path: Path)
     assert not rolled[-1].exists()
 
 
+def test_a_roll_up_counts_where_the_entries_after_it_are_there(tmp_path: Path) -> None:
+    """The last one is gone, and the removal of entries was cut off before that of the first one."""
+    store = Store(tmp_path)
+    store.create({})
+    store.begin()
+    first = b""
+    for batch in range(12):
+        add(store, batch)
+        if len(files := sorted(tmp_path.glob("commits/rolled-*"))) == 1:
+            name, first = files[0], files[0].read_bytes()
+    assert len(files) == 2 and name not in files
+    name.write_bytes(first)
+    files[-1].unlink()
+    assert Store(tmp_path).committed() == [*range(12)]
+    name.unlink()
+    log = Store(tmp_path).log
+    log.cut(int(files[0].stem.partition("-")[2]))  # no entry is left, and no other roll-up
+    assert Store(tmp_path).committed() == [*range(6)]
+
+
 def kept_from(run: Path, first: int) -> None:
     """Whoever reads sees the batches from one on, and all of them."""
     names = sorted(f.name for f in run.glob("results/*.parquet"))
@@ -168,7 +188,7 @@ def test_killed_at_any_step_of_dropping_the_rest_is_whole(tmp_path: Path) -> Non
     how: dict[str, Any] = {"keep": "1 B", "durability": "process"}
     streams = before(tmp_path / "before", 7, **how)
     done, step = list[str](), 0
-    while "link" not in done[:step]:
+    while "commit" not in done[:step]:
         folder = Path(shutil.copytree(tmp_path / "before", tmp_path / str(step)))
         with killed_at(step) as done, pytest.raises(Killed):
             StreamJoin.resume(folder, streams, **how).awaitTermination()

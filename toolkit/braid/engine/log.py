@@ -79,7 +79,7 @@ class Log:
         """Of the batches after those, in order."""
         self.rolled: Rolled | None = None
         self._next, self._before = 0, ""
-        self._appending = threading.RLock()
+        self._appending, self._put = threading.RLock(), b""
         self.is_mine = False
         """Whether this process writes it: then nobody else's entries are taken in."""
         self._last: tuple[int, ...] = ()
@@ -161,17 +161,24 @@ class Log:
                 if not left:
                     raise
                 continue
-            if file == files[-1] and not self._has_last_entry(rolled):
+            if file == files[-1] and not self._is_followed(rolled, is_first=not left):
                 continue
             self.rolled, self.merged = rolled, rolled.merged
             self.commits = [Kept(-1, b, None, r) for b, r in enumerate(rolled.results, self.first)]
             self._next, self._before = rolled.entry + 1, rolled.before
             return
 
-    def _has_last_entry(self, rolled: Rolled) -> bool:
-        """Whether the last entry that a roll-up sums up is there, as it is until the next one."""
-        path = self.path(rolled.entry)
-        return disk().exists(path) and durable.crc_of(disk().read(path)) == rolled.before
+    def _is_followed(self, rolled: Rolled, is_first: bool) -> bool:
+        """Return whether the last roll-up is of the entries that are there. The last entry that it
+        sums up is, until the next roll-up; if that one was damaged, and went, the entry after it is
+        there. ``is_first``: there is none before it, so it counts unless the entries begin anew.
+        """
+        last, after = self.path(rolled.entry), self.path(rolled.entry + 1)
+        if disk().exists(last):
+            return durable.crc_of(disk().read(last)) == rolled.before
+        if disk().exists(after):
+            return self.read(rolled.entry + 1).before == rolled.before
+        return is_first and not disk().exists(self.path(0))
 
     def _opened(self, roll_up: Path) -> Rolled:
         body = durable.opened(roll_up, f"{roll_up.name} of {self.run}")
@@ -291,7 +298,7 @@ class Log:
             found = Manifest(
                 VERSION, self._next, self._before, batch, state, results, lines, driver
             )
-            body = durable.sealed(found)
+            body = self._put = durable.sealed(found)
             self._check_follows()
             try:
                 self._place(found.entry, body, force)
@@ -327,9 +334,18 @@ class Log:
         listed: all that existed while this driver was the last, so nothing that a later one made.
         """
         with self._appending:  # an entry of this driver's own is no other's
-            if self._next and self._come():
+            if self._next and self._come() and not self._has_put():
                 raise self._lost()
             self._check_last()
+
+    def _has_put(self) -> bool:
+        """Return whether this driver has put the next entry: what failed after that is no sign of
+        another driver.
+        """
+        try:
+            return disk().read(self.path(self._next)) == self._put
+        except FileNotFoundError:  # a repair has removed it meanwhile
+            return False
 
     def _check_follows(self) -> None:
         """Raise Superseded unless the next entry follows the last one, or is the first of all."""
