@@ -48,19 +48,26 @@ def merged(run: Path) -> list[str]:
     return sorted(f.name for f in (run / "merged").iterdir())
 
 
+def is_entry(path: str | Path) -> bool:
+    """Whether a path is that of an entry of a log."""
+    return Path(path).parent.name == "commits" and Path(path).stem.isdecimal()
+
+
 class Killed(OSError):
     """Where the process ends."""
 
 
 @contextmanager
 def killed_at(step: int) -> Iterator[list[str]]:
-    """All file operations from number ``step`` on fail, once a roll-up has begun."""
+    """All file operations from number ``step`` on fail, once a roll-up has begun. The link that
+    puts an entry of the log into place is named "commit".
+    """
     done = list[str]()
 
     def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def operation(*given: Any, **named: Any) -> Any:
             if done or name == "merge":
-                done.append(name)
+                done.append("commit" if name == "link" and is_entry(given[1]) else name)
                 if len(done) > step:
                     raise Killed("killed")
             return real(*given, **named)

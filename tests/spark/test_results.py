@@ -131,21 +131,22 @@ def test_readers_of_plain_files_see_committed_batches(spark: SparkSession, tmp_p
 def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job of Spark's own reads along; the run fails between a manifest and the move of its files,
+    """A job of Spark's own reads along; the run fails between a manifest and the links to its files,
     and is resumed.
     """
     folder, table = tmp_path / "run", tmp_path / "copy"
     with monkeypatch.context() as patch:
         from braid.engine.output import Output
 
-        real = Output._move
+        real = Output._show
 
-        def move(out: Output, names: Any) -> None:
+        def show(out: Output, names: Any) -> None:
+            names = [*names]
             if any(name.startswith("000007") for name in names):
                 raise OSError("killed")
             real(out, names)
 
-        patch.setattr(Output, "_move", move)
+        patch.setattr(Output, "_show", show)
         run = upstream(spark).start(folder, batches="batch")
         with pytest.raises(OSError, match="killed"):
             run.awaitTermination()

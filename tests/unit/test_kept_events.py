@@ -189,11 +189,11 @@ def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
     """Whoever reads sees the file as it was or as it will be, and the run goes on from either."""
     streams = before(tmp_path / "before", 10, **HOW)
     done, step, seen = list[str](), 0, set[int]()
-    while "link" not in done[:step]:
+    while "commit" not in done[:step]:
         folder = Path(shutil.copytree(tmp_path / "before", tmp_path / str(step)))
         with killed_at(step) as done, pytest.raises(Killed):
             StreamJoin.resume(folder, streams, **HOW).awaitTermination()
-        if "link" in done[:step]:
+        if "commit" in done[:step]:
             break  # what removes old files was slower this time: batch 11 is there
         batches = committed(told(folder))
         assert batches == [*range(batches[0], batches[-1] + 1)] and batches[-1] in (9, 10)

@@ -111,7 +111,7 @@ def test_killed_at_any_step_of_merging_nothing_is_lost_or_doubled(tmp_path: Path
     """
     streams = before(tmp_path / "before", 4)
     wanted, done, step = expected(streams, ON), list[str](), 0
-    while "link" not in done[:step]:  # the commit after the roll-up
+    while "commit" not in done[:step]:  # the commit after the roll-up
         folder = Path(shutil.copytree(tmp_path / "before", tmp_path / str(step)))
         with killed_at(step) as done, pytest.raises(Killed):
             StreamJoin.resume(folder, streams).awaitTermination()
