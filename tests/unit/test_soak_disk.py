@@ -31,7 +31,8 @@ def test_each_folder_is_forced_once_and_has_something_new(
     for _ in range(2):
         forced.clear()
         written.clear()
-        assert SOAK["bare"](folder, sparks) > 0
+        assert SOAK["bare"](folder, sparks, names=5) > 0
         assert len(forced) == len({*forced}) == SOAK["FOLDERS"] + sparks
         assert written == [".bare", *["file"] * sparks]
-        assert not [f for f in folder.parent.rglob("*") if f.is_file()], "all files go"
+        left = [f for f in folder.parent.rglob("*") if f.is_file()]
+        assert {f.parent.name for f in left} == {".bare-results"} and len(left) == 5, "others go"
