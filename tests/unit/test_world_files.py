@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from world.files import SECTOR, Files, Folder
 
@@ -65,6 +65,8 @@ def content(files: Files) -> dict[str, bytes]:
 
 
 @given(operations=st.lists(operation, max_size=25))
+@example([("write", "/a", b""), ("mkdir", "/b"), ("replace", "/b", "/a")])
+@example([("mkdir", "/b"), ("replace", "/b", "/b/a")])
 @settings(max_examples=150, deadline=None)
 def test_the_simulated_disk_does_as_the_disk_of_the_system(operations: list[Any]) -> None:
     root, files = Path(tempfile.mkdtemp()), Files()

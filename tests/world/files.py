@@ -151,6 +151,10 @@ class Files:
         there = folder.names.get(target)
         if isinstance(there, Folder):
             raise _error(errno.EISDIR, new)
+        if isinstance(node, Folder) and there is not None:
+            raise _error(errno.ENOTDIR, new)
+        if isinstance(node, Folder) and new.startswith(f"{path}/"):
+            raise _error(errno.EINVAL, new)
         if there is node:
             return
         folder.set(target, node)
