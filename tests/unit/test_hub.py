@@ -97,7 +97,8 @@ def test_of_queries_from_the_start_all_are_there_or_none(
             hub.start(tmp_path / "hub", "batch", {**asked, "two": {"sql": CROSS, "at": "S9"}})
         assert not Ledger.read(tmp_path / "hub" / "hub.json").queries
         odd = "SELECT f.num FROM flights f [RANGE 1 MINUTE], checkins c [RANGE 1 MINUTE] WHERE "
-        odd += "f.num = c.flight AND coalesce(f.ts, c.ts) + (f.ts - f.ts) >= c.ts"
+        hours = "CASE WHEN f.num IS NULL THEN INTERVAL 1 HOUR ELSE INTERVAL 2 HOURS END"
+        odd += f"f.num = c.flight AND coalesce(f.ts, c.ts) + {hours} >= c.ts"
         with pytest.raises(ValueError, match="cannot be evaluated over two streams at once"):
             QueryHub(tables(1), "ts", reuse="separate").start(tmp_path / "odd", queries=[WIDE, odd])
         assert not Ledger.read(tmp_path / "odd" / "hub.json").queries

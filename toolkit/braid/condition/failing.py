@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from braid.condition.calls import BITS, COMPARISONS, PARTS
+from braid.condition.sets import sized
 
 
 class OverflowFailure(ArithmeticError):
@@ -20,6 +21,8 @@ _SAFE = {
     *(exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Is, *COMPARISONS, *BITS),
     *(exp.If, exp.Case, exp.Nullif, exp.Coalesce, exp.Greatest, exp.Least),
     *(exp.Concat, exp.DPipe, exp.Length),
+    *(exp.ArrayCompact, exp.ArrayContains, exp.ArrayDistinct),
+    *(exp.ArrayIntersect, exp.ArrayExcept),
     *(exp.StartsWith, exp.EndsWith, exp.Contains, exp.StrPosition, exp.Replace),
     *(exp.UnixMicros, exp.UnixDate, exp.TsOrDsToDate, exp.DateDiff, *PARTS),
 }
@@ -85,7 +88,7 @@ def _is_safe(node: exp.Expr) -> bool:
         return isinstance(pattern, exp.Literal) and "\\" not in pattern.this
     if isinstance(node, (exp.Substring, exp.Left, exp.Right)):  # numbers of theirs are cast to INT
         return all(map(_is_int, [*node.iter_expressions()][1:]))
-    return _is_age(node)
+    return _is_age(node) or sized(node) is not None
 
 
 def _is_int(node: exp.Expr) -> bool:

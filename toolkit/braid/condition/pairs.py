@@ -207,8 +207,8 @@ class Residuals:
             self._check_sets(node)
             function = MEASURES[node.name]
         if function and all(len(self._streams(side)) == 1 for side in node.expressions):
-            sides = [split_name(self._flat(side, home, measures)) for side in node.expressions]
-            left, right = ((self.aliases.index(alias), name) for alias, name in sides)
+            sides = node.expressions  # a measure reads columns alone, so their streams compute them
+            left, right = ((min(self._streams(side)), self._column(side)) for side in sides)
             measures.append(Measure(function, left, right))
             return exp.column(str(len(measures) - 1), quoted=True)
         if isinstance(node, exp.ILike):  # letters are made small by Spark
