@@ -89,8 +89,6 @@ def _print(report: Report, seed: int) -> None:
     )
     for (route, kind), count in sorted(report.verdicts.items()):
         print(f"  {route}: {count:,} {kind}")
-    for name, count in report.excluded.most_common():
-        print(f"  known fault, not mended yet: {name} ({count:,})")
     for sentence, count in report.refusals.most_common(12):
         print(f"  refused {count:,} times: {sentence}")
     for finding in report.findings:

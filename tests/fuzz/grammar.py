@@ -188,5 +188,5 @@ def reduced(tree: Tree) -> Iterator[Tree]:
 
 
 def count_nodes(tree: Any) -> int:
-    """How many nodes a tree has."""
+    """Return the number of nodes of a tree."""
     return 1 + sum(map(count_nodes, subtrees(tree)))

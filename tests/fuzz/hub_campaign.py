@@ -116,7 +116,7 @@ class StatementCampaign:
         self.seed = seed
 
     def run(self, minutes: float | None = None, count: int | None = None) -> StatementReport:
-        """Draw statements for so many minutes, or so many of them."""
+        """Draw statements for ``minutes``, or ``count`` of them."""
         report, began, number = StatementReport(), time.monotonic(), 0
         while (count is None or report.statements < count) and (
             minutes is None or time.monotonic() - began < 60 * minutes

@@ -15,7 +15,6 @@ from fuzz.brute_force import brute_force
 from fuzz.campaign import Campaign
 from fuzz.cases import CORPUS, Case, load
 from fuzz.grammar import random_case, random_stream, random_streams
-from fuzz.known import UNMENDED
 from fuzz.oracles import SparkOracle
 from fuzz.outcomes import Truth
 from fuzz.replay import outcomes_of
@@ -35,8 +34,6 @@ def test_conditions_of_a_fixed_seed_are_answered_rightly(spark: SparkSession) ->
 )
 def test_a_case_that_was_found_is_answered_rightly(spark: SparkSession, name: str) -> None:
     wrong = {r: w for r, w in outcomes_of(load(CORPUS / f"{name}.json"), spark).items() if w}
-    if wrong and name in UNMENDED:
-        pytest.xfail(f"known: {wrong}")
     assert not wrong
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from fuzz.cases import CORPUS, load
-from fuzz.known import UNMENDED
 from fuzz.replay import outcomes_of
 
 pytestmark = pytest.mark.unit
@@ -15,6 +14,4 @@ pytestmark = pytest.mark.unit
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.json")), ids=lambda path: path.stem)
 def test_a_case_that_was_found_is_answered_rightly(path: Path) -> None:
     wrong = {route: told for route, told in outcomes_of(load(path)).items() if told}
-    if wrong and path.stem in UNMENDED:
-        pytest.xfail(f"known: {wrong}")
     assert not wrong

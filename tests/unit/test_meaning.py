@@ -1,4 +1,4 @@
-"""What a condition says is what is answered, on tables and in a hub: no word of it is left out."""
+"""Conditions are answered as they are written, on tables and in a hub, without a word left out."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ ARROW = {
     *("memory_map", "new_file", "new_stream", "open_file", "OSFile", "ParquetFile"),
     *("ParquetWriter", "read_metadata", "read_schema", "read_table", "write_table"),
 }
-"""What of pyarrow takes a path, or a file that is open."""
+"""The functions of pyarrow that take a path or an open file."""
 OPEN = {"source", "sink"}
-"""What a file of pyarrow that is open is called."""
+"""The names of pyarrow's open files."""
 OS = {"cpu_count", "environ", "name", "sysconf"}
-"""What is no file."""
+"""Names that are not files."""
 ALLOWED = {
     "engine/memory.py": "reads what the system says of this machine's memory and cores",
     "hub/batches.py": "measures seconds by a clock that tests replace where it is",
@@ -38,7 +38,7 @@ ALLOWED = {
 
 
 def faults(source: str) -> Iterator[str]:
-    """What a module does without asking the seam, by line."""
+    """Return, by line, the calls of a module that bypass the seam."""
     for node in ast.walk(ast.parse(source)):
         if said := _fault(node):
             yield f"line {getattr(node, 'lineno', 0)}: {said}"

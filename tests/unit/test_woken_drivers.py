@@ -28,7 +28,7 @@ ON, BATCHES = "a.k = b.k", 13
 STREAMS = tables("ab", 56, seed=17, batches=BATCHES)
 WANTED = expected(STREAMS, ON)
 EVERY = int(os.environ.get("BRAID_SLEEP_EVERY", "0"))
-"""Of all changes of files, a driver also sleeps before one in so many."""
+"""A driver also sleeps before one in this number of file changes."""
 
 
 def begin(folder: Path, **more: Any) -> None:
@@ -218,7 +218,7 @@ def test_asleep_at_any_change_while_it_takes_over(tmp_path: Path) -> None:
 
 
 def test_lines_of_a_woken_driver_are_not_told_for_good(tmp_path: Path) -> None:
-    """It slept between its check and its line: whoever has the run tells all anew."""
+    """It slept between its check and its line: the driver of the run writes all lines again."""
     run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch")
     assert run.awaitTermination()
     store = Store(tmp_path)

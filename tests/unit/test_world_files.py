@@ -106,7 +106,7 @@ def test_a_power_cut_leaves_what_was_forced_and_invents_nothing(
 
 
 def forced(folder: Folder, above: str = "") -> dict[str, bytes]:
-    """What is on disk whatever a power cut takes: names without a change since, of forced files."""
+    """Return the forced files whose names have not changed since: no power cut takes them."""
     found = dict[str, bytes]()
     changed = {name for name, _ in folder.pending}
     for name, node in folder.durable.items():

@@ -188,7 +188,7 @@ class _Reading(io.BytesIO):
 
 
 class _Writing(io.RawIOBase):
-    """A file that is written. What is written is there at once, for others too."""
+    """A file being written. Others see its content at once."""
 
     def __init__(self, disk: SimulatedDisk, node: Inode, path: str) -> None:
         super().__init__()

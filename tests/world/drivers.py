@@ -28,7 +28,7 @@ class Driver:
         self.result: Any = None
         self.error: BaseException | None = None
         self.own: dict[str, Any] = {}
-        """What a process has of its own where this one has a module's value, by name."""
+        """By name, the values that each process has in place of a module's value."""
         self._mine, self._others = threading.Semaphore(0), threading.Semaphore(0)
         self._thread = threading.Thread(target=self._live, name=f"driver-{number}", daemon=True)
         self._is_started = False

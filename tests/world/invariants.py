@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from world.world import World
 
 _OTHERS = ("another driver", "is in use by a run")
-"""What a driver says that finds another one."""
+"""The sentences of a driver that finds another one."""
 _SENTENCES = (OSError, RuntimeError, ValueError)
 
 
@@ -44,7 +44,7 @@ def check_end(world: World, driver: Driver) -> None:
 
 
 def check_promise(world: World) -> None:
-    """After a power cut, all batches are committed that anybody was told of."""
+    """After a power cut, every batch that was reported as committed still is."""
     if world.scenario.durability != "power" or _is_flipped(world):
         return
     if world.told < 0:

@@ -102,7 +102,7 @@ def _table(rows: list[Row]) -> pa.Table:
 
 @cache
 def placements(streams: int, has_equality: bool) -> tuple[Placement, ...]:
-    """Return the placements that run a join of so many streams without loss."""
+    """Return the placements that run a join of this number of streams without loss."""
     return tuple(
         p
         for p in examples().values()

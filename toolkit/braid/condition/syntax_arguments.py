@@ -84,7 +84,7 @@ _PARTS = (exp.DataType, exp.Identifier, exp.Var, exp.Distinct)
 
 
 _WORDS = {"negate": "NOT", "query": "a query"}
-"""What a user calls an argument whose name in the tree is another."""
+"""By name in the tree, the user's name of an argument."""
 
 
 class AsWritten(exp.Expression, exp.Condition):

@@ -16,7 +16,7 @@ from braid.core.plan import Block, Keys
 from braid.core.query import Query
 
 VERSION = 5
-"""Of the stored form. There is no reader of other versions."""
+"""The version of the stored form. There is no reader of other versions."""
 
 Place = tuple[int, int]
 """(block, host)."""

@@ -19,7 +19,7 @@ class Workers:
         os.register_at_fork(after_in_child=self._shared.clear)  # a forked process has no threads
 
     def shared(self, name: str, most: int) -> Executor:
-        """Return the pool of this name, of at most so many threads, which all callers share. It
+        """Return the pool of this name, which has at most ``most`` threads and is shared. It
         stays: to start a thread takes a millisecond while others compute, and allocators keep for
         each thread the memory that it needed once.
         """
@@ -28,7 +28,7 @@ class Workers:
         return pool
 
     def pool(self, name: str, most: int) -> Executor:
-        """Return a new pool of at most so many threads. The caller shuts it down."""
+        """Return a new pool of at most ``most`` threads. The caller shuts it down."""
         return ThreadPoolExecutor(most, name)
 
     def start(self, name: str, work: Callable[[], None]) -> threading.Thread:

@@ -1,4 +1,4 @@
-"""What the log of a run says, by entry and rolled up."""
+"""Records of a run's log, by entry and rolled up."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Kept(NamedTuple):
-    """What is remembered of a commit. Of one that is rolled up, there is no state and no entry."""
+    """A commit in memory. One that is rolled up has no state and no entry."""
 
     entry: int
     batch: int

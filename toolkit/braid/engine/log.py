@@ -83,7 +83,7 @@ class Log:
         self.is_mine = False
         """Whether this process writes it: then nobody else's entries are taken in."""
         self._last: tuple[int, ...] = ()
-        """What tells the file of the last entry, which was read, from any other of its name."""
+        """Tells the file of the last entry that was read from any other of its name."""
 
     @property
     def first(self) -> int:
@@ -304,7 +304,9 @@ class Log:
                 self._place(found.entry, body, force)
             except FileExistsError:
                 raise self._lost() from None
-            except FileNotFoundError:  # whoever takes over removes what is about to become an entry
+            except (
+                FileNotFoundError
+            ):  # a driver that takes over removes what is about to become an entry
                 self._check_follows()
                 if self._come():
                     raise self._lost() from None

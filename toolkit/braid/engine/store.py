@@ -123,7 +123,7 @@ class Store(Rolling):
         body, new = durable.sealed({"v": VERSION, **query}), not disk().exists(self.query_file)
         try:
             durable.put(self.query_file, body, self.force, new, self.check_driver)
-        except OSError:  # whoever takes over removes what is about to become run.json
+        except OSError:  # a driver that takes over removes what is about to become run.json
             if not new or not disk().exists(self.query_file):
                 raise
             raise RuntimeError(

@@ -52,7 +52,7 @@ def extend_archive(archive: Archive, lines: Sequence[bytes]) -> Archive:
 
 
 class End(NamedTuple):
-    """Where events end: after so many, which have so many bytes and this crc32."""
+    """The end of some events: their number, their bytes and their crc32."""
 
     events: int
     bytes: int

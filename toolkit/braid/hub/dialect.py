@@ -28,7 +28,7 @@ _WORDS = {
     **{"distribute": "DISTRIBUTE BY", "windows": "WINDOW", "version": "VERSION or TIMESTAMP AS OF"},
     **{"joins": "a join in parentheses", "when": "TIMESTAMP AS OF", "locks": "FOR UPDATE"},
 }
-"""What a user calls an argument of a statement; others are called as sqlglot calls them."""
+"""The user's names of arguments of a statement; others are named as sqlglot names them."""
 STATEMENT: Table = {
     exp.Select: ("expressions", "from_", "joins", "where", "group", "having"),
     exp.From: ("this",),

@@ -23,7 +23,7 @@ from braid.watching import views
 
 Command = Callable[[argparse.Namespace], int]
 _SIGPIPE = 141
-"""What a shell says of a program that its reader has left."""
+"""The exit code that a shell reports for a program whose reader has left."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
