@@ -68,7 +68,7 @@ def _blocks_not_forced() -> AbstractContextManager[Any]:
     real = durable.seal
 
     def seal(path: Path, force: bool) -> Seal:
-        return real(path, force and path.suffix != ".arrow")
+        return real(path, force and path.parent.name != "blocks")
 
     return patch.object(durable, "seal", seal)
 
@@ -112,7 +112,7 @@ def _blocks_not_checked() -> AbstractContextManager[Any]:
     stack, real = ExitStack(), durable.check
 
     def check(path: Path, known: Seal, deep: bool = True) -> None:
-        real(path, known, deep and path.suffix != ".arrow")
+        real(path, known, deep and path.parent.name != "blocks")
 
     stack.enter_context(patch.object(durable, "check", check))
     stack.enter_context(patch.object(files.durable, "check", check))

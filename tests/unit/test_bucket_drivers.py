@@ -196,15 +196,16 @@ def test_of_two_drivers_that_begin_a_run_one_does(
     assert len({n.split("/")[1] for n in bucket(url).names("input")}) == 1
 
 
-def test_a_lost_answer_to_a_commit_is_no_other_driver(
-    url: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("begin", ["commits/", "run.json", "probe-"])
+def test_a_lost_answer_is_no_other_driver(
+    begin: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store has put the manifest, its answer got lost, and the client tries again."""
+    """The store has put the object, its answer got lost, and the client tries again."""
     real = Bucket.put
 
     def put(there: Bucket, name: str, body: Any, new: bool = False) -> None:
         real(there, name, body, new)
-        if new and name.startswith("commits/") and b'"state"' in body:
+        if new and name.startswith(begin):
             real(there, name, body, new)
 
     monkeypatch.setattr(Bucket, "put", put)

@@ -57,6 +57,17 @@ def check_promise(world: World) -> None:
         raise Wrong(f"batch {world.told} was told, and a power cut left {len(there)} batches")
 
 
+def check_left(world: World) -> None:
+    """Once a driver has completed the run, whoever reads its results by Spark's log has them all,
+    also if drivers that had lost the run have been at work since.
+    """
+    if world.scenario.place == "folder" and not _is_flipped(world):
+        store = Store("/run")
+        listed = {n for n in world.disk.names(store.results) if ours(n)}
+        logged = _logged(world, store.results / "_spark_metadata")
+        _same("when the run had ended, Spark's log", logged, listed)
+
+
 def check_last(world: World, driver: Driver) -> None:
     """The last resume without faults has the right results, or says what was damaged."""
     may_refuse = _is_flipped(world)

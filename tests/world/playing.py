@@ -6,9 +6,11 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import chain
 from multiprocessing import get_context
+from typing import Any
 
 from world.world import Verdict, play
 
@@ -24,7 +26,8 @@ def played(
     """
     cores = cores or os.cpu_count() or 1
     if cores == 1:
-        yield from map(_kept, seeds)
+        with _put(fault):
+            yield from map(_kept, seeds)
         return
     parts = [seeds[at : at + _TOGETHER] for at in range(0, len(seeds), _TOGETHER)]
     with get_context("forkserver").Pool(cores) as pool:
@@ -33,12 +36,17 @@ def played(
 
 def _part(seeds: Sequence[int], fault: int | None) -> list[Verdict]:
     logging.disable(logging.CRITICAL)
-    if fault is None:
+    with _put(fault):
         return [*map(_kept, seeds)]
+
+
+def _put(fault: int | None) -> AbstractContextManager[Any]:
+    """Put a fault into the engine, if one is to be in it."""
+    if fault is None:
+        return nullcontext()
     from mutations.world import WORLD_FAULTS
 
-    with WORLD_FAULTS[fault].put():
-        return [*map(_kept, seeds)]
+    return WORLD_FAULTS[fault].put()
 
 
 def _kept(seed: int) -> Verdict:

@@ -115,6 +115,9 @@ def placements(streams: int, has_equality: bool) -> tuple[Placement, ...]:
 
 FAULTS = ("kill", "cut", "zombie", "error", "full", "flip", "lost answer")
 
+_ZOMBIES = 0.2
+"""The share of worlds in which drivers freeze and wake, and nothing else happens."""
+
 
 def scenario(seed: int) -> Scenario:
     """Return the scenario of a seed."""
@@ -131,6 +134,8 @@ def scenario(seed: int) -> Scenario:
         faults = [f for f in faults if f != "cut"]
     if place == "folder":
         faults = [f for f in faults if f != "lost answer"]
+    if random.Random(f"{seed} zombies").random() < _ZOMBIES:
+        faults = ["zombie"]
     keep = draw.choice((None, None, "1 seconds", "1 kB")) if place == "folder" else None
     return Scenario(
         seed,

@@ -24,6 +24,7 @@ from braid.engine.disk import replaced_disk
 from world import invariants
 from world.disk import SimulatedDisk
 from world.drivers import Driver, Killed, PerDriver, current
+from world.fate import COMMITTED, Fate, Step
 from world.files import Files
 from world.process import SimulatedEnvironment, SimulatedWorkers
 from world.scenario import Scenario, scenario
@@ -37,6 +38,12 @@ _WRITES = ("write", "append", "close", "create", "link", "mkdir", "replace", "pu
 _STEPS_A_BATCH = 1000
 """More than that is no progress."""
 _MOST_DRIVERS = 12
+_EVER = 1_000_000
+"""As many steps as no world has."""
+_SLEEPS = ((10, 0), (100, 0), (_EVER, 1), (_EVER, 2), (_EVER, 3), (_EVER, 4), (_EVER, 0))
+"""How long a driver may be frozen: steps of its successor, and entries that this one puts into the
+log, the first of which says that it began. Whichever comes first ends it, or the successor's end.
+"""
 _ROLL_UP = 3
 """So many commits are rolled up at once here, so that it happens in short runs too."""
 
@@ -84,13 +91,14 @@ class World:
         self.told = -1
         """The last batch that anybody knows to be committed."""
         self.is_calm, self.is_full, self.wants_another = False, 0, False
-        self._left, self._switch = self._spacing(), 0
-        self._steps = Counter[int]()
+        self.has_completed = False
+        """Whether a driver has come to the end of the run, and no file was lost or damaged since."""
+        s = self.scenario
+        self._fate = Fate(self.draw, s.faults, s.most, s.spacing, s.place)
+        self._switch, self._commits = 0, 0
+        self._steps, self._before = Counter[int](), dict[int, Step]()
         self._excused = set[int]()
         """Drivers that a fault was put into, so that they may fail."""
-
-    def _spacing(self) -> int:
-        return self.draw.randint(1, 2 * self.scenario.spacing)
 
     # What happens at a step
 
@@ -106,11 +114,11 @@ class World:
         if self.is_calm:
             self._note(driver, operation, path)
             return 1.0
-        self._perhaps_switch(driver)
-        self._left -= 1
-        if self._left <= 0 and len(self.happened) < self.scenario.most:
-            self._left = self._spacing()
-            return self._happens(driver, self.draw.choice(self.scenario.faults), operation, path)
+        before = self._before.get(driver.number, ("", ""))
+        self._before[driver.number] = operation, path
+        self._perhaps_switch(driver, before)
+        if fault := self._fate.draw_fault(before, (operation, path)):
+            return self._happens(driver, fault, operation, path)
         if self.is_full:
             self.is_full -= 1
             if operation in _WRITES:
@@ -134,6 +142,7 @@ class World:
         if fault == "zombie":
             self._lose_lock()
             self.wants_another = True
+            del self._before[driver.number]  # it has not done this yet
             driver.freeze()
             return self.step(operation, path)
         if fault in ("kill", "flip", "cut"):
@@ -143,14 +152,14 @@ class World:
             if torn is not None and fault != "cut":
                 self._tear(operation, path, torn)
             raise Killed
+        if fault == "lost answer" and operation == "answer":
+            raise LostAnswer  # the client tries again, so that is no excuse
         self._excused.add(driver.number)
         if fault == "full":
             self.is_full = self.draw.choice((1, 20, 200))
             return self._no_room(driver, operation, path) if operation in _WRITES else 1.0
         if fault == "lost answer":
-            raise (
-                LostAnswer if operation == "answer" else failing(path, self.draw.choice((500, 503)))
-            )
+            raise failing(path, self.draw.choice((500, 503)))
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     def _tear(self, operation: str, path: str, share: float) -> None:
@@ -175,17 +184,21 @@ class World:
         lock = f"{RUN}/.lock"
         if self.draw.random() < 0.5 and self.files.find(lock) is not None:
             self.files.unlink(lock)
-        self._switch = self.draw.choice((10, 100, 1_000_000))
+        self._switch, self._commits = self.draw.choice(_SLEEPS)
 
-    def _perhaps_switch(self, driver: Driver) -> None:
+    def _perhaps_switch(self, driver: Driver, before: Step) -> None:
         """Now and then let another driver go on, if there are several."""
-        if self._switch and sum(d.is_alive for d in self.drivers) > 1:
-            self._switch -= 1
-            if not self._switch:
-                self._switch = self.draw.choice((3, 30, 300, 1_000_000))
-                driver.freeze()
-                if driver.is_killed:
-                    raise Killed
+        if not self._switch or sum(d.is_alive for d in self.drivers) < 2:
+            return
+        self._switch -= 1
+        if self._commits and any(moment.is_at(before, before) for moment in COMMITTED):
+            self._commits -= 1
+            self._switch *= self._commits > 0
+        if not self._switch:
+            self._switch, self._commits = self.draw.choice((3, 30, 300, _EVER)), 0
+            driver.freeze()
+            if driver.is_killed:
+                raise Killed
 
     def _ask(self, operation: str, name: str, is_before: bool) -> None:
         """Let a driver ask the object store for something."""
@@ -251,13 +264,15 @@ class World:
         )
 
     def _run(self) -> None:
+        driver = None
         while True:
             if self.wants_another or not any(d.is_alive for d in self.drivers):
                 self.wants_another = False
                 self.is_calm = len(self.drivers) >= _MOST_DRIVERS
                 driver = self._spawn()
             else:
-                driver = self.draw.choice([d for d in self.drivers if d.is_alive])
+                alive = [d for d in self.drivers if d.is_alive]
+                driver = self.draw.choice([d for d in alive if d is not driver] or alive)
             driver.wake()
             self._look_at(driver)
             if not any(d.is_alive for d in self.drivers) and not self.wants_another:
@@ -268,11 +283,14 @@ class World:
 
     def _look_at(self, driver: Driver) -> None:
         """See how a driver came to its end, if it did."""
+        if driver.has_ended and driver.error is None and not driver.is_killed:
+            self.has_completed = True
         if driver.has_ended and driver.error is not None and not driver.is_killed:
             invariants.check_end(self, driver)
         if driver.is_killed and self.happened and self.happened[-1] in ("cut", "flip"):
             for each in self.drivers:
                 each.end()
+            self.has_completed = False
             {"cut": self._cut, "flip": self._flip}[self.happened[-1]]()
             self.happened[-1] += " done"
         elif driver.is_killed:
@@ -283,9 +301,12 @@ class World:
         invariants.check_promise(self)
 
     def _flip(self) -> None:
-        there = [path for path, node in self.files.walk() if node.content]
+        there = dict[str, list[str]]()
+        for path, node in self.files.walk():
+            if node.content:
+                there.setdefault(path.rpartition("/")[0], []).append(path)
         if there:
-            path = self.draw.choice(there)
+            path = self.draw.choice(there[self.draw.choice([*there])])
             bit = self.draw.getrandbits(30)
             self.trace.append(f"flip {path} {bit}")
             self.files.flip(path, bit)
@@ -293,6 +314,8 @@ class World:
     def _end(self) -> None:
         """The last resume, to which nothing happens."""
         self.is_calm = True
+        if self.has_completed:
+            invariants.check_left(self)
         driver = self._spawn()
         driver.wake()
         invariants.check_last(self, driver)

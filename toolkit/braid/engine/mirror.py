@@ -134,13 +134,14 @@ class Mirror(Store):
             self._input = environment().token()
             files = [*durable.below(self.input, "[!.]*")]
             self._put({f"{self._copy}/{f.relative_to(self.input).as_posix()}": f for f in files})
+        body = durable.sealed({"v": VERSION, **query, "input": self._input})
         try:
-            body = durable.sealed({"v": VERSION, **query, "input": self._input})
             self.bucket.put("run.json", body, new)
         except FileExistsError:
-            raise RuntimeError(
-                f"another driver has begun the run in {self.url} meanwhile; this one stops"
-            ) from None
+            if self.bucket.get("run.json") != body:  # else the answer was lost, and it is its own
+                raise RuntimeError(
+                    f"another driver has begun the run in {self.url} meanwhile; this one stops"
+                ) from None
 
     @property
     def _copy(self) -> str:
