@@ -8,8 +8,8 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+
+from braid.core.replaceable import Replaceable
 
 
 class Environment:
@@ -40,20 +40,5 @@ class Environment:
         return os.getpid()
 
 
-_current = Environment()
-
-
-def environment() -> Environment:
-    """Return the environment in use."""
-    return _current
-
-
-@contextmanager
-def replaced_environment(by: Environment) -> Iterator[Environment]:
-    """Have all code of this process ask another environment meanwhile."""
-    global _current
-    before, _current = _current, by
-    try:
-        yield by
-    finally:
-        _current = before
+_current = Replaceable(Environment())
+environment, replaced_environment = _current.get_current, _current.replace_meanwhile

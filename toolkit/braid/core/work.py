@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+
+from braid.core.replaceable import Replaceable
 
 
 class Workers:
@@ -38,20 +39,5 @@ class Workers:
         return thread
 
 
-_current = Workers()
-
-
-def workers() -> Workers:
-    """Return the threads in use."""
-    return _current
-
-
-@contextmanager
-def replaced_workers(by: Workers) -> Iterator[Workers]:
-    """Have all code of this process use other threads meanwhile."""
-    global _current
-    before, _current = _current, by
-    try:
-        yield by
-    finally:
-        _current = before
+_current = Replaceable(Workers())
+workers, replaced_workers = _current.get_current, _current.replace_meanwhile

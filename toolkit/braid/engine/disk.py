@@ -9,13 +9,13 @@ import mmap
 import os
 import shutil
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
+
+from braid.core.replaceable import Replaceable
 
 Place = str | Path
 
@@ -176,20 +176,5 @@ def _write_whole(file: IO[bytes], body: bytes) -> None:
         left = left[file.write(left) :]
 
 
-_current = Disk()
-
-
-def disk() -> Disk:
-    """Return the file system in use."""
-    return _current
-
-
-@contextmanager
-def replaced_disk(by: Disk) -> Iterator[Disk]:
-    """Have all code of this process use another file system meanwhile."""
-    global _current
-    before, _current = _current, by
-    try:
-        yield by
-    finally:
-        _current = before
+_current = Replaceable(Disk())
+disk, replaced_disk = _current.get_current, _current.replace_meanwhile
