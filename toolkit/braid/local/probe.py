@@ -183,13 +183,8 @@ class Joiner:
     ) -> bool:
         """Whether the step's links and residuals admit one of these pairs."""
         admitted = self._holding(partial, left, rows, right, step, stored)
-        for piece, _ in () if admitted is None else self._asked(admitted, step):
-            pieces = [(0, piece)]
-            for residual in step.residuals:
-                pieces = self._residual(pieces, residual) if pieces else []
-            if pieces:
-                return True
-        return False
+        pieces = () if admitted is None else self._asked(admitted, step)
+        return any(self._apply_residuals([(0, piece)], step) for piece, _ in pieces)
 
     def _failure(self, text: str, streams: Iterable[int]) -> OverflowFailure:
         names = [self.predicate.aliases[s] for s in sorted(set(streams))]
@@ -203,9 +198,7 @@ class Joiner:
         if not found:
             return
         step = self._step(frozenset(found[0][1].parts) - {stream}, stream)
-        for residual in step.residuals:
-            found = self._residual(found, residual) if found else found
-        for n, fulfilled in found:
+        for n, fulfilled in self._apply_residuals(found, step):
             yield from self._whole(n, fulfilled)
 
     def _whole(self, n: int, found: Partial) -> Iterator[tuple[int, Partial]]:
@@ -256,7 +249,15 @@ class Joiner:
             return keep
         return _both(keep, rows.numpy(TIME)[right] > limit)
 
-    def _residual(
+    def _apply_residuals(
+        self, pairs: list[tuple[int, Partial]], step: Step
+    ) -> list[tuple[int, Partial]]:
+        """Return the candidate pairs, by block, that all residuals of a step hold for."""
+        for residual in step.residuals:
+            pairs = self._apply_residual(pairs, residual) if pairs else []
+        return pairs
+
+    def _apply_residual(
         self, found: list[tuple[int, Partial]], residual: Residual
     ) -> list[tuple[int, Partial]]:
         columns = {
