@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from braid.engine.store import Store
+from braid.fingerprints import describe_sources, find_sockets, remember
 from braid.join import StreamJoin
 from braid.papers.baselines.centralized import Centralized
 from pyspark.sql import DataFrame, SparkSession
@@ -66,3 +67,17 @@ def test_another_streaming_source_is_refused(spark: SparkSession, tmp_path: Path
         StreamJoin.resume(tmp_path / "run", {"a": one, "b": two}, availableNow=True)
     run = StreamJoin.resume(tmp_path / "run", {"a": one, "b": one}, availableNow=True)
     assert run.awaitTermination() and run.results().count() == 3
+
+
+def test_a_socket_is_known_by_the_plan(spark: SparkSession, tmp_path: Path) -> None:
+    """Also beside files, and below what is computed of it; nothing connects to it."""
+    spark.range(3).selectExpr("cast(id AS string) AS value").write.parquet(str(tmp_path / "in"))
+    files = spark.readStream.schema("value string").parquet(str(tmp_path / "in"))
+    lines = spark.readStream.format("socket").option("host", "there").option("port", 99).load()
+    streams = {"a": files, "b": lines, "c": files.union(lines).filter("value > 'a'")}
+    sources = describe_sources(streams)
+    assert sources["b"] == {"type": "socket", "host": "there", "port": "99"}
+    assert find_sockets(sources) == ["b", "c"]
+    with pytest.warns(UserWarning, match="stream [bc] reads a socket") as warned:
+        assert remember(streams, {})["sources"] == sources
+    assert len(warned) == 2

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.core.events import RunStarted
+from braid.core.state import State
 from braid.engine.store import Store
-from braid.fingerprints import Fingerprint, of_table
+from braid.fingerprints import Fingerprint, check_sockets, of_table, warn_of_sockets
 from braid.join import StreamJoin
 from braid.papers.baselines.centralized import Centralized
 from hypothesis import given
@@ -119,3 +120,31 @@ def test_a_sealed_field_that_cannot_be_is_a_sentence(
     ):
         with pytest.raises(ValueError, match=says):
             go_on()
+
+
+SOURCES = {
+    "a": {"type": "kafka", "subscribe": "socket"},
+    "b": {"type": "parquet", "path": "/in", "1.type": "socket", "1.host": "there", "1.port": "99"},
+}
+"""A topic of that name is no socket; a union may read one beside files."""
+
+
+def test_a_stream_that_reads_a_socket_is_warned_of() -> None:
+    with pytest.warns(UserWarning) as warned:
+        warn_of_sockets(SOURCES)
+    (said,) = (str(each.message) for each in warned)
+    assert said.startswith("stream b reads a socket, which cannot be read again: ")
+
+
+def test_a_run_that_reads_a_socket_is_not_resumed_within_a_batch(tmp_path: Path) -> None:
+    store, offsets = Store(tmp_path), tmp_path / "checkpoint" / "offsets"
+    store.create({})
+    offsets.mkdir(parents=True)
+    for batch in range(2):
+        (offsets / str(batch)).touch()
+        says = f"begun micro-batch {batch} and not committed it, and stream b reads a socket, which"
+        with pytest.raises(ValueError, match=says):
+            check_sockets(SOURCES, store)
+        check_sockets({"a": SOURCES["a"]}, store)
+        store.commit(batch, store.snapshot(State(batch, epoch=batch)), {}, [])
+        check_sockets(SOURCES, store)

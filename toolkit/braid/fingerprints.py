@@ -244,8 +244,12 @@ def _phrase(source: Mapping[str, str]) -> str:
 
 def find_sockets(sources: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Return the streams that read a socket."""
-    kinds = ("TextSocketV2", SOCKET)
-    return [a for a, source in sources.items() if any(v in kinds for v in source.values())]
+    return [alias for alias, source in sources.items() if _reads_socket(source)]
+
+
+def _reads_socket(source: Mapping[str, str]) -> bool:
+    types = (value for name, value in source.items() if name.rpartition(".")[2] == "type")
+    return any(each in ("TextSocketV2", SOCKET) for each in types)
 
 
 def warn_of_sockets(sources: Mapping[str, Mapping[str, str]]) -> None:
