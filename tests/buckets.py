@@ -1,13 +1,11 @@
-"""Runs in a bucket: how they are started, what must be true of what is there, and a store that fails."""
+"""Runs in a bucket: how they are started, and what must be true of what is there."""
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
-import pytest
 from braid.core.state import Seal
-from braid.engine.bucket import Bucket, bucket
+from braid.engine.bucket import bucket
 from braid.engine.mirror import opened
 from braid.run import JoinRun
 from clouded import WANTED, join
@@ -21,32 +19,6 @@ def start(url: str, **more: Any) -> JoinRun:
 def ends_equal(run: JoinRun) -> None:
     assert run.awaitTermination()
     assert differ(ids(run.results()), WANTED) == ""
-
-
-class Killed(OSError):
-    """A driver that was killed does nothing any more."""
-
-
-def deaths(patch: pytest.MonkeyPatch, at: int) -> list[str]:
-    """Have the driver killed when it asks the store for the ``at``-th time; what it has asked for."""
-    done: list[str] = []
-    lock = threading.Lock()
-
-    def dying(verb: str) -> None:
-        real = getattr(Bucket, verb)
-
-        def ask(there: Bucket, *given: Any, **more: Any) -> Any:
-            with lock:
-                done.append(f"{verb} {given[0] if given and isinstance(given[0], str) else ''}")
-                if len(done) > at:
-                    raise Killed("killed")
-            return real(there, *given, **more)
-
-        patch.setattr(Bucket, verb, ask)
-
-    for verb in ("put", "delete", "names", "fetch"):
-        dying(verb)
-    return done
 
 
 def sound(url: str) -> None:

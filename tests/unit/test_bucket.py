@@ -30,9 +30,10 @@ from braid.engine.store import Store
 from braid.health import health
 from braid.papers.shedding.shed import Shed
 from braid.run import JoinRun
-from buckets import deaths, ends_equal, nothing_left, start
+from buckets import ends_equal, nothing_left, start
 from clouded import STREAMS
 from oracle import differ, expected, ids, tables, until
+from world.machine import URL, Machine, kill_before
 
 
 @pytest.fixture(params=["memory", "file", "s3"])
@@ -312,48 +313,38 @@ def bundles_of(url: str) -> list[str]:
 
 @pytest.mark.parametrize("lost", ["none", "killed before", "damaged", "deleted"])
 def test_to_open_takes_a_request_for_many_entries(
-    url: str, lost: str, monkeypatch: pytest.MonkeyPatch
+    lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or one for each, where their bundle is not there or not whole; whoever goes on puts it."""
     monkeypatch.setattr(bucketed, "_TOGETHER", 5)
     streams = tables("ab", 60, seed=91, batches=12)
     how = StreamJoin(streams, clouded.ON, clouded.Scatter(), check=True)
-    real = Bucket.put
+    machine, name = Machine(), "commits/entries-000005-000009.jsonl"
 
-    def put(there: Bucket, name: str, body: Any, new: bool = False) -> None:
-        if lost == "killed before" and name == "commits/entries-000005-000009.jsonl":
-            raise RuntimeError("killed")
-        real(there, name, body, new)
+    def begin() -> None:
+        assert how.start(URL, batches="batch").awaitTermination()
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Bucket, "put", put)
-        run = how.start(url, batches="batch")
-        if lost == "killed before":
-            with pytest.raises(RuntimeError, match="killed"):
-                run.awaitTermination()
-        else:
-            assert run.awaitTermination()
-    name = "commits/entries-000005-000009.jsonl"
-    if lost == "damaged":
-        bucket(url).put(name, bucket(url).get(name)[:-30] + b"x" * 30)
-    elif lost == "deleted":
-        bucket(url).delete([name])
-    with monkeypatch.context() as patch:
-        done = deaths(patch, 10**6)
-        reader = opened(url)
+    kill_before(machine, begin, f"put {name}" if lost == "killed before" else "never")
+    with machine.simulated():
+        if lost == "damaged":
+            bucket(URL).put(name, bucket(URL).get(name)[:-30] + b"x" * 30)
+        elif lost == "deleted":
+            bucket(URL).delete([name])
+        del machine.steps[:]
+        reader = opened(URL)
         reader.query()
         assert reader.committed() == [*range(9 if lost == "killed before" else 12)]
-        fetched = [ask for ask in done if ask.startswith("fetch commits/0")]
+        fetched = [ask for ask in machine.requests if ask.startswith("get commits/0")]
         assert len(fetched) == {"none": 3, "killed before": 5}.get(lost, 8)
-    again = how.start(url, batches="batch")
-    assert again.awaitTermination()
-    assert differ(ids(again.results()), expected(streams, clouded.ON)) == ""
-    bundles = bundles_of(url)
-    assert bundles == ["entries-000000-000004.jsonl", "entries-000005-000009.jsonl"]
-    for bundle in bundles if lost != "damaged" else []:
-        first = int(bundle.split("-")[1])
-        bodies = [bucket(url).get(f"commits/{n:06d}.json") for n in range(first, first + 5)]
-        assert bucket(url).get(f"commits/{bundle}") == b"\n".join(bodies)
+        again = how.start(URL, batches="batch")
+        assert again.awaitTermination()
+        assert differ(ids(again.results()), expected(streams, clouded.ON)) == ""
+        bundles = bundles_of(URL)
+        assert bundles == ["entries-000000-000004.jsonl", "entries-000005-000009.jsonl"]
+        for bundle in bundles if lost != "damaged" else []:
+            first = int(bundle.split("-")[1])
+            bodies = [bucket(URL).get(f"commits/{n:06d}.json") for n in range(first, first + 5)]
+            assert bucket(URL).get(f"commits/{bundle}") == b"\n".join(bodies)
 
 
 def test_a_bundle_that_is_refused_fails_no_commit(

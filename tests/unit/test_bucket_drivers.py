@@ -18,12 +18,13 @@ from braid.engine.durable import Damaged
 from braid.engine.log import Superseded
 from braid.engine.mirror import Mirror, opened
 from braid.run import JoinRun
-from buckets import deaths, ends_equal, nothing_left, opened_files, sound, start
+from buckets import ends_equal, nothing_left, opened_files, sound, start
 from clouded import STREAMS, join
 from oracle import until
+from world.machine import URL, Machine, kill_before
 
 
-def broken_off(url: str, at: int) -> int:
+def broken_off(machine: Machine, at: int) -> int:
     """Have a driver killed when it asks for the ``at``-th time; the last batch that was seen."""
     seen, real = [-1], JoinRun._publish
 
@@ -32,33 +33,31 @@ def broken_off(url: str, at: int) -> int:
         real(run, happened)
 
     with pytest.MonkeyPatch.context() as patch:
-        deaths(patch, at)
         patch.setattr(JoinRun, "_publish", publish)
-        try:
-            start(url).awaitTermination()
-        except (OSError, ValueError) as error:
-            assert "killed" in str(error)
+        kill_before(machine, lambda: start(URL).awaitTermination(), at)
     return max(seen)
 
 
-def test_wherever_a_driver_is_killed_nothing_is_lost_or_doubled(url: str) -> None:
+def test_wherever_a_driver_is_killed_nothing_is_lost_or_doubled() -> None:
     """Before each thing that it asks of the store in a batch, and every third of the rest: another
-    one goes on, from an empty mirror.
+    one goes on, on another machine.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        done = deaths(patch, 10**6)
-        ends_equal(start(url))
-    one, two = (done.index(f"put commits/00000{entry}.json") for entry in (3, 4))
+    machine = Machine()
+    with machine.simulated():
+        ends_equal(start(URL))
+    asked = machine.requests
+    one, two = (asked.index(f"put commits/00000{entry}.json") for entry in (3, 4))
     assert two - one >= 6
     lasts = set()
-    for at in sorted({*range(0, len(done) + 1, 3), *range(one, two + 1)}):
-        place = f"{url}/{at}"
-        lasts.add(last := broken_off(place, at))
-        sound(place)
-        found = opened(place)
-        assert last < 0 or (found.query() is not None and found.committed()[-1] >= last)
-        ends_equal(start(place))
-        nothing_left(place)
+    for at in sorted({*range(0, len(asked) + 1, 3), *range(one, two + 1)}):
+        killed = Machine()
+        lasts.add(last := broken_off(killed, at))
+        with Machine(stores=killed.stores).simulated():
+            sound(URL)
+            found = opened(URL)
+            assert last < 0 or (found.query() is not None and found.committed()[-1] >= last)
+            ends_equal(start(URL))
+            nothing_left(URL)
     assert lasts == {-1, 0, 1, 2, 3}
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,10 @@ from braid.join import StreamJoin
 from braid.run import JoinRun
 from oracle import differ, expected, ids, tables
 from scatter import Scatter
+from world.cuts import CUTS, Cuts, PowerCut
+from world.machine import Machine
 
+RUN = Path("/run")
 ON = "a.k = b.k"
 STREAMS = tables("ab", 60, seed=91, batches=4)
 WANTED = expected(STREAMS, ON)
@@ -43,146 +45,79 @@ def ends_equal(run: JoinRun) -> None:
     assert differ(ids(run.results()), WANTED) == ""
 
 
-class Disk:
-    """A model of a disk: of a file it has what was there when the file was last forced to disk, of
-    a folder the names that were there then.
-    """
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    """A machine in memory, which the engine meets."""
+    made = Machine()
+    with made.simulated():
+        yield made
 
-    def __init__(self, root: Path, cutting: bool = False) -> None:
-        """``cutting``: what the thread that cuts a run's input does is looked at too. In a run it
-        works beside the one that commits, in any order.
-        """
-        self.root, self.lock, self.cutting = root, threading.RLock(), cutting
-        self.contents: dict[int, bytes] = {}
-        self.names: dict[Path, dict[str, int]] = {}
-        self.held: list[int] = []
-        self.done: list[tuple[str, str]] = []
-        self.before: Callable[[str, str], None] = lambda operation, name: None
 
-    @contextmanager
-    def recorded(self) -> Iterator[Disk]:
-        """All that is done to files in between."""
-        with pytest.MonkeyPatch.context() as patch:
-            for name in ("fsync", "link", "replace"):
-                patch.setattr(os, name, self._watched(getattr(os, name)))
-            patch.setattr(os, "unlink", self._locked(os.unlink))
-            yield self
-        for at in self.held:
-            os.close(at)
-
-    def _locked(self, real: Callable[..., None]) -> Callable[..., None]:
-        def locked(*given: Any, **more: Any) -> None:
-            with self.lock:
-                real(*given, **more)
-
-        return locked
-
-    def _watched(self, real: Callable[..., None]) -> Callable[..., None]:
-        def watched(*given: Any) -> None:
-            with self.lock:
-                file = Path(
-                    os.readlink(f"/proc/self/fd/{given[0]}") if len(given) == 1 else given[1]
-                )
-                name = str(file.relative_to(self.root.parent))
-                looked = self.cutting or threading.current_thread().name != "braid-input"
-                if looked:
-                    self.before(real.__name__, name)
-                real(*given)
-                if looked:
-                    self.done.append((real.__name__, name))
-                if len(given) == 1:
-                    self._forced(file, given[0])
-
-        return watched
-
-    def _forced(self, file: Path, at: int) -> None:
-        if file.is_dir():
-            self.names[file] = {f.name: f.stat().st_ino for f in file.iterdir()}
-        else:
-            self.contents[os.fstat(at).st_ino] = file.read_bytes()
-            self.held.append(os.dup(at))  # so that no other file gets its number
-
-    def left(self, target: Path, all_names: bool) -> None:
-        """What a cut of the power leaves now. The names of files that were not forced to disk may be
-        there or not; what is in those files is gone.
-        """
-        if all_names or self.root.name in self.names.get(self.root.parent, {}):
-            self._left(self.root, target, all_names)
-
-    def _left(self, folder: Path, target: Path, all_names: bool) -> None:
-        target.mkdir()
-        names = self.names.get(folder, {})
-        if all_names:
-            names = {f.name: f.stat().st_ino for f in folder.iterdir()}
-        for name, number in names.items():
-            if (folder / name).is_dir():
-                self._left(folder / name, target / name, all_names)
-            else:
-                (target / name).write_bytes(self.contents.get(number, b""))
+def forced_files(machine: Machine) -> list[tuple[str, str]]:
+    """The steps that bring files and names to disk, or give a file another name."""
+    return [step for step in machine.steps if step[0] in ("force", "link", "replace", "sync")]
 
 
 def test_nobody_is_told_before_all_is_on_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, told = Output.publish, list[tuple[set[str], int]]()
+    real, told = Output.publish, list[int]()
 
     def publish(output: Output, batch: int, names: Any) -> None:
-        store = Store(tmp_path / "run")
+        done, store = forced_files(machine), Store(RUN)
         state, manifest = store.state(), store.manifest(batch)
         assert state is not None and manifest.state is not None
-        named = {f"run/new/{name}" for name, _ in manifest.results} | {
-            f"run/commits/{manifest.state.name}",
-            *(f"run/blocks/{name}" for name in state.files),
+        named = {f"/run/new/{name}" for name, _ in manifest.results} | {
+            f"/run/commits/{manifest.state.name}",
+            *(f"/run/blocks/{name}" for name in state.files),
         }
-        told.append((named, manifest.entry))
-        forced = [name for operation, name in disk.done if operation == "fsync"]
+        told.append(batch)
+        forced = [name for operation, name in done if operation == "force"]
         assert named <= set(forced), "every file that the manifest names"
-        link = disk.done.index(("link", f"run/commits/{manifest.entry:06d}.json"))
-        last = max(max(n for n, d in enumerate(disk.done) if d[1] == name) for name in named)
-        folders = {("fsync", f"run/{name}") for name in ("blocks", "new", "commits")}
-        body = link - 1
-        assert disk.done[body][0] == "fsync" and ".json." in disk.done[body][1], "the manifest"
-        assert folders <= set(disk.done[last:link]), "then the folders"
-        assert disk.done[link + 1 :] == [("fsync", "run/commits")], "then the manifest's folder"
+        link = done.index(("link", f"/run/commits/{manifest.entry:06d}.json"))
+        last = max(max(n for n, d in enumerate(done) if d[1] == name) for name in named)
+        folders = {("sync", f"/run/{name}") for name in ("blocks", "new", "commits")}
+        assert done[link - 1][0] == "force" and ".json." in done[link - 1][1], "the manifest"
+        assert folders <= set(done[last:link]), "then the folders"
+        assert done[link + 1 :] == [("sync", "/run/commits")], "then the manifest's folder"
         real(output, batch, names)
 
     monkeypatch.setattr(Output, "publish", publish)
-    disk = Disk(tmp_path / "run")
-    with disk.recorded():
-        ends_equal(start(tmp_path / "run"))
-    assert len(told) == 4
+    ends_equal(start(RUN))
+    assert told == [0, 1, 2, 3]
 
 
-def test_a_commit_that_outlives_the_process_alone_waits_for_no_disk(tmp_path: Path) -> None:
-    disk = Disk(tmp_path / "run")
-    with disk.recorded():
-        ends_equal(start(tmp_path / "run", durability="process"))
-    assert [d for d in disk.done if d[0] == "fsync"] == []
+def test_a_commit_that_outlives_the_process_alone_waits_for_no_disk(machine: Machine) -> None:
+    ends_equal(start(RUN, durability="process"))
+    assert not {"force", "sync"} & {operation for operation, _ in machine.steps}
     with pytest.raises(ValueError, match="durability is 'disk'; it must be one of power, process"):
-        start(tmp_path / "other", durability="disk")
-    assert not (tmp_path / "other").exists()
+        start(Path("/other"), durability="disk")
+    assert machine.files.find("/other") is None
 
 
-@pytest.mark.parametrize("all_names", [True, False])
-def test_a_cut_of_the_power_takes_no_batch_that_was_seen(tmp_path: Path, all_names: bool) -> None:
-    """At every operation from the second commit to the third."""
-    disk, seen = Disk(tmp_path / "run"), list[int]()
-    cuts: dict[tuple[Any, ...], tuple[Path, int]] = {}
+@pytest.mark.parametrize("how", CUTS)
+def test_a_cut_of_the_power_takes_no_batch_that_was_seen(how: str) -> None:
+    """Before every change from the second commit to the third."""
+    machine, seen = Machine(), list[int]()
+    cuts = Cuts(machine, how)
 
-    def before(operation: str, name: str) -> None:
-        if max(seen, default=-1) != 1:
-            return
-        folder = tmp_path / f"{len(cuts)}-{operation}"
-        disk.left(folder, all_names)
-        found = tuple(
-            sorted((str(f.relative_to(folder)), f.stat().st_size) for f in folder.rglob("*"))
-        )
-        if found in cuts:
-            shutil.rmtree(folder)
-        cuts.setdefault(found, (folder, max(seen)))
+    def before(operation: str, path: str) -> None:
+        if max(seen, default=-1) == 1:
+            cuts.cut(operation, path)
 
-    disk.before = before
-    with disk.recorded(), pytest.MonkeyPatch.context() as patch:
+    machine.before = before
+    with machine.simulated(), noted_batches(seen):
+        ends_equal(start(RUN))
+    assert len(cuts.left) > 4
+    for _ in cuts.machines():
+        assert Store(RUN).committed()[-1] >= 1
+        ends_equal(StreamJoin.resume(RUN, STREAMS, durability="process"))
+
+
+@contextmanager
+def noted_batches(seen: list[int]) -> Iterator[None]:
+    """Note the batches that anybody may know to be committed."""
+    with pytest.MonkeyPatch.context() as patch:
         real = JoinRun._publish
 
         def publish(run: JoinRun, happened: list[Any]) -> None:
@@ -190,84 +125,79 @@ def test_a_cut_of_the_power_takes_no_batch_that_was_seen(tmp_path: Path, all_nam
             real(run, happened)
 
         patch.setattr(JoinRun, "_publish", publish)
-        ends_equal(start(tmp_path / "run"))
-    assert len(cuts) > 4
-    for folder, last in cuts.values():
-        assert Store(folder).committed()[-1] >= last
-        ends_equal(StreamJoin.resume(folder, STREAMS, durability="process"))
+        yield
 
 
-def test_a_new_run_is_there_or_not_after_a_cut_of_the_power(tmp_path: Path) -> None:
-    """At every operation before its first commit."""
-    disk, folders = Disk(tmp_path / "run"), list[Path]()
+@pytest.mark.parametrize("how", CUTS)
+def test_a_new_run_is_there_or_not_after_a_cut_of_the_power(how: str) -> None:
+    """Before every change until its first commit. Some of what the cuts leave is gone on with."""
+    machine = Machine()
+    cuts = Cuts(machine, how)
 
-    def before(operation: str, name: str) -> None:
-        if name.endswith("000001.json"):
-            disk.before = lambda *_: None
-        elif (tmp_path / "run").exists():
-            folders.append(tmp_path / str(len(folders)))
-            disk.left(folders[-1], False)
+    def before(operation: str, path: str) -> None:
+        if operation == "link" and path.endswith("000001.json"):
+            machine.before = lambda *_: None
+        else:
+            cuts.cut(operation, path)
 
-    disk.before = before
-    with disk.recorded():
-        ends_equal(start(tmp_path / "run"))
-    there = [folder for folder in folders if (folder / "run.json").exists()]
-    assert there and len(there) < len(folders)
-    for folder in {(f.exists(), (f / "run.json").exists()): f for f in folders}.values():
-        ends_equal(start(folder, durability="process"))
-
-
-@pytest.mark.parametrize("all_names", [True, False])
-def test_a_cut_of_the_power_takes_no_input_while_it_is_cut(tmp_path: Path, all_names: bool) -> None:
-    """At every operation from when it is noted as whole, and after the last."""
-    disk, folders = Disk(tmp_path / "input", cutting=True), list[Path]()
-
-    def before(operation: str, name: str) -> None:
-        folders.append(tmp_path / str(len(folders)))
-        disk.left(folders[-1], all_names)
-
-    with disk.recorded():
-        Replay(STREAMS, {}, "batch").write(disk.root)
-        copied = Copied(disk.root)
-        copied.seal(True)
-        durable.sync(tmp_path)
-        disk.before = before
-        copied.complete(True)
-        before("", "")
-    assert len(folders) > 2 * 2 * 4, "each file is forced to disk, and put into its place"
-    for folder in folders:
-        left = Copied(folder)
-        left.check(deep=True)
-        left.complete(False)
-        assert files(folder) == files(disk.root)
+    machine.before = before
+    with machine.simulated():
+        ends_equal(start(RUN))
+    there = [files for files in cuts.left.values() if files.find("/run/run.json") is not None]
+    assert there and len(there) < len(cuts.left)
+    for _ in cuts.machines(most=12):
+        ends_equal(start(RUN, durability="process"))
 
 
-def files(folder: Path) -> dict[str, bytes]:
+@pytest.mark.parametrize("how", CUTS)
+def test_a_cut_of_the_power_takes_no_input_while_it_is_cut(machine: Machine, how: str) -> None:
+    """Before every change from when it is noted as whole, and after the last."""
+    folder, cuts = Path("/input"), Cuts(machine, how)
+    machine.disk.mkdir(folder)
+    Replay(STREAMS, {}, "batch").write(folder)
+    copied = Copied(folder)
+    copied.seal(True)
+    durable.sync(Path("/"))
+    machine.before = cuts.cut
+    copied.complete(True)
+    cuts.cut()
+    machine.before = lambda *_: None
+    assert len(cuts.left) >= (3 if how == "no names" else 2 * 2 * 4)
+    for left in cuts.machines():
+        copied = Copied(folder)
+        copied.check(deep=True)
+        copied.complete(False)
+        assert written_files(left) == written_files(machine)
+
+
+def written_files(machine: Machine) -> dict[str, bytes]:
     """By name what was written; not what a cut of the power has left of a file that was put."""
-    found = [f for f in folder.rglob("*") if f.is_file() and not f.name.startswith(".files.json.")]
-    return {str(f.relative_to(folder)): f.read_bytes() for f in found}
+    return {n: b for n, b in machine.content().items() if ".files.json." not in n}
 
 
-def test_what_spark_has_written_is_forced_to_disk_before_a_commit(tmp_path: Path) -> None:
+def test_what_spark_has_written_is_forced_to_disk_before_a_commit(machine: Machine) -> None:
     """Once each, with the folders. What a cut of the power has left empty is removed."""
-    checkpoint = Checkpoint(tmp_path / "checkpoint")
-    for log in ("offsets", "commits", "sources/0"):
-        (checkpoint.folder / log).mkdir(parents=True)
-    disk = Disk(tmp_path / "checkpoint")
-    with disk.recorded():
-        for batch in range(2):
-            (checkpoint.folder / "offsets" / str(batch)).write_text("v1")
-            (checkpoint.folder / "sources" / "0" / str(batch)).write_text("v1")
-            (checkpoint.folder / "offsets" / ".tmp").touch()
-            del disk.done[:]
-            checkpoint.sync()
-            names = [f"checkpoint/{log}/{batch}" for log in ("offsets", "sources/0")]
-            assert {*names, "checkpoint/offsets", "checkpoint/sources/0"} <= {
-                name for _, name in disk.done
-            }
-            assert len(disk.done) == 4 + 3 * (batch == 0)
-            assert batch or {".", "checkpoint", "checkpoint/sources"} <= {n for _, n in disk.done}
-    (checkpoint.folder / "offsets" / "2").touch()
+    checkpoint = Checkpoint(RUN / "checkpoint")
+    logs = [checkpoint.folder / log for log in ("offsets", "commits", "sources/0")]
+    for log in logs:
+        machine.disk.mkdir(log)
+    durable.sync(Path("/"))
+    for batch in range(2):
+        for log in (logs[0], logs[2]):
+            machine.disk.write(log / str(batch), b"v1")
+        machine.disk.write(logs[0] / ".tmp", b"")
+        del machine.steps[:]
+        checkpoint.sync()
+        forced = [path for operation, path in machine.steps if operation == "sync"]
+        assert {str(file) for log in (logs[0], logs[2]) for file in (log, log / str(batch))} <= {
+            *forced
+        }
+        assert len(forced) == 4 + 3 * (batch == 0)
+        above = {str(RUN), str(checkpoint.folder), str(checkpoint.folder / "sources")}
+        assert batch or above <= {*forced}
+        left = machine.files.copy_after_cut(PowerCut(False))
+        assert all(left.file(str(log / str(batch))).content == b"v1" for log in (logs[0], logs[2]))
+    machine.disk.write(logs[0] / "2", b"")
     checkpoint.sweep()
     assert checkpoint.last("offsets") == 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 from braid.engine import durable
-from braid.engine.disk import replaced_disk
 from braid.hub.hub import QueryHub
 from braid.hub.ledger import Ledger
 from braid.hub.run import HubRun
 from braid.papers.reuse.events import HistoryLost, HubCommitted
 from hub_cases import BATCHES, THREE, TICKED, WIDE, answered, end_of_ticks, expected, tables
-from power import PowerDisk
+from world.cuts import Cuts
+from world.machine import Machine
 
 pytestmark = pytest.mark.unit
 
+RUN = Path("/run")
 DATA = tables(1)
 ASKED = {"wide": WIDE, "three": THREE, "ticked": TICKED}
 
@@ -60,45 +61,40 @@ def watched_batches(seen: list[int]) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("all_names", [True, False])
-def test_a_cut_of_the_power_takes_no_batch_of_a_hub_that_was_seen(
-    tmp_path: Path, all_names: bool
-) -> None:
-    """At every operation of the hub itself from the second commit to the third, and at the commits
-    of its operators.
+@pytest.mark.parametrize("how", ["all names", "no names"])
+def test_a_cut_of_the_power_takes_no_batch_of_a_hub_that_was_seen(how: str) -> None:
+    """Before every change of the hub's own files from the second commit to the third, and at the
+    commits of its operators.
     """
-    disk, seen = PowerDisk(tmp_path / "run"), list[int]()
-    cuts: dict[tuple[Any, ...], Path] = {}
+    machine, seen = Machine(), list[int]()
+    cuts = Cuts(machine, how)
 
-    def before(operation: str, name: str) -> None:
-        engine = name.startswith("operators") and operation != "link"
-        if engine or max(seen, default=-1) != 1:
-            return
-        folder = tmp_path / f"{len(cuts)}-{operation}"
-        disk.leave_after_cut(folder, all_names)
-        sizes = [(str(f.relative_to(folder)), f.stat().st_size) for f in folder.rglob("*")]
-        if cuts.setdefault(tuple(sorted(sizes)), folder) != folder:
-            shutil.rmtree(folder)
+    def before(operation: str, path: str) -> None:
+        engine = path.startswith(f"{RUN}/operators") and operation != "link"
+        if not engine and max(seen, default=-1) == 1:
+            cuts.cut(operation, path)
 
-    disk.before = before
-    with replaced_disk(disk), watched_batches(seen):
-        run_hub(tmp_path / "run", queries=ASKED)
-    assert len(cuts) > 4
-    for folder in cuts.values():
-        assert_whole(folder, 1)
+    machine.before = before
+    with machine.simulated(), watched_batches(seen):
+        run_hub(RUN, queries=ASKED)
+    assert len(cuts.left) > 4
+    for _ in cuts.machines():
+        assert_whole(RUN, 1)
 
 
-def test_a_batch_of_a_hub_forces_few_files_beside_those_of_its_operators(tmp_path: Path) -> None:
+def test_a_batch_of_a_hub_forces_few_files_beside_those_of_its_operators() -> None:
     """Those of history by stream, and its folder; the events; the ledger, and the hub's folder."""
-    disk, seen, forced = PowerDisk(tmp_path / "run"), list[int](), Counter[str]()
+    machine, seen, forced = Machine(), list[int](), Counter[str]()
 
-    def before(operation: str, name: str) -> None:
-        if operation == "sync" and max(seen, default=-1) == 2 and not name.startswith("operators"):
+    def before(operation: str, path: str) -> None:
+        name = os.path.relpath(path, RUN)
+        is_forced = operation in ("force", "sync") and not name.startswith("operators")
+        if is_forced and max(seen, default=-1) == 2:
             forced["hub.json" if ".hub.json." in name else name] += 1
 
-    disk.before = before
-    with replaced_disk(disk), watched_batches(seen):
-        run_hub(tmp_path / "run", queries=ASKED)
+    machine.before = before
+    with machine.simulated(), watched_batches(seen):
+        run_hub(RUN, queries=ASKED)
     history = {f"history/000003-{stream}.parquet" for stream in DATA}
     assert {*forced} - {"events.jsonl"} == {"hub.json", ".", "history", *history}
     assert forced.total() <= 8

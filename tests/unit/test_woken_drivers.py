@@ -5,118 +5,160 @@ wherever it fell asleep.
 from __future__ import annotations
 
 import os
-import shutil
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import count
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 import pytest
 from braid.core.events import BatchCommitted
-from braid.core.jsonl import event_of, read
+from braid.core.jsonl import event_of
 from braid.core.state import State
-from braid.engine import rolling
+from braid.engine import bucketed, rolling
 from braid.engine.check import check, repair
-from braid.engine.log import Superseded
+from braid.engine.durable import is_temporary
+from braid.engine.log import Superseded, ours
 from braid.engine.store import Store
 from braid.join import StreamJoin
 from oracle import differ, expected, ids, killed_before, tables
 from scatter import Scatter
-from sleeping import Sleeping, named, sleeping
+from world.files import Folder
+from world.machine import URL, Machine, overtake
+from world.sink import TransactionalSink
 
-ON, BATCHES = "a.k = b.k", 13
+RUN, ON, BATCHES = Path("/run"), "a.k = b.k", 13
 STREAMS = tables("ab", 56, seed=17, batches=BATCHES)
 WANTED = expected(STREAMS, ON)
 EVERY = int(os.environ.get("BRAID_SLEEP_EVERY", "0"))
 """A driver also sleeps before one in this number of file changes."""
+CHANGES = {
+    *("append", "close", "create", "link", "replace", "rmtree", "truncate", "unlink", "write"),
+}
+When = Callable[[Machine], bool]
 
 
-def begin(folder: Path, **more: Any) -> None:
+def begin(place: Path | str = RUN, **more: Any) -> None:
     join = StreamJoin(STREAMS, ON, Scatter(), executor="process")
-    run = join.start(folder, batches="batch", durability="process", **more)
+    run = join.start(place, batches="batch", durability="process", **more)
     assert run.awaitTermination()
 
 
-def go_on(folder: Path, **more: Any) -> None:
-    assert StreamJoin.resume(folder, STREAMS, durability="process", **more).awaitTermination()
+def go_on() -> None:
+    assert StreamJoin.resume(RUN, STREAMS, durability="process").awaitTermination()
 
 
-def take_over(folder: Path, then: Callable[[Path], None], seen: dict[str, bytes]) -> None:
-    """Another driver runs to the end, and notes what the run's files are then."""
-    (folder / ".lock").unlink(missing_ok=True)
-    then(folder)
-    seen |= named(folder)
+def named(machine: Machine, place: Path | str) -> dict[str, bytes]:
+    """The files of a run, but for those that no manifest can name yet: a driver may leave some, and
+    the next one removes them. In a bucket, a driver that does not know yet that it has lost the run
+    may also say that its own batch is delivered, so that what comes after is given again.
+    """
+    found = machine.content(str(place)).items()
+    left = {".lock"} if place == RUN else {"delivered.json"}
+    return {n: body for n, body in found if not _may_be_left(n, place == URL) and n not in left}
+
+
+def _may_be_left(name: str, is_object: bool) -> bool:
+    folders = ("blocks/", "new/", "commits/state-", *(["results/"] if is_object else []))
+    file = name.rpartition("/")[2]
+    return (name.startswith(folders) and ours(file)) or is_temporary(file)
 
 
 def sleeps(
-    folder: Path,
     at: int | str,
-    first: Callable[[Path], None],
-    counts: Callable[[Path], bool],
-    second: Callable[[Path], None],
+    first: Callable[[], None],
+    counts: When,
+    second: Callable[[], None],
+    prepare: Callable[[Machine], None] = lambda machine: None,
+    machine: Machine | None = None,
+    place: Path | str = RUN,
 ) -> str:
-    """Have a driver sleep before a change while a second one goes on, and hold what it does then
-    against what that one has left. Returns before which change it slept; "": none.
+    """Have a driver sleep before a change, by its number of those that count or by how its name
+    begins, while a second one goes on, and hold what it does then against what that one has left.
+    Returns before which change it slept; "": none.
     """
-    seen = dict[str, bytes]()
-    meanwhile = partial(take_over, folder, second, seen)
-    disk = Sleeping(folder, at, meanwhile, partial(counts, folder))
-    with sleeping(disk):
-        try:
-            first(folder)
-        except (RuntimeError, ValueError, OSError) as error:
-            lost = isinstance(error, Superseded) or "meanwhile" in str(error)
-            assert lost, f"asleep before {disk.slept_at}: {error!r}"
-    if disk.slept_at:
-        left = named(folder)
-        if " events.jsonl" in disk.slept_at:  # in place, after the check: it is told anew
-            del seen["events.jsonl"], left["events.jsonl"]
-        changed = {n for n in seen.keys() | left.keys() if seen.get(n) != left.get(n)}
-        changed -= {n for n in changed if n.startswith("commits/") and n not in left}  # rolled up
-        assert not changed, f"asleep before {disk.slept_at}: {sorted(changed)}"
-        is_whole(folder)
-    return disk.slept_at
+    seen, counted = dict[str, bytes](), count()
+    machine = machine or Machine()
+
+    def is_now(operation: str, path: str) -> bool:
+        change = f"{operation} {path.removeprefix(f'{place}/')}"
+        if not counts(machine):
+            return False
+        if isinstance(at, str):
+            return change.startswith(at)
+        return operation in CHANGES and next(counted) == at
+
+    def take_over() -> None:
+        second()
+        seen.update(named(machine, place))
+
+    with machine.simulated():
+        prepare(machine)
+        slept, error = overtake(machine, first, take_over, is_now)
+        lost = isinstance(error, Superseded) or "meanwhile" in str(error)
+        assert error is None or (slept and lost), f"asleep before {slept}: {error!r}"
+        if slept:
+            left = named(machine, place)
+            if " /run/events.jsonl" in slept:  # in place, after the check: it is told anew
+                del seen["events.jsonl"], left["events.jsonl"]
+            changed = {n for n in seen.keys() | left.keys() if seen.get(n) != left.get(n)}
+            gone = {n for n in changed if n.startswith("commits/") and n not in left}
+            changed -= gone if place == RUN else set()  # it is rolled up
+            assert not changed, f"asleep before {slept}: {sorted(changed)}"
+            is_whole(machine, place)
+    return slept
 
 
-def is_whole(folder: Path) -> None:
+def is_whole(machine: Machine, place: Path | str) -> None:
     """A third driver finds nothing amiss, tells each batch once, and has all results."""
-    run = StreamJoin.resume(folder, STREAMS, durability="process")
-    assert run.awaitTermination() and differ(ids(run.results()), WANTED) == ""
-    assert check(folder)[0] == []
-    told = [e.batch for e in read(folder / "events.jsonl") if isinstance(e, BatchCommitted)]
-    assert told == [*range(BATCHES)]
+    run = StreamJoin.resume(place, STREAMS, durability="process")
+    assert run.awaitTermination()
+    assert differ(ids(run.results()), wanted_since(run.results_from)) == ""
+    assert check(place)[0] == []
+    events = run.events()
+    if place == RUN:
+        events = [*map(event_of, machine.content(str(RUN))["events.jsonl"].splitlines())]
+    told = [e.batch for e in events if isinstance(e, BatchCommitted)]
+    assert told == [*range(run.results_from, BATCHES)]
+
+
+def wanted_since(first: int) -> Counter[tuple[int, ...]]:
+    """The results that the batches from the ``first`` one on complete."""
+    batch = [streams["batch"].to_pylist() for streams in STREAMS.values()]
+    return Counter({r: n for r, n in WANTED.items() if max(map(getitem, batch, r)) >= first})
 
 
 def now_and_then(
-    folder: Path,
-    first: Callable[[Path], None],
-    counts: Callable[[Path], bool],
-    second: Callable[[Path], None],
-    prepare: Callable[[Path], None] = lambda folder: None,
+    first: Callable[[], None],
+    counts: When,
+    second: Callable[[], None],
+    prepare: Callable[[Machine], None] = lambda machine: None,
 ) -> None:
     """Have a driver sleep before some of its changes in turn."""
     for at in range(EVERY // 2, 10_000, EVERY):
-        run = folder / str(at)
-        prepare(run)
-        if not sleeps(run, at, first, counts, second):
+        if not sleeps(at, first, counts, second, prepare):
             assert at > EVERY // 2
             return
-        shutil.rmtree(run)
     raise AssertionError("it never ends")
 
 
-def begun(run: Path, batch: int) -> bool:
+def begun(machine: Machine, batch: int) -> bool:
     """Whether a run has come so far that it writes the state after a batch."""
-    return any(int(file.name[6:12]) >= batch for file in run.glob("commits/state-*"))
+    folder = machine.files.find(f"{RUN}/commits")
+    names = {*folder.names} if isinstance(folder, Folder) else set[str]()
+    names |= {name.removeprefix("commits/") for name in machine.stores[URL].objects}
+    return any(int(name[6:12]) >= batch for name in names if name.startswith("state-"))
 
 
-def late(run: Path) -> bool:
+def late(machine: Machine) -> bool:
     """Before the batch with which Spark's log has all lines, up to the next roll-up."""
-    return begun(run, 8) and not begun(run, 12)
+    return begun(machine, 8) and not begun(machine, 12)
 
 
-def early(run: Path) -> bool:
-    return not begun(run, 1)
+def early(machine: Machine) -> bool:
+    return not begun(machine, 1)
 
 
 @pytest.fixture(autouse=True)
@@ -144,8 +186,64 @@ COMMITS = [
 
 
 @pytest.mark.parametrize("change", COMMITS)
-def test_asleep_in_a_commit(tmp_path: Path, change: str) -> None:
-    assert sleeps(tmp_path / "run", change, begin, late, go_on)
+def test_asleep_in_a_commit(change: str) -> None:
+    assert sleeps(change, begin, late, go_on)
+
+
+KEPT = [
+    "link merged/",
+    "replace commits/rolled",
+    "replace events.jsonl",
+    "replace results/_spark_metadata/",
+    "unlink merged/",
+    "unlink results/0",
+]
+
+
+@pytest.mark.parametrize("change", KEPT)
+def test_asleep_while_the_oldest_results_go(change: str) -> None:
+    """With ``keep``: at each roll-up those go that are not kept."""
+    keep_some = partial(begin, keep="1 kB")
+    assert sleeps(change, keep_some, late, keep_some)
+
+
+DELIVERS = ["sink begin", "sink commit", "write .delivered.json", "replace delivered.json"]
+
+
+@pytest.mark.parametrize("change", [*DELIVERS, "unlink commits/state", "link results/0"])
+def test_asleep_while_a_sink_is_given_results(change: str) -> None:
+    """With ``foreachBatch``: the sink is given each batch with the same rows, and none too early."""
+    machine = Machine()
+    sink = TransactionalSink(lambda operation: machine.step(operation, f"{RUN}/sink") < 1)
+    give = partial(begin, foreachBatch=sink.give)
+    assert sleeps(change, give, late, give, machine=machine)
+    assert differ(sum(sink.taken, Counter()), WANTED) == ""
+
+
+REQUESTS = [
+    "put blocks/",
+    "put results/",
+    "put commits/state",
+    "put commits/0",
+    "put commits/entries-",
+    "size commits/0",
+    "delete commits/state",
+    "delete blocks/",
+    "put delivered.json",
+]
+
+
+@pytest.mark.parametrize("change", REQUESTS)
+def test_asleep_before_a_request_to_a_bucket(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also between the put of a manifest and the tidying; with a sink."""
+    monkeypatch.setattr(bucketed, "_TOGETHER", 5)
+    machine = Machine()
+    sink = TransactionalSink(lambda operation: machine.step(operation, "sink") < 1)
+    give = partial(begin, URL, foreachBatch=sink.give)
+    assert sleeps(change, give, late, give, machine=machine, place=URL)
+    with machine.simulated():
+        give()
+    assert differ(sum(sink.taken, Counter()), WANTED) == ""
 
 
 BEGINS = [
@@ -164,18 +262,22 @@ BEGINS = [
 
 
 @pytest.mark.parametrize("change", BEGINS)
-def test_asleep_while_it_begins(tmp_path: Path, change: str) -> None:
+def test_asleep_while_it_begins(change: str) -> None:
     """Before its input is whole, another one begins the same run."""
-    assert sleeps(tmp_path / "run", change, begin, early, begin)
+    assert sleeps(change, begin, early, begin)
 
 
-def stopped(run: Path) -> None:
+def stop_early(machine: Machine) -> None:
     """A run whose driver was killed, with what its tasks have left."""
     with killed_before(10), pytest.raises(OSError, match="killed"):
-        begin(run)
+        begin()
     for name in ("blocks/000007-0-0000cafe-0.arrow", "new/000010-0-0000cafe.parquet"):
-        (run / name).touch()
-    (run / "results" / "_spark_metadata" / "77").touch()
+        machine.files.create(f"{RUN}/{name}")
+    machine.files.create(f"{RUN}/results/_spark_metadata/77")
+
+
+def is_before_its_end(machine: Machine) -> bool:
+    return not begun(machine, 11)
 
 
 @pytest.mark.parametrize(
@@ -185,36 +287,35 @@ def stopped(run: Path) -> None:
         *("replace events.jsonl", "append events.jsonl"),
     ],
 )
-def test_asleep_while_it_takes_over(tmp_path: Path, change: str) -> None:
-    stopped(tmp_path / "run")
-    assert sleeps(tmp_path / "run", change, go_on, lambda run: not begun(run, 11), go_on)
+def test_asleep_while_it_takes_over(change: str) -> None:
+    assert sleeps(change, go_on, is_before_its_end, go_on, stop_early)
 
 
-def back(run: Path) -> None:
+def back() -> None:
     """A repair goes back, and a driver goes on: the log has other entries of the same numbers."""
-    repair(run, Store(run).committed()[-1] - 1)
-    go_on(run)
+    repair(RUN, Store(RUN).committed()[-1] - 1)
+    go_on()
 
 
 @pytest.mark.parametrize("change", [c for c in COMMITS if "spark" not in c and "rolled" not in c])
-def test_asleep_while_a_repair_goes_back(tmp_path: Path, change: str) -> None:
-    assert sleeps(tmp_path / "run", change, begin, late, back)
+def test_asleep_while_a_repair_goes_back(change: str) -> None:
+    assert sleeps(change, begin, late, back)
 
 
 @pytest.mark.skipif(not EVERY, reason="BRAID_SLEEP_EVERY says how often")
 @pytest.mark.parametrize("second", [go_on, back])
-def test_asleep_at_any_change_of_a_commit(tmp_path: Path, second: Callable[[Path], None]) -> None:
-    now_and_then(tmp_path, begin, late, second)
+def test_asleep_at_any_change_of_a_commit(second: Callable[[], None]) -> None:
+    now_and_then(begin, late, second)
 
 
 @pytest.mark.skipif(not EVERY, reason="BRAID_SLEEP_EVERY says how often")
-def test_asleep_at_any_change_while_it_begins(tmp_path: Path) -> None:
-    now_and_then(tmp_path, begin, early, begin)
+def test_asleep_at_any_change_while_it_begins() -> None:
+    now_and_then(begin, early, begin)
 
 
 @pytest.mark.skipif(not EVERY, reason="BRAID_SLEEP_EVERY says how often")
-def test_asleep_at_any_change_while_it_takes_over(tmp_path: Path) -> None:
-    now_and_then(tmp_path, go_on, lambda run: not begun(run, 11), go_on, stopped)
+def test_asleep_at_any_change_while_it_takes_over() -> None:
+    now_and_then(go_on, is_before_its_end, go_on, stop_early)
 
 
 def test_lines_of_a_woken_driver_are_not_told_for_good(tmp_path: Path) -> None:

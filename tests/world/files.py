@@ -184,8 +184,13 @@ class Files:
 
     def cut(self, draw: random.Random) -> None:
         """Cut the power: only what is on disk is left, and of the rest what ``draw`` says."""
-        inodes = dict[int, Inode]()
-        self.root = _left(self.root, draw, inodes)
+        self.root = self.copy_after_cut(draw).root
+
+    def copy_after_cut(self, draw: random.Random) -> Files:
+        """Return what a cut of the power leaves now, as other files."""
+        left = Files()
+        left.root, left._count, left.now = _left(self.root, draw, {}), self._count, self.now
+        return left
 
     def flip(self, path: str, bit: int) -> None:
         """Turn a bit of a file over, also on disk; its number is taken modulo the file's length."""

@@ -1,0 +1,172 @@
+"""A simulated machine on which a test says what happens: it looks at every step of the engine."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from braid.core.environment import replaced_environment
+from braid.core.work import replaced_workers
+from braid.engine import bucket as buckets
+from braid.engine import files
+from braid.engine.disk import replaced_disk
+
+from world.disk import SimulatedDisk
+from world.drivers import Driver, Killed, PerDriver, current
+from world.files import Files
+from world.process import SimulatedEnvironment, SimulatedWorkers
+from world.store import ObjectStore, SimulatedBucket
+
+URL = "world://run"
+_READERS = type(files._readers)
+
+
+class Machine:
+    """Files, objects, threads and time, as the engine sees them in ``simulated``.
+
+    ``before`` is called with each operation and its path, or URL, before that is done; it may
+    raise, or freeze the driver that asks. ``steps`` are those that were done; ``requests`` are the
+    kinds and names of those for objects.
+    """
+
+    def __init__(
+        self, files: Files | None = None, stores: dict[str, ObjectStore] | None = None
+    ) -> None:
+        self.files = Files() if files is None else files
+        self.stores = defaultdict(ObjectStore) if stores is None else stores
+        self.disk = SimulatedDisk(self.files, self.step)
+        self.environment = SimulatedEnvironment(random.Random("names"))
+        self.steps: list[tuple[str, str]] = []
+        self.requests: list[str] = []
+        self.before: Callable[[str, str], None] = lambda operation, path: None
+
+    def step(self, operation: str, path: str) -> float:
+        """Let a driver that is alive do an operation; see ``disk.Step``."""
+        driver = current()
+        if driver is not None and driver.is_killed:
+            raise Killed
+        self.before(operation, path)
+        self.steps.append((operation, path))
+        if "://" in path:
+            self.requests.append(_request(operation, path))
+        self.files.now = self.environment.time
+        return 1.0
+
+    def content(self, folder: str = "") -> dict[str, bytes]:
+        """Return the content of the files in a folder, or of the objects at a URL, by their names
+        from there on.
+        """
+        if "://" in folder:
+            return dict(self.stores[folder].objects)
+        return {
+            path.removeprefix(f"{folder}/"): node.content for path, node in self.files.walk(folder)
+        }
+
+    @contextmanager
+    def simulated(self) -> Iterator[None]:
+        """Have the engine meet this machine in place of the real one."""
+        with ExitStack() as stack:
+            for replaced in (
+                replaced_disk(self.disk),
+                replaced_environment(self.environment),
+                replaced_workers(SimulatedWorkers(random.Random("threads"))),
+                patch.object(files, "_readers", PerDriver("readers", _READERS)),
+                patch.object(buckets, "Bucket", self._open_bucket),
+                patch("braid.core.scratch.folder", self._make_scratch),
+                patch("braid.core.scratch.remove", lambda folder: None),
+            ):
+                stack.enter_context(replaced)
+            stack.callback(buckets.bucket.cache_clear)
+            buckets.bucket.cache_clear()
+            yield
+
+    def _open_bucket(self, url: str) -> SimulatedBucket:
+        def ask(operation: str, name: str, is_before: bool) -> None:
+            if is_before:
+                self.step(operation, f"{url}/{name}")
+
+        return SimulatedBucket(self.stores[url], ask, url)
+
+    def _make_scratch(self, name: str) -> Path:
+        folder = Path(f"/scratch/{name}-{self.environment.token()}")
+        self.disk.mkdir(folder)
+        return folder
+
+
+def kill_before(machine: Machine, work: Callable[[], Any], request: int | str) -> None:
+    """Do work on a machine until its driver is killed: before its request of this number to a
+    bucket, or before the first one that begins so.
+    """
+    driver, count = Driver(0, work), len(machine.requests)
+
+    def kill(operation: str, path: str) -> None:
+        if "://" not in path:
+            return
+        asked = _request(operation, path)
+        number = len(machine.requests) - count
+        if number == request or (isinstance(request, str) and asked.startswith(request)):
+            driver.is_killed = True
+            raise Killed
+
+    machine.before = kill
+    with machine.simulated():
+        driver.wake()
+    machine.before = lambda operation, path: None
+    if driver.error is not None and not driver.is_killed:
+        raise driver.error
+
+
+def overtake(
+    machine: Machine,
+    first: Callable[[], Any],
+    second: Callable[[], Any],
+    is_now: Callable[[str, str], bool],
+) -> tuple[str, BaseException | None]:
+    """Have a driver do the ``first`` work, and freeze before a step that ``is_now`` holds for. It
+    has lost its lock without a word; another one does the ``second`` work, and then it wakes up.
+
+    Return before which step it froze, "" if before none; and how it ended.
+    """
+    one, two, frozen = Driver(0, first), Driver(1, second), list[str]()
+
+    def freeze(operation: str, path: str) -> None:
+        if current() is one and not frozen and is_now(operation, path):
+            frozen.append(f"{operation} {path}: {_name_callers()}")
+            one.freeze()
+            if one.is_killed:
+                raise Killed
+
+    machine.before = freeze
+    try:
+        one.wake()
+        if frozen:
+            machine.disk.locks.clear()
+            two.wake()
+            if two.error is not None:
+                raise two.error
+            one.wake()
+    finally:
+        one.end()
+        two.end()
+        machine.before = lambda operation, path: None
+    return "".join(frozen), one.error
+
+
+def _name_callers() -> str:
+    """The functions of the engine that make a step."""
+    found, frame = list[str](), sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if "braid/engine" in frame.f_code.co_filename:
+            found.append(frame.f_code.co_name)
+    return " < ".join(found)
+
+
+def _request(operation: str, path: str) -> str:
+    return f"{operation} {path.removeprefix(URL).removeprefix('/')}"
