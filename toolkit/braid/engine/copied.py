@@ -17,7 +17,7 @@ from braid.core.work import workers
 from braid.engine import durable, microbatches
 from braid.engine.cutting import Cutting, Seals
 from braid.engine.disk import disk
-from braid.engine.durable import unchecked
+from braid.engine.durable import Damaged, unchecked
 from braid.engine.whole import Whole
 
 
@@ -60,9 +60,10 @@ class Copied:
             durable.sync(self.folder)
         body = durable.sealed(noted)
         durable.put(self.folder / "files.json", body, force, check=self.check_driver)
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Read anew what is noted, as another driver may have noted it."""
         for known in ("_noted", "_streams"):
             self.__dict__.pop(known, None)
 
@@ -95,8 +96,19 @@ class Copied:
         """Raise Damaged unless the files of a micro-batch, or of all, have their lengths, and their
         checksums if ``deep``; and what went wrong where they could not be written.
         """
-        for file, seal in self._sealed(batch):
-            durable.check(file, seal, deep or file.suffix == ".arrow")
+        try:
+            for file, seal in self._sealed(batch):
+                durable.check(file, seal, deep or file.suffix == ".arrow")
+        except Damaged:
+            if self._cutting is not None or not self._is_noted_anew():
+                raise
+            self.check(batch, deep)
+
+    def _is_noted_anew(self) -> bool:
+        """Return whether another driver has cut since what was whole."""
+        before = self._noted
+        self.forget()
+        return self._noted != before
 
     def _sealed(self, batch: int | None) -> Iterator[tuple[Path, Seal]]:
         if batch is not None and (cutting := self._cutting) is not None:
@@ -154,4 +166,4 @@ class Copied:
         if (cutting := self._cutting) is not None:  # others ask at the same time
             cutting.end()
             self._cutting = None
-            self._forget()
+            self.forget()

@@ -140,13 +140,19 @@ class Log:
         first = not self._next
         if first:
             self._unroll()
-        while disk().exists(self.path(self._next)):
-            self._take(*self._read(self._next))
+        self._take_all()
         if not first and any(_number(file) >= self._next for file in self._roll_ups()):
             self._nothing()  # others have gone on long since
             self.refresh()
-        if first and any(n > self._next for n in self._entries()):
-            raise Damaged(f"{self.path(self._next)} is missing, but later ones are there")
+        while first and any(n > self._next for n in self._entries()):
+            if not disk().exists(self.path(self._next)):  # else a driver has gone on meanwhile
+                raise Damaged(f"{self.path(self._next)} is missing, but later ones are there")
+            self._take_all()
+
+    def _take_all(self) -> None:
+        """Take in the next entries, as long as there is one."""
+        while disk().exists(self.path(self._next)):
+            self._take(*self._read(self._next))
 
     def _unroll(self) -> None:
         """Begin with the last roll-up that is whole: the entries after the one before it are kept

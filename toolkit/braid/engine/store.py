@@ -181,6 +181,7 @@ class Store(Rolling):
             if self.force:  # the last entry may be that of a driver that was killed before it did
                 durable.sync(self.commits)
             self.log.append(self.force, driver=Driver.here())
+        self.copied.forget()  # the driver before may have cut it all meanwhile
         folders = (self.path, self.commits, self.output.new, self.output.log, self.input)
         durable.sweep(folders, self.check_driver)
 

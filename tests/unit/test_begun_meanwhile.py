@@ -1,0 +1,69 @@
+"""A driver or reader that begins while another driver goes on with the run, as after a lost lock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from braid.engine.copied import Copied
+from braid.engine.durable import Damaged
+from braid.engine.log import Log
+from braid.engine.store import Store
+from braid.engine.tables import Replay
+from oracle import tables
+
+STREAMS = tables("ab", 60, seed=91, batches=4)
+
+
+def test_entries_that_come_while_the_log_is_read_are_not_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two come after a reader has found no further one, and before it lists them all."""
+    (tmp_path / "commits").mkdir()
+    driver, reader = Log(tmp_path / "commits", tmp_path), Log(tmp_path / "commits", tmp_path)
+    driver.append(force=False)
+    real = Log._entries
+
+    def entries(log: Log) -> list[int]:
+        if log is reader and not driver.path(2).exists():
+            driver.append(force=False)
+            driver.append(force=False)
+        return real(log)
+
+    monkeypatch.setattr(Log, "_entries", entries)
+    reader.refresh()
+    assert reader._next == 3
+    driver.path(1).unlink()
+    with pytest.raises(Damaged, match=r"000001\.json is missing, but later ones are there"):
+        Log(tmp_path / "commits", tmp_path).refresh()
+
+
+def test_input_that_another_driver_cuts_meanwhile_is_not_missing(tmp_path: Path) -> None:
+    mine = written(tmp_path)
+    mine.check()
+    Copied(tmp_path).complete(force=False)
+    assert not [*tmp_path.glob("*.arrow")]
+    mine.check(deep=True)
+    (tmp_path / "a" / "000001.parquet").unlink()
+    with pytest.raises(Damaged, match=r"000001\.parquet is missing"):
+        mine.check()
+
+
+def test_who_takes_over_after_all_input_was_cut_does_not_cut_it_again(tmp_path: Path) -> None:
+    store = Store(tmp_path, "process")
+    store.acquire()
+    store.create({})
+    written(store.input)
+    store.copied.check()
+    Copied(store.input).complete(force=False)
+    store.take_over()
+    store.copied.complete(force=False)
+    store.copied.check(deep=True)
+
+
+def written(folder: Path) -> Copied:
+    """Return the input of a run as it is before it is cut."""
+    Replay(STREAMS, {}, "batch").write(folder)
+    copied = Copied(folder)
+    copied.seal(force=False)
+    return copied
