@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import product
@@ -19,6 +19,7 @@ from fuzz.cases import Case, Tree
 from fuzz.column_types import column_type, to_python
 from fuzz.outcomes import UNKNOWN, Truth
 from fuzz.spark_values import (
+    BITS,
     EXACT,
     EvaluationError,
     Typed,
@@ -260,6 +261,15 @@ _RULES: dict[str, Callable[..., Typed]] = {
 """By the operator's name."""
 
 
+_MOST_DIGITS = 38
+"""The digits that Spark keeps of a decimal."""
+_ARITHMETIC = {
+    f"{operation}{kind}"
+    for operation in ("add", "subtract", "multiply")
+    for kind in ("", "_real", "_decimal")
+} | {"within", "within_real", "farther"}
+
+
 def supports(tree: Tree) -> bool:
     """Whether every operator of a tree has a rule."""
     if tree[0] in ("col", "lit"):
@@ -302,9 +312,50 @@ def truth_of(
     return Truth(rows, may_fail, must_fail)
 
 
+def _is_rounded(case: Case, tree: Tree) -> bool:
+    """Return whether Spark may round decimals: whether they have more digits than it keeps. Operands
+    that are compared get the most digits of any of them, results of arithmetic at most the sum.
+    """
+    digits = [found for leaf in _leaves(tree) if (found := _digits(case, leaf)) is not None]
+    if not any(kind == "decimal" for kind, _, _ in digits):
+        return False
+    _, before, after = zip(*digits, strict=True)
+    if any(name in _ARITHMETIC for name in _names(tree)):
+        return sum(before) + sum(after) > _MOST_DIGITS
+    return max(before) + max(after) > _MOST_DIGITS and any(after)
+
+
+def _leaves(tree: Tree) -> Iterator[Tree]:
+    if tree[0] in ("col", "lit"):
+        yield tree
+    for operand in tree[1:]:
+        if isinstance(operand, list):
+            yield from _leaves(operand)
+
+
+def _names(tree: Tree) -> Iterator[str]:
+    yield tree[0]
+    for operand in tree[1:]:
+        if isinstance(operand, list):
+            yield from _names(operand)
+
+
+def _digits(case: Case, leaf: Tree) -> tuple[str, int, int] | None:
+    """Return the type of an exact number and its digits before and after the point; None of what is
+    no exact number.
+    """
+    if leaf[0] == "lit":
+        found = re.fullmatch(r"-?(\d+)(\.?)(\d*)", str(leaf[1]))
+        return found and ("decimal" if found[2] else "int", len(found[1]), len(found[3]))
+    kind = case.streams[leaf[1]].columns[leaf[2]]
+    if found := re.fullmatch(r"decimal\((\d+),(\d+)\)", kind):
+        return "decimal", int(found[1]) - int(found[2]), int(found[2])
+    return ("int", 19, 0) if kind in BITS else None
+
+
 def brute_force(case: Case) -> Truth:
     """Return the right results of a case, if all of its operators have rules."""
-    if case.tree is None or not supports(case.tree):
+    if case.tree is None or not supports(case.tree) or _is_rounded(case, case.tree):
         return UNKNOWN
     streams = []
     for stream in case.streams.values():

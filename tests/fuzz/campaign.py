@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache as cached
 from typing import Any
@@ -22,17 +22,27 @@ from fuzz.outcomes import Answer, Truth, judge, kind_of_sentence
 from fuzz.shrinking import Budget, shrink
 from fuzz.spark_values import EvaluationError
 
-PER_ROUND = 50
+PER_ROUND = 200
 """Conditions over the same streams."""
-_RUN_EACH = 10
-"""So many conditions are answered by kernels alone before one is answered by a whole run."""
+_RUN_EACH = 20
+"""One in this number of conditions is answered by a whole run too."""
 _SPARK_RUN_EACH = 2000
 _SPANS = (30_000_000, 60_000_000, 90_000_000)
-_SPARK_EACH = 3
+_SPARK_EACH = 5
 """One in this number of conditions is also joined over Spark's frames."""
 Route = Callable[[Case], Answer]
 Asked = Callable[[], Truth | EvaluationError]
 """The right answer, computed once and only if an answer is to be judged."""
+
+
+class _Given:
+    """The answer of a route to the case at a place of its round."""
+
+    def __init__(
+        self, name: str, place: int, case: Case, route: Route, answer: Answer | None = None
+    ) -> None:
+        self.name, self.place, self.case, self.route = name, place, case, route
+        self.answer = route(case) if answer is None else answer
 
 
 @dataclass(frozen=True)
@@ -102,31 +112,45 @@ class Campaign:
 
     def round(self, number: int, count: int = PER_ROUND) -> None:
         """Answer the conditions of a round by the kernels over tables, some of them by those over
-        Spark's frames, and some by whole runs.
+        Spark's frames, and some by whole runs; then judge all answers.
         """
         cases = list(self.cases(number, count))
         plain = [replace(c, windows={}) for c in cases]
-        truths = {n: cached(lambda n=n: self._truth(plain[n])) for n in range(count)}
-        for place, case in enumerate(plain):
-            self._judge("tables", routes.table_kernels, case, truths[place])
+        given = [_Given("tables", n, c, routes.table_kernels) for n, c in enumerate(plain)]
         if self.spark is not None:
             places = range(number % _SPARK_EACH, count, _SPARK_EACH)
-            found = routes.SparkKernels(self.spark, plain[0]).answers([plain[p].on for p in places])
-            for place, answer in zip(places, found, strict=True):
-                self._judge("Spark kernels", self._by_spark, plain[place], truths[place], answer)
+            known = [p for p in places if given[p].answer.kind != "refused"]
+            given += self._by_spark_kernels(plain, places, known)
         for place in range(number % _RUN_EACH, count, _RUN_EACH):
-            self._whole(cases[place], truths[place], number * PER_ROUND + place)
+            given += self._whole(cases[place], place, number * PER_ROUND + place)
+        if self.oracle is not None:
+            answered = sorted({g.place for g in given if g.answer.kind != "refused"})
+            self.oracle.prepare(plain[0].streams, [plain[p].on for p in answered])
+        truths = {n: cached(lambda n=n: self._truth(plain[n])) for n in range(count)}
+        for each in given:
+            self._judge(each, truths[each.place])
         self.report.conditions += count
 
-    def _whole(self, case: Case, truth: Asked, number: int) -> None:
+    def _by_spark_kernels(
+        self, cases: Sequence[Case], places: Sequence[int], known: Sequence[int]
+    ) -> list[_Given]:
+        """The answers at some places, of which those ``known`` to tables are good for Spark too."""
+        kernels = routes.SparkKernels(self.spark, cases[0])
+        kernels.take([cases[p].on for p in known])
+        found = kernels.answers([cases[p].on for p in places])
+        return [
+            _Given("Spark kernels", place, cases[place], self._by_spark, answer)
+            for place, answer in zip(places, found, strict=True)
+        ]
+
+    def _whole(self, case: Case, place: int, number: int) -> list[_Given]:
         """A condition by whole runs, with its windows."""
         named: dict[str, Route] = {"table run": routes.table_run}
         if self.spark is not None and not number % 5:
             named["process run"] = lambda c: routes.process_run(self.spark, c)
         if self.spark is not None and number % _SPARK_RUN_EACH < _RUN_EACH:
             named["Spark run"] = lambda c: routes.spark_run(self.spark, c)
-        for name, route in named.items():
-            self._judge(name, route, case, truth)
+        return [_Given(name, place, case, route) for name, route in named.items()]
 
     def _by_spark(self, case: Case) -> Answer:
         return routes.SparkKernels(self.spark, case).answers([case.on])[0]
@@ -161,15 +185,13 @@ class Campaign:
         assert self.oracle is not None
         return self.oracle.with_errors(case)
 
-    def _judge(
-        self, name: str, route: Route, case: Case, truth: Asked, answer: Answer | None = None
-    ) -> None:
-        answer = route(case) if answer is None else answer
+    def _judge(self, given: _Given, truth: Asked) -> None:
+        name, answer = given.name, given.answer
         self.report.verdicts[name, answer.kind] += 1
         if answer.kind == "refused":
             self.report.refusals[kind_of_sentence(answer.sentence)] += 1
-        elif wrong := self.wrong(case, answer, truth()):
-            self._find(name, case, wrong, route)
+        elif wrong := self.wrong(given.case, answer, truth()):
+            self._find(name, given.case, wrong, given.route)
 
     def _find(self, name: str, case: Case, wrong: str, route: Route) -> None:
         kind = (name, kind_of_sentence(wrong)[:60])

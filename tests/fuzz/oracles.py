@@ -5,11 +5,13 @@ third.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -19,12 +21,18 @@ from braid.condition.names import read, resolved
 from braid.condition.sqltypes import BOOLEAN, type_of
 from braid.condition.typed import Unknown
 from duck import duck
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from fuzz.brute_force import truth_of
 from fuzz.cases import Case, Stream, table
+from fuzz.guarded import guard_expressions, parse_expression
 from fuzz.outcomes import UNKNOWN, Truth
 from fuzz.spark_values import EvaluationError
 
+Outcome = bool | EvaluationError | None
+FROM_JAVA = (PySparkException, Py4JJavaError)
+"""Exceptions of Spark's, as Python gets them."""
 Keys = list[tuple[int, ...]]
 """The rows of the streams that each row of the cross join is made of."""
 
@@ -41,15 +49,31 @@ def cross_join(streams: dict[str, Stream]) -> tuple[pa.Table, Keys]:
     return pa.table(made), keys
 
 
+class Evaluated(NamedTuple):
+    """A condition on each row of the cross join, and each of its conjuncts; where one raises, its
+    value is an error.
+    """
+
+    whole: list[Outcome]
+    parts: list[list[Outcome]]
+
+
 class SparkOracle:
-    """Spark's answers. A condition is evaluated by the optimiser over a local relation, which takes
-    milliseconds where a query takes a tenth of a second; ``by_query`` asks a query.
+    """Spark's answers. Conditions are evaluated by the optimiser over a local relation, which takes
+    milliseconds where a query takes a tenth of a second: all that ``prepare`` is given at once, and
+    others when they are asked for. ``by_query`` asks a query.
     """
 
     def __init__(self, spark: Any) -> None:
         self.spark = spark
-        self._relation = lru_cache(256)(self._make_relation)
+        self._relation = lru_cache(64)(self._make_relation)
         self._cross = lru_cache(8)(lambda held: cross_join(held.streams))
+        self._found: dict[tuple[_Held, str], Evaluated | None] = {}
+
+    def prepare(self, streams: dict[str, Stream], conditions: Iterable[str]) -> None:
+        """Evaluate conditions over the same streams together."""
+        self._found.clear()
+        self._evaluate(streams, list(dict.fromkeys(conditions)))
 
     def truth(self, case: Case) -> Truth:
         """Return Spark's results, with each conjunct on its own where one of them fails."""
@@ -58,71 +82,99 @@ class SparkOracle:
 
     def quick_truth(self, case: Case) -> Truth | EvaluationError:
         """Return Spark's results of the condition as it is written, or the error that it raises."""
-        found = self.values(case.streams, case.on)
-        if found is None:
+        if (found := self._evaluated(case)) is None:
             return UNKNOWN
-        if isinstance(found, EvaluationError):
-            return found
-        return truth_of([[v] for v in found], self._cross(_Held(case.streams))[1])
-
-    def values(
-        self, streams: dict[str, Stream], on: str, part: slice = slice(None)
-    ) -> list[bool | None] | EvaluationError | None:
-        """A condition on each row of (a part of) the cross join; an error if it raises on one. None
-        if Spark's analyser does not take it.
-        """
-        relation = self._relation(_Held(streams), part.start, part.stop)
-        try:
-            frame = relation.selectExpr(f"({on}) AS it")
-            if frame._jdf.schema().apply(0).dataType().typeName() != "boolean":
-                return None
-            plan = frame._jdf.queryExecution()
-        except Exception:  # some that its analyser raises are not its own
-            return None
-        try:
-            optimised = plan.optimizedPlan()
-            if optimised.getClass().getSimpleName() == "LocalRelation":
-                text = optimised.data().mkString(",")
-                return [_BOOLEANS[b] for b in re.findall(r"\[(true|false|null)\]", text)]
-            return [row[0] for row in frame.collect()]
-        except Exception as error:
-            return EvaluationError(str(error).splitlines()[0])
+        errors = (value for value in found.whole if isinstance(value, EvaluationError))
+        if (error := next(errors, None)) is not None:
+            return error
+        return self._truth_of([found.whole], case)
 
     def with_errors(self, case: Case) -> Truth:
         """Each conjunct on each row: which raise an error, and what the others say."""
-        keys = self._cross(_Held(case.streams))[1]
-        parts = self._conjuncts(case.on)
-        columns = [self._each(case.streams, part, 0, len(keys)) for part in parts]
-        if any(c is None for c in columns):
-            return UNKNOWN
-        return truth_of([list(values) for values in zip(*columns, strict=True)], keys)  # type: ignore[arg-type]
+        found = self._evaluated(case)
+        return UNKNOWN if found is None else self._truth_of(found.parts, case)
 
-    def _each(self, streams: Any, on: str, start: int, stop: int) -> list[Any] | None:
-        """Halve the rows until no more than the rows that raise an error are left."""
-        found = self.values(streams, on, slice(start, stop))
-        if found is None or not isinstance(found, EvaluationError):
-            return found
-        if stop - start == 1:
-            return [found]
-        middle = (start + stop) // 2
-        halves = [self._each(streams, on, *h) for h in ((start, middle), (middle, stop))]
-        return None if None in halves else [v for half in halves for v in half or ()]
+    def _truth_of(self, columns: list[list[Outcome]], case: Case) -> Truth:
+        rows = [list(values) for values in zip(*columns, strict=True)]
+        return truth_of(rows, self._cross(_Held(case.streams))[1])
 
-    def _conjuncts(self, on: str) -> list[str]:
-        parser = self.spark._jsparkSession.sessionState().sqlParser()
-        found, waiting = [], [parser.parseExpression(on)]
+    def _evaluated(self, case: Case) -> Evaluated | None:
+        """Return what is known of a condition; None if Spark's analyser does not take it."""
+        key = (_Held(case.streams), case.on)
+        if key not in self._found:
+            self._evaluate(case.streams, [case.on])
+        return self._found[key]
+
+    def _evaluate(self, streams: dict[str, Stream], conditions: Sequence[str]) -> None:
+        """Ask for conditions, then for the conjuncts of those that raise an error."""
+        held = _Held(streams)
+        trees = {on: tree for on in conditions if (tree := self._parsed(on)) is not None}
+        wholes = dict(zip(trees, self._columns(held, list(trees.values())), strict=True))
+        parts = {
+            on: self._conjuncts(trees[on])
+            for on, values in wholes.items()
+            if values is not None and any(isinstance(v, EvaluationError) for v in values)
+        }
+        found = iter(self._columns(held, [part for several in parts.values() for part in several]))
+        for on in conditions:
+            whole = wholes.get(on)
+            columns = [next(found) for _ in parts[on]] if on in parts else [whole]
+            known = [c for c in columns if c is not None]
+            is_whole = len(known) == len(columns)
+            self._found[held, on] = Evaluated(whole, known) if whole and is_whole else None
+
+    def _parsed(self, on: str) -> Any:
+        """Spark's syntax tree; None of a text that its parser does not take."""
+        try:
+            return parse_expression(self.spark, on)
+        except FROM_JAVA:  # some that its parser raises are not its own
+            return None
+
+    def _columns(self, held: _Held, trees: Sequence[Any]) -> list[list[Outcome] | None]:
+        """The values of boolean expressions on each row, None of those that Spark does not take:
+        by one plan, or by one each half of them if one of them is no good.
+        """
+        if not trees:
+            return []
+        made = self._asked(held, trees)
+        if made is not None:
+            return made
+        if len(trees) == 1:
+            return [None]
+        middle = len(trees) // 2
+        return [*self._columns(held, trees[:middle]), *self._columns(held, trees[middle:])]
+
+    def _asked(self, held: _Held, trees: Sequence[Any]) -> list[list[Outcome] | None] | None:
+        """The values of expressions by one plan; None if Spark does not take them together."""
+        try:
+            frame = self._relation(held)._jdf.select(guard_expressions(self.spark, trees))
+            plan = frame.queryExecution()
+            fields = json.loads(frame.schema().json())["fields"]
+        except FROM_JAVA:  # some that its analyser raises are not its own
+            return None
+        if any(f["type"]["fields"][0]["type"] != "boolean" for f in fields):
+            return None
+        try:
+            optimised = plan.optimizedPlan()
+        except FROM_JAVA as error:  # of a constant, which is evaluated before all rows
+            count = len(self._cross(held)[1])
+            return [[EvaluationError(str(error))] * count] if len(trees) == 1 else None
+        assert optimised.getClass().getSimpleName() == "LocalRelation", optimised
+        rows = [_OUTCOME.findall(row[1:-1]) for row in optimised.data().mkString("\n").splitlines()]
+        return [[_OUTCOMES[value] for value in column] for column in zip(*rows, strict=True)]
+
+    def _conjuncts(self, tree: Any) -> list[Any]:
+        found, waiting = [], [tree]
         while waiting:
             node = waiting.pop()
             if node.getClass().getSimpleName() == "And":
                 waiting += [node.right(), node.left()]
             else:
-                found.append(str(node.sql()))
+                found.append(node)
         return found
 
-    def _make_relation(self, held: _Held, start: int | None, stop: int | None) -> Any:
-        rows = self._cross(held)[0]
-        first, last = start or 0, rows.num_rows if stop is None else stop
-        return self.spark.createDataFrame(rows.slice(first, last - first))
+    def _make_relation(self, held: _Held) -> Any:
+        return self.spark.createDataFrame(self._cross(held)[0])
 
     def by_query(self, case: Case) -> Truth:
         """Return the results of Spark's own plan of the cross join."""
@@ -159,7 +211,13 @@ class _Held:
         return isinstance(other, _Held) and self._key == other._key
 
 
-_BOOLEANS = {"true": True, "false": False, "null": None}
+_OUTCOME = re.compile(r"\[true\]|\[false\]|\[null\]|null")
+_OUTCOMES: dict[str, Outcome] = {
+    "[true]": True,
+    "[false]": False,
+    "[null]": None,
+    "null": EvaluationError("Spark raises an error"),
+}
 
 
 def compiled_truth(case: Case) -> Truth:

@@ -30,6 +30,7 @@ from oracle import PLACEMENTS, ids
 
 from fuzz.cases import Case, table
 from fuzz.column_types import to_arrow
+from fuzz.guarded import guard_expressions, parse_expression
 from fuzz.outcomes import Answer, Ids, answer_of
 
 _TIMED = "ts"
@@ -158,9 +159,17 @@ class SparkKernels:
     def __init__(self, spark: Any, case: Case) -> None:
         from braid.condition.spark import SparkAnalyser
 
+        self.spark = spark
         self.frames = {a: spark.createDataFrame(table(s)) for a, s in case.streams.items()}
         self.tables = {a: table(s) for a, s in case.streams.items()}
         self.analyser = SparkAnalyser(self.frames)
+
+    def take(self, conditions: Sequence[str]) -> None:
+        """Judge conditions together; those that Spark refuses are judged again one by one."""
+        middle = len(conditions) // 2
+        if conditions and not self.analyser.take(conditions) and middle:
+            self.take(conditions[:middle])
+            self.take(conditions[middle:])
 
     def answers(self, conditions: Sequence[str]) -> list[Answer]:
         """The answer to each condition."""
@@ -218,17 +227,21 @@ class SparkKernels:
                     waiting += [numbers[:middle], numbers[middle:]]
         return found
 
-    @staticmethod
-    def _asked(frame: Any, wanted: Mapping[int, Mapping[str, str]]) -> dict[int, Any]:
-        from pyspark.sql import functions as F
+    def _asked(self, frame: Any, wanted: Mapping[int, Mapping[str, str]]) -> dict[int, Any]:
+        from pyspark.sql import DataFrame
 
         names = [(n, name) for n, columns in wanted.items() for name in columns]
-        made = [F.expr(wanted[n][name]).alias(f"c{k}") for k, (n, name) in enumerate(names)]
-        rows = frame.select(*made).toArrow() if made else None
+        trees = [parse_expression(self.spark, wanted[n][name]) for n, name in names]
+        made = frame._jdf.select(guard_expressions(self.spark, trees)) if trees else None
+        rows = None if made is None else DataFrame(made, self.spark).toArrow()
         found: dict[int, Any] = {n: {} for n in wanted}
         for k, (n, name) in enumerate(names):
             assert rows is not None
-            found[n][name] = rows.column(k)
+            column = rows.column(k).combine_chunks()
+            if column.null_count:
+                found[n] = ArithmeticError(f"Spark raises an error in {wanted[n][name]}")
+            elif isinstance(found[n], dict):
+                found[n][name] = column.field("it")
         return found
 
 

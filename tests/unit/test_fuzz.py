@@ -137,6 +137,19 @@ def test_brute_force_has_sparks_order_of_reals() -> None:
 
 
 @pytest.mark.parametrize(
+    ("precision", "scale", "is_known"), [(38, 0, False), (38, 37, True), (19, 4, True)]
+)
+def test_brute_force_says_nothing_of_decimals_that_spark_rounds(
+    precision: int, scale: int, is_known: bool
+) -> None:
+    """Spark takes 0.01 for 0 where it meets a number of 38 whole digits."""
+    kind = decimal_name(precision, scale)
+    compared, multiplied = ["gt", ["lit", "0.01"], A], ["gt", ["multiply_decimal", A, B], A]
+    assert brute_force(of_ints("", compared, ["0"], ["0"], kind)).is_known is is_known
+    assert not brute_force(of_ints("", multiplied, ["0"], ["0"], kind)).is_known
+
+
+@pytest.mark.parametrize(
     ("text", "pattern", "is_like"),
     [("abc", "a%", True), ("a%", "a\\%", True), ("abc", "a\\%", False), ("é", "_", True), ("a\nb", "a%b", True)],
 )  # fmt: skip

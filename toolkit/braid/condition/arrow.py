@@ -74,12 +74,21 @@ class ArrowAnalyser:
             return None
 
     def arrow_type(self, alias: str, sql: str) -> pa.DataType:
-        """The type of the column in Arrow; an interval's is that of its microseconds."""
+        """The type of the column in Arrow; an interval's is that of its microseconds. Raises
+        PredicateError for a type that Braid makes no columns of.
+        """
         tree = sqlglot.parse_one(sql, dialect=SparkSql)
         if isinstance(tree, exp.Column):
             return self.schemas[alias].field(tree.name).type
         kind = self.compiled(alias, sql)[1]
-        return pa.int64() if kind == INTERVAL else arrow_of(kind)
+        arrow = pa.int64() if kind == INTERVAL else arrow_of(kind)
+        if arrow is None:
+            raise PredicateError(
+                f"{quoted(sql)} in the join condition is of type {kind}; columns of that type are "
+                "not made without Spark: give the streams as Spark DataFrames, or write what it "
+                "says into a column"
+            )
+        return arrow
 
 
 def _aliases(node: exp.Expr) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -38,34 +38,37 @@ class SparkAnalyser:
         self.sized_null = not self.ansi and conf.get("spark.sql.legacy.sizeOfNull") == "true"
         self.zoned = conf.get("spark.sql.session.timeZone") not in UTC
         self._taken = set[str]()
+        self._fields: dict[tuple[str, str], StructField] = {}
 
-    def take(self, conditions: Sequence[str]) -> None:
-        """Judge conditions over one stream together, in one analysis. If Spark has nothing against
-        any of them, ``judge`` does not ask it again; else that says which it is, and why.
+    def take(self, conditions: Sequence[str]) -> Sequence[str]:
+        """Judge conditions together, in one analysis. If Spark has nothing against any of them,
+        ``judge`` does not ask it again; else that says which it is, and why. Return those that are
+        taken: all or none.
         """
         try:
             trees = [resolved(read(text), self.names) for text in conditions]
         except (PredicateError, RecursionError):
-            return
+            return []
         if not all(map(has_known_syntax, trees)):
-            return
+            return []
         texts = [_sql(tree) for tree in trees]
-        ((alias, frame),) = self.empty.items()
         each = ", ".join(f"'{k}', ({text})" for k, text in enumerate(texts))
         try:  # a filter takes no aggregate, and a struct makes nothing a boolean that is none
-            whole = frame.alias(alias).filter(f"named_struct({each}) IS NOT NULL")
-        except (AnalysisException, ParseException):
-            return
+            whole = self._joined.filter(f"named_struct({each}) IS NOT NULL")
+        except (AnalysisException, ParseException, Py4JJavaError):
+            return []
         plan: Any = whole._jdf.queryExecution().analyzed()
         fields = json.loads(plan.condition().child().dataType().json())["fields"]
-        if plan.deterministic() and [f["type"] for f in fields] == ["boolean"] * len(texts):
-            self._taken.update(texts)
+        if not plan.deterministic() or [f["type"] for f in fields] != ["boolean"] * len(texts):
+            return []
+        self._taken.update(texts)
+        return conditions
 
     def judge(self, tree: exp.Expr, on: str) -> None:
         """Raises PredicateError for a condition that Spark does not take, or that is random."""
         if _sql(tree) in self._taken:
             return
-        joined = self._cross_join()
+        joined = self._joined
         try:
             whole = joined.filter(_sql(tree))
             if not has_known_syntax(tree) and not _is_read_whole(joined, on):
@@ -103,7 +106,8 @@ class SparkAnalyser:
                 "column of the stream"
             )
 
-    def _cross_join(self) -> DataFrame:
+    @cached_property
+    def _joined(self) -> DataFrame:
         """Return the product of the streams without rows, by alias."""
         named = (frame.alias(alias) for alias, frame in self.empty.items())
         return reduce(DataFrame.crossJoin, named)
@@ -133,7 +137,10 @@ class SparkAnalyser:
         """What an expression comes to; of a column by itself Spark need not be asked."""
         if (field := self.columns[alias].get(sql.removeprefix("(").removesuffix(")"))) is not None:
             return field
-        return self.empty[alias].select(F.expr(sql).alias("it")).schema[0]
+        if (alias, sql) not in self._fields:
+            made = self.empty[alias].select(F.expr(sql).alias("it"))
+            self._fields[alias, sql] = made.schema[0]
+        return self._fields[alias, sql]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

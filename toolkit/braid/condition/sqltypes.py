@@ -86,13 +86,14 @@ def type_of(kind: pa.DataType) -> SqlType:
     return SqlType(_ARROW.get(kind, str(kind)))
 
 
-def arrow_of(kind: SqlType) -> pa.DataType:
-    """The type in Arrow."""
+def arrow_of(kind: SqlType) -> pa.DataType | None:
+    """The type in Arrow; None of NULL by itself and of what ``type_of`` names otherwise."""
     if kind.name == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
     if inner := re.fullmatch(r"array<(.*)>", kind.name):
-        return pa.list_(arrow_of(SqlType.of(inner[1])))
-    return next(arrow for arrow, name in _ARROW.items() if name == kind.name)
+        items = arrow_of(SqlType.of(inner[1]))
+        return None if items is None else pa.list_(items)
+    return next((arrow for arrow, name in _ARROW.items() if name == kind.name), None)
 
 
 def duckdb_type(kind: SqlType) -> str:
