@@ -7,13 +7,60 @@ every file that it makes, goes over those that were removed in the last minutes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
+from threading import get_ident
 from time import perf_counter
+from typing import Any
 
 from braid.engine import durable
+from braid.engine.disk import Disk
+
+
+class TimedDisk(Disk):
+    """The file system, which notes what calls of one thread take: seconds, calls, names in listed
+    folders, bytes written. ``clock`` stands still meanwhile, and keeps what was noted when it was
+    last read.
+    """
+
+    def __init__(self) -> None:
+        self.thread, self.is_inside = get_ident(), False
+        self.seconds, self.calls, self.listed, self.written = 0.0, 0, 0, 0
+        self.marks: deque[tuple[float, int, int, int]] = deque([(0.0, 0, 0, 0)] * 2, 2)
+
+    def clock(self) -> float:
+        """Return the seconds that passed outside of files."""
+        self.marks.append((self.seconds, self.calls, self.listed, self.written))
+        return perf_counter() - self.seconds
+
+    def last_span(self) -> tuple[float, ...]:
+        """Return seconds, calls, names and bytes between the last two times the clock was read."""
+        before, after = self.marks
+        return tuple(b - a for a, b in zip(before, after, strict=True))
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        is_call = name in vars(Disk) and not name.startswith("_")
+        return partial(self._note_call, value) if is_call else value
+
+    def _note_call(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if self.is_inside or get_ident() != self.thread:
+            return call(*args, **kwargs)
+        self.is_inside, began = True, perf_counter()
+        try:
+            result = call(*args, **kwargs)
+        finally:
+            self.is_inside = False
+            self.seconds += perf_counter() - began
+            self.calls += 1
+        self.listed += len(result) if isinstance(result, list) else 0
+        self.written += sum(len(a) for a in args if isinstance(a, bytes))
+        return result
+
 
 FOLDERS = 4
 """A commit forces these folders to disk: those of blocks, new results and the log before its
@@ -31,14 +78,20 @@ def made(path: Path, size: int) -> Iterator[int]:
         os.close(at)
 
 
+LINKS = 50_000
+"""Names that one file gets at most: ext4 allows 65,000."""
+
+
 def fill(folder: Path, names: int) -> Path:
-    """Return a folder beside the others that has at least this number of names, of one file."""
+    """Return a folder beside the others that has at least this number of names, of few files."""
     large = folder.parent / ".bare-results"
     large.mkdir(exist_ok=True)
-    first = large / "first"
-    first.touch()
     for n in range(sum(1 for _ in large.iterdir()), names):
-        os.link(first, large / f"{n:06d}")
+        first = large / f"{n - n % LINKS:06d}"
+        if n % LINKS:
+            os.link(first, large / f"{n:06d}")
+        else:
+            first.touch()
     return large
 
 
@@ -87,4 +140,23 @@ def shares(commits: Sequence[float], pairs: Sequence[tuple[float, float]]) -> di
         "ms a commit": 1000 * median(commits),
         "of it files": 1000 * median(bare for _, bare in pairs),
         "ms a commit, but for its files": 1000 * median(commit - bare for commit, bare in pairs),
+    }
+
+
+def parts(
+    commits: Sequence[float], spans: Sequence[tuple[float, ...]], bares: Sequence[float]
+) -> dict[str, float]:
+    """What a commit takes, by part: milliseconds but for its files, of its files, and of the same
+    files bare (medians); calls of the file system, names in folders that are listed, and kilobytes
+    written (means). ``commits`` are seconds but for files, ``spans`` those of ``TimedDisk``.
+    """
+    seconds, calls, names, written = zip(*spans, strict=True)
+    return {
+        "ms a commit": 1000 * median(c + s for c, s in zip(commits, seconds, strict=True)),
+        "of it files": 1000 * median(seconds),
+        "the same files bare": 1000 * median(bares),
+        "ms a commit, but for its files": 1000 * median(commits),
+        "file calls a commit": mean(calls),
+        "names listed a commit": mean(names),
+        "kB written a commit": mean(written) / 1000,
     }

@@ -6,10 +6,12 @@ In process, the engine joins two streams in windows, a batch a second of event t
 given up and resumed, and the seconds of that are taken, with what the process and the folder hold,
 and told as it goes on. At the end the number of results is held against DuckDB's, and so are the
 rows of the result files. What a batch takes is also told in seconds of processors, which other work
-on the machine changes less. Of a commit it is also told what its files alone take: now and then the
-same is done with other files in the run's folder, bare. A file system may take longer for them as
-more files have been removed of late, as ext4 without a journal does: set TMPDIR to a folder on one
-with a journal. What is left of a commit says whether Braid takes longer.
+on the machine changes less. A commit is parted into the seconds of its calls of
+the file system, and the rest, which is Braid's own; the calls are counted, and so are the names in
+the folders that it lists and the bytes that it writes. A file system may take longer for the same
+calls as more files have been removed of late, as ext4 without a journal does, so now and then the
+same is done with other files in the run's folder, bare: set TMPDIR to a folder on one with a
+journal.
 
 On Spark (``executor="spark"``), Spark makes the tuples, and the run is stopped and resumed as
 often, by the front door; what the JVM and the largest of its workers hold is told too. There "ms a
@@ -43,6 +45,7 @@ from braid import HashPartition
 from braid.condition.predicate import Link, Predicate
 from braid.core.columns import ROUTING, TIME
 from braid.core.events import BatchCommitted
+from braid.engine.disk import replaced_disk
 from braid.engine.engine import Engine
 from braid.engine.process import ProcessExecutor
 from braid.engine.store import Store
@@ -85,7 +88,7 @@ def due(batches: int, rows: int, window: int) -> int:
     return int(found[0])
 
 
-def opened(folder: Path, window: int) -> Engine:
+def opened(folder: Path, window: int, clock: Callable[[], float] | None = None) -> Engine:
     """What a start does in a folder, but for the front door."""
     store = Store(folder)
     if store.query() is None:
@@ -98,7 +101,8 @@ def opened(folder: Path, window: int) -> Engine:
     predicate = Predicate(("a", "b"), (None, None), ({}, {}), ({}, {}), links, ())
     limit = window * MICRO
     spec = JoinSpec(predicate, (("id", "k"),) * 2, (), (limit, limit), str(folder), 1)
-    return Engine(spec, HOSTS, store, (0, 0), False, lambda happened: None, ProcessExecutor())
+    ignore: Callable[[Any], None] = lambda happened: None  # noqa: E731
+    return Engine(spec, HOSTS, store, (0, 0), False, ignore, ProcessExecutor(), clock=clock)
 
 
 def holds(folder: Path) -> dict[str, float]:
@@ -125,9 +129,16 @@ def holds(folder: Path) -> dict[str, float]:
 
 def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[str, float]]:
     """A row for each stretch of the run."""
-    engine = opened(folder, window)
+    with replaced_disk(_soak_disk.TimedDisk()) as disk:
+        yield from soak_on(disk, folder, batches, rows, window)
+
+
+def soak_on(
+    disk: _soak_disk.TimedDisk, folder: Path, batches: int, rows: int, window: int
+) -> Iterator[dict[str, float]]:
+    engine = opened(folder, window, disk.clock)
     for stretch in range(MOMENTS):
-        seconds, commits, worked, pairs = [], [], [], list[tuple[float, float]]()
+        seconds, commits, worked, spans, bares = [], [], [], [], list[float]()
         for number in range(batches * stretch // MOMENTS, batches * (stretch + 1) // MOMENTS):
             tuples = batch(number, rows)
             began, busy = time.perf_counter(), time.process_time()
@@ -135,19 +146,20 @@ def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[st
             worked.append(time.process_time() - busy)
             seconds.append(time.perf_counter() - began)
             commits.append(engine.last_commit)
-            if not pairs or number % BARE == 0:
-                pairs.append((commits[-1], _soak_disk.bare(folder / "commits", names=number)))
+            spans.append(disk.last_span())
+            if not bares or number % BARE == 0:
+                bares.append(_soak_disk.bare(folder / "commits", names=number))
         engine.store.release()
         held = holds(folder)
         began, busy = time.perf_counter(), time.process_time()
-        engine = opened(folder, window)
+        engine = opened(folder, window, disk.clock)
         resume, working = time.perf_counter() - began, time.process_time() - busy
         yield {
             "batches": engine.state.batch + 1,
             "ms a batch": 1000 * median(seconds),
             "CPU ms a batch": 1000 * median(worked),
             "slowest, ms": 1000 * max(seconds),
-            **_soak_disk.shares(commits, pairs),
+            **_soak_disk.parts(commits, spans, bares),
             "ms to resume": 1000 * resume,
             "CPU ms to resume": 1000 * working,
             **held,
@@ -202,6 +214,15 @@ def measures(
 
 
 IN_PROCESS = dict.fromkeys(("ms a batch", "CPU ms a batch", "ms a commit", "RSS MB"), 1.3)
+COMMIT = dict.fromkeys(
+    (
+        "ms a commit, but for its files",
+        "file calls a commit",
+        "names listed a commit",
+        "kB written a commit",
+    ),
+    1.3,
+)
 ON_SPARK = dict.fromkeys(("ms a batch", "ms a commit", "RSS MB", "JVM heap MB"), 1.3)
 WORKERS = dict.fromkeys(("JVM open files", "most of a worker"), 1.2) | {"largest worker MB": 1.3}
 FILES = {"open files": 1.2}
@@ -216,7 +237,7 @@ def main() -> None:
         if args.batches:
             rows = apart(in_process, folder / "run", args.batches, args.rows, args.window)
             tables[f"{args.batches:,} batches in process"] = rows
-            found += measures("in process", rows, IN_PROCESS | FILES)
+            found += measures("in process", rows, IN_PROCESS | COMMIT | FILES)
             found.append(Measure("ms to resume, at the end", rows[-1][RESUMED], 2000, 500, True))
         if args.spark_batches:
             rows = apart(on_spark, folder / "spark", args.spark_batches, args.rows, args.window)

@@ -36,3 +36,13 @@ def test_each_folder_is_forced_once_and_has_something_new(
         assert written == [".bare", *["file"] * sparks]
         left = [f for f in folder.parent.rglob("*") if f.is_file()]
         assert {f.parent.name for f in left} == {".bare-results"} and len(left) == 5, "others go"
+
+
+def test_no_file_gets_more_names_than_a_file_system_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SOAK["fill"].__globals__, "LINKS", 3)
+    for names in (2, 3, 4, 10, 11):
+        files = [*SOAK["fill"](tmp_path / "commits", names).iterdir()]
+        assert len(files) == names
+        assert max(file.stat().st_nlink for file in files) == min(names, 3)
