@@ -300,15 +300,30 @@ def test_levels_of_an_index_with_names_are_columns() -> None:
     )
     table = convert_frame("a", several)
     assert table is not None
-    assert table.to_pydict() == {"n": [1, 2], "__index_level_1__": ["p", "q"], "x": [1, 2]}
+    assert table.to_pydict() == {"n": [1, 2], "level_1": ["p", "q"], "x": [1, 2]}
 
 
 def test_only_an_index_that_nobody_gave_is_left_out() -> None:
     frame = pd.DataFrame({"x": [1, 2]})
     assert convert_frame("a", frame).column_names == ["x"]  # type: ignore[union-attr]
-    assert convert_frame("a", frame[frame.x > 1]).column_names == ["__index_level_0__", "x"]  # type: ignore[union-attr]
     frame.index.name = "row"
     assert convert_frame("a", frame).to_pydict() == {"row": [0, 1], "x": [1, 2]}  # type: ignore[union-attr]
+
+
+def test_a_level_without_a_name_is_named_as_reset_index_names_it() -> None:
+    frame = pd.DataFrame({"x": [1, 2, 3]})
+    for given in (
+        frame[frame.x > 1],
+        frame[frame.x > 1].rename(columns={"x": "index"}),
+        frame.set_index([[4, 5, 6], [7, 8, 9]]),
+    ):
+        expected = given.reset_index()
+        table = convert_frame("a", given)
+        assert table is not None and table.column_names == [*expected.columns]
+        assert table.to_pydict() == expected.to_dict("list")
+    odd = frame[frame.x > 1].assign(index=1, level_0=2)
+    with pytest.raises(RefusedColumn, match="column level_0 of stream a is also a level of the"):
+        convert_frame("a", odd)
 
 
 def test_a_level_with_the_name_of_a_column_is_refused() -> None:

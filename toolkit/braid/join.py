@@ -52,7 +52,8 @@ class StreamJoin:
         Or pandas or Polars frames or Arrow tables: then all runs in this process without Spark, and
         results are Arrow tables. The condition is Spark SQL there too, but only of what is known to
         mean the same without Spark (see ``braid.condition.compiler``). The levels of a pandas index
-        are columns, unless it is an unnamed RangeIndex.
+        are columns, unless it is an unnamed RangeIndex; one without a name is called ``index`` or
+        ``level_0``, as ``reset_index()`` calls it.
     on
         The condition: Spark SQL over ``alias.column``. NULL never matches. Where the session's time
         zone is not UTC, timestamps of two streams may be compared, with an INTERVAL on either side;

@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 from braid.condition.sqltypes import MOST_DIGITS
 from braid.core.accept import RefusedColumn, shown
 
-_INDEX = "__index_level_{}__"
-"""The column of an index level without a name, as Arrow calls it."""
 _MOST_KINDS = 4
 """Types of values that a sentence names."""
 _RENAME = "name columns by text, as with frame.columns = frame.columns.map(str)"
@@ -46,14 +44,20 @@ def _of_pandas(stream: str, frame: Any) -> Iterator[tuple[str, Any]]:
     index, columns = frame.index, list(frame.columns)
     is_default = type(index).__name__ == "RangeIndex" and index.name is None
     for level in range(0 if is_default else index.nlevels):
-        name = index.names[level]
-        name = _INDEX.format(level) if name is None else name
+        name = _name_level(index, level, columns)
         if name in columns:
             remedy = "drop the index with frame.reset_index(drop=True), or rename one of them"
             raise RefusedColumn(stream, str(name), "is also a level of the frame's index", remedy)
         yield _check_text(stream, name), index.get_level_values(level)
     for place, name in enumerate(columns):
         yield _check_text(stream, name), frame.iloc[:, place]
+
+
+def _name_level(index: Any, level: int, columns: list[Any]) -> Any:
+    """Return the name of a level, or the one that ``reset_index`` gives a level without a name."""
+    if index.names[level] is not None:
+        return index.names[level]
+    return "index" if index.nlevels == 1 and "index" not in columns else f"level_{level}"
 
 
 def _check_text(stream: str, name: Any) -> str:
