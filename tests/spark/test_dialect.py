@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+import random
+import re
+from collections import Counter
+
 import pytest
 import sqlglot
 from braid.condition.dialect import SparkSql
+from braid.condition.names import read
 from braid.condition.parse import parse
 from braid.condition.predicate import PredicateError
+from fuzz.grammar import random_case, random_streams
+from grammar_cases import NOT_SPARK, SPARK
+from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
+
+ALSO_REFUSED = """
+a.b = b.n < 3
+a.b = a.c < b.b
++a.s = b.s
++a.b = b.b
+a.n = b.n AND a.t > + b.t
+a.s || a.n + b.n = 'x'
+a.n + b.n || a.s = 'x'
+a.t > b.t + interval 1 day + 2 hours
+a.n = b.n, a.m = b.m
+cast(a.n, bigint) = b.n
+extract(second, a.t) = b.n
+a.n = 0x1F AND a.n = b.n
+a.n = :x AND a.n = b.n
+a.n = ? AND a.n = b.n
+NOT
+""".strip().splitlines()
+"""Spark parses them, and sqlglot would read them otherwise; most have no meaning to Spark either."""
+EXTRA = """
+    AND OR NOT IS NULL = < <=> LIKE IN BETWEEN SYMMETRIC , ( ) THEN END CASE + - || :: IN () ISNULL
+    ~ ! XOR MOD ANY ; AS x text ESCAPE DISTINCT
+"""
 
 ROWS = r"""
     (1, 8, 1000.0D, 'a_b', timestamp'2024-03-10 01:30:00', date'2024-03-10', array(1, 2, null),
@@ -110,3 +141,74 @@ def test_what_would_be_read_otherwise_than_by_spark_is_refused(
         PredicateError, match=r"was understood as a\.s = 'A_B' AND a\.i = b\.i, which"
     ):
         parse("a.s COLLATE UTF8_LCASE = 'A_B' AND a.i = b.i", {"a": rows, "b": rows}, (None, None))
+
+
+def test_what_sparks_parser_refuses_is_refused_and_what_it_takes_is_read(
+    spark: SparkSession,
+) -> None:
+    parser = spark._jsparkSession.sessionState().sqlParser()
+
+    def is_parsed(on: str) -> bool:
+        try:
+            parser.parseExpression(f"({on}\n)")  # else a word after it is a name for it
+        except ParseException:
+            return False
+        return True
+
+    stricter = {on for on in NOT_SPARK if is_parsed(on)}
+    assert sorted(stricter) == sorted(ALSO_REFUSED)
+    assert [on for on in SPARK if not is_parsed(on)] == ["a.n = b.n;"]
+
+
+def test_conditions_that_are_drawn_and_cut_up_are_read_only_if_spark_parses_them(
+    spark: SparkSession,
+) -> None:
+    """Each has a word too many, too few or elsewhere, so that most are none."""
+    parser, draw = spark._jsparkSession.sessionState().sqlParser(), random.Random(39)
+    words = re.compile(r"'[^']*'|\w+(?:\.\w+)?|<=>|[<>=!]=|<>|\S")
+    wrong, counts = [], Counter[bool]()
+    for _ in range(1500):
+        parts = words.findall(random_case(draw, random_streams(draw)).on)
+        at, other = (draw.randrange(len(parts)) for _ in range(2))
+        extra = draw.choice([parts[other], *EXTRA.split()])
+        parts[at : at + draw.choice((0, 1, 1, 2))] = draw.choice(([], [extra], [extra]))
+        on = " ".join(parts)
+        try:
+            read(on)
+        except PredicateError:
+            counts[False] += 1
+            continue
+        counts[True] += 1
+        try:
+            parser.parseExpression(f"({on})")
+        except ParseException:
+            wrong.append(on)
+    assert not wrong, "\n".join(wrong[:20])
+    assert min(counts.values()) > 100
+
+
+PLACES = """
+log(a.d) > 1
+log(2, a.d) > 1 AND ln(a.d) > 0
+a.t < now()
+a.t < current_timestamp() AND a.e < current_date
+a.t < a.t + interval 5 minutes
+a.t < a.t + INTERVAL 5 MINUTES
+a.t < a.t + interval 1 day 2 hours AND a.t < a.t + interval '1 2' day to hour
+timestampdiff(minute, a.t, a.t) = 0 AND timestampdiff(MINUTE, a.t, a.t) = 0
+dateadd(day, 2, a.t) > a.t AND DATEADD(HOUR, 2, a.t) > a.t
+datediff(day, a.t, a.t) = 0 AND date_diff(DAY, a.t, a.t) = 0
+date_trunc('hour', a.t) = a.t AND extract(hour FROM a.t) = 0
+"""
+"""Over the first stream alone."""
+
+
+def test_what_spark_takes_is_taken_beside_what_only_spark_reads(spark: SparkSession) -> None:
+    rows = spark.sql(f"SELECT * FROM VALUES {ROWS} AS v(i, j, d, s, t, e, l, p, b)")
+    streams = {"a": rows, "b": rows}
+    for on in PLACES.strip().splitlines():
+        predicate = parse(
+            f"{on} AND overlay(a.s PLACING 'X' FROM 2) = 'aXb' AND a.i = b.i", streams, (None, None)
+        )
+        wanted = rows.alias("a").where(f"({on}) AND a.s = 'a_b'").select("i").collect()
+        assert rows.where(predicate.filters[0]).select("i").collect() == wanted, on

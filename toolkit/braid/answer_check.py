@@ -2,7 +2,7 @@
 
 ``braid check`` reads files against their checksums: it says whether a run is whole. This module
 says whether its answers are right. It shares no code with the engine's kernels, with the compiler
-of conditions, or with any placement:
+of conditions, or with any placement, but how text is read:
 
 - Runs of tables: DuckDB evaluates the condition, which sqlglot translates from Spark SQL.
 - Runs of Spark: Spark's own batch join evaluates it.
@@ -24,6 +24,7 @@ import pyarrow as pa
 import sqlglot
 
 from braid.answer_report import AnswerReport, DifferingRow
+from braid.condition.dialect import translate
 from braid.core.accept import shown
 from braid.core.events import BatchCommitted
 from braid.core.spans import micros
@@ -220,7 +221,7 @@ class _Recomputation:
         )
 
     def _pairs_by_duckdb(self) -> str:
-        condition = sqlglot.transpile(self.query["on"], read="spark", write="duckdb")[0]
+        condition = translate(self.query["on"], "duckdb")
         froms = ", ".join(map(_quote, self.aliases))
         return f"{froms} WHERE {' AND '.join([f'({condition})', *self._within_windows()])}"
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from braid.condition.dialect import SparkSql
 from braid.condition.parse import parse
 from braid.condition.predicate import Predicate
 from braid.condition.sqltypes import type_of
@@ -78,7 +79,7 @@ def named(streams: Any) -> dict[str, Any]:
 def _is_name(alias: str) -> bool:
     """Whether a column behind it is read as one, which it is not behind null, true or and."""
     try:
-        read = sqlglot.parse_one(f"1 = {alias}.x", read="spark").args.get("expression")
+        read = sqlglot.parse_one(f"1 = {alias}.x", dialect=SparkSql).args.get("expression")
     except sqlglot.errors.SqlglotError:
         return False
     return isinstance(read, exp.Column) and [p.name for p in read.parts] == [alias, "x"]

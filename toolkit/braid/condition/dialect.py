@@ -8,14 +8,18 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.dialect import rename_func
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token
 
+from braid.condition.grammar import find_end
 from braid.condition.syntax_arguments import AsWritten, keep_unread
+from braid.condition.token_cursor import NotSparkError
 
 _LOOKED_INTO = """
     ABS ACOS AGGREGATE ANY_VALUE APPROX_COUNT_DISTINCT ARRAY_AGG ARRAY_COMPACT ARRAY_CONTAINS
@@ -61,6 +65,39 @@ def _of_two(name: str) -> Callable[[list[Any]], exp.Expr]:
     return made
 
 
+_UNITS_FIRST = "DATEADD DATEDIFF DATE_ADD DATE_DIFF TIMESTAMPADD TIMESTAMPDIFF"
+
+
+def _keep_unit(name: str) -> Callable[[list[Any]], exp.Expr]:
+    """Makes a function whose unit stays as it is written: sqlglot has capitals, and MINUTE for MIN,
+    which Spark does not have.
+    """
+    make: Callable[..., exp.Expr] = SparkParser.FUNCTIONS[name]
+
+    def made(args: list[Any]) -> exp.Expr:
+        unit = args[0].name if len(args) == 3 else ""
+        node = make(args)
+        if unit:
+            node.set("unit", exp.var(unit))
+        return node
+
+    return made
+
+
+def _logarithm(args: list[Any]) -> exp.Expr:
+    """Makes a logarithm; the natural one is written again as log, which is another function of
+    Spark's than ln, of the same value.
+    """
+    if len(args) > 2:
+        return exp.Anonymous(this="LOG", expressions=args)
+    if len(args) != 1:
+        make: Callable[..., exp.Expr] = SparkParser.FUNCTIONS["LOG"]
+        return make(args, Spark())
+    node = exp.Ln(this=args[0])
+    node.meta["name"] = "LOG"
+    return node
+
+
 class SparkSql(Spark):
     """Spark SQL for conditions and queries."""
 
@@ -70,14 +107,63 @@ class SparkSql(Spark):
     class Parser(SparkParser):
         FUNCTIONS: ClassVar[Any] = {
             name: SparkParser.FUNCTIONS[name] for name in _LOOKED_INTO.split()
-        } | {"INSTR": _of_two("INSTR"), "LEVENSHTEIN": _of_two("LEVENSHTEIN")}
+        } | {
+            "INSTR": _of_two("INSTR"),
+            "LEVENSHTEIN": _of_two("LEVENSHTEIN"),
+            "LOG": _logarithm,
+            **{name: _keep_unit(name) for name in _UNITS_FIRST.split()},
+        }
         FUNCTION_PARSERS: ClassVar[Any] = {
             name: SparkParser.FUNCTION_PARSERS[name] for name in _OWN_SYNTAX.split()
         }
 
         def parse(self, *args: Any, **kwargs: Any) -> Any:
             """Parse statements; what has an argument that no rule reads stays as it is written."""
+            self._refuse_comments(*args, **kwargs)
             return [tree and keep_unread(tree) for tree in super().parse(*args, **kwargs)]
+
+        def _refuse_comments(self, tokens: list[Token], sql: str | None = None) -> None:
+            """Raise ParseError for what is a comment to sqlglot and none to Spark."""
+            marks = [mark for mark in ("{#", "/*+") if mark in (sql or "")]
+            if not marks:
+                return
+            ends = [-1, *(token.end for token in tokens)]
+            starts = [*(token.start for token in tokens), len(str(sql))]
+            gaps = [str(sql)[a + 1 : b] for a, b in zip(ends, starts, strict=True)]
+            if wrong := [mark for mark in marks for gap in gaps if mark in gap]:
+                raise ParseError(f"Spark's grammar has no comment {wrong[0]} here")
+
+        _checked: tuple[int, int] = (0, 0)
+        """Up to where expressions are known to be Spark's: a statement and a place in it."""
+
+        def reset(self) -> None:
+            self._checked = (0, 0)
+            super().reset()
+
+        def _parse_disjunction(self) -> Any:
+            """Parse an expression that Spark's grammar has; its parts are checked with it."""
+            if (self._chunk_index, self._index) < self._checked:
+                return super()._parse_disjunction()
+            start, end, problem = self._index, *self._find_end()
+            tree = super()._parse_disjunction()
+            if self._index not in (start, end):
+                at = self._tokens[min(self._index, end, len(self._tokens) - 1)]
+                self.raise_error(problem or f"Spark's grammar has no {at.text!r} here", at)
+            return tree
+
+        def _find_end(self) -> tuple[int, str]:
+            """Return the place after the expression that begins here; if none does, this place and
+            the reason.
+            """
+            end, problem = self._index, ""
+            try:
+                end = find_end(self._tokens, end, self.sql)
+            except NotSparkError as error:
+                problem = str(error)
+                if error.at > self._index:
+                    self.raise_error(problem, self._tokens[min(error.at, len(self._tokens) - 1)])
+            self._checked = (self._chunk_index, end)
+            return end, problem
 
         def _parse_bitwise(self) -> Any:
             return _regrouped(super()._parse_bitwise())
@@ -118,6 +204,7 @@ class SparkSql(Spark):
         }
         TRANSFORMS: ClassVar[Any] = SparkGenerator.TRANSFORMS | {
             exp.UnixDate: rename_func("UNIX_DATE"),
+            exp.Ln: lambda self, node: self.func(node.meta.get("name", "LN"), node.this),
             AsWritten: lambda self, node: self.sql(node, "this"),
         }
 
@@ -125,6 +212,13 @@ class SparkSql(Spark):
 def written(tree: exp.Expr) -> str:
     """The text of a tree. Raises SqlglotError where something would be left out."""
     return tree.sql(dialect=SparkSql, unsupported_level=ErrorLevel.RAISE)
+
+
+def translate(text: str, dialect: str) -> str:
+    """Return a condition in another dialect, as sqlglot writes it. Raises SqlglotError."""
+    tree = sqlglot.parse_one(text, dialect=SparkSql)
+    plain: exp.Expr = tree.transform(lambda n: n.this if isinstance(n, AsWritten) else n)
+    return plain.sql(dialect=dialect)
 
 
 def fault(error: SqlglotError) -> str:

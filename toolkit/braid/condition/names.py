@@ -36,12 +36,19 @@ def shallow(on: str) -> Iterator[None]:
 def read(on: str) -> exp.Expr:
     """The tree of a condition. Raises PredicateError for what is not one condition in Spark SQL."""
     try:
-        tree = sqlglot.parse_one(on, dialect=SparkSql)
-        written(tree)  # as it is later, and nothing may be left out then
+        trees = sqlglot.parse(on, dialect=SparkSql)
+        tree = trees[0] if len(trees) == 1 else None
+        if tree is not None:
+            written(tree)  # as it is later, and nothing may be left out then
     except sqlglot.errors.SqlglotError as error:
         raise PredicateError(
             f"the join condition {quoted(on)} is not valid Spark SQL: {fault(error)}"
         ) from None
+    if tree is None:
+        raise PredicateError(
+            f"the join condition {quoted(on)} holds {len(trees)} statements; it must be one "
+            "condition over alias.column"
+        )
     if tree.find(exp.Query, exp.Subquery):
         raise PredicateError(
             f"the join condition {quoted(on)} holds a query; it must be one condition over "

@@ -181,16 +181,14 @@ def _is_read_whole(joined: DataFrame, on: str) -> bool:
     whether both have the same plan, once constants are computed. Raises AnalysisException or
     ParseException for a text that Spark does not take.
     """
-    rules: Any = joined.sparkSession._jvm.org.apache.spark.sql.catalyst.optimizer  # type: ignore[union-attr]
-    one, other = (
-        rules.BooleanSimplification.apply(
-            rules.ConstantFolding.apply(
-                joined.filter(f"({text}) IS NOT NULL")._jdf.queryExecution().analyzed()
-            )
-        )
-        for text in (on, written(read(on)))
-    )
-    return bool(one.sameResult(other))
+    jvm: Any = joined.sparkSession._jvm
+    rules = jvm.org.apache.spark.sql.catalyst.optimizer
+    texts = [f"({text}) IS NOT NULL" for text in (on, written(read(on)))]
+    plan = joined.selectExpr(*texts)._jdf.queryExecution().analyzed()
+    for rule in (rules.ComputeCurrentTime, rules.ConstantFolding, rules.BooleanSimplification):
+        plan = rule.apply(plan)  # one time of now() for both, as they stand in one plan
+    one, other = (plan.projectList().apply(k).child() for k in range(2))
+    return bool(one.semanticEquals(other))
 
 
 def _empty(frame: DataFrame) -> DataFrame:

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
+from braid.condition.dialect import SparkSql
 from braid.condition.predicate import Predicate
 from braid.core import report
 from braid.core.clocks import find_watermarks
@@ -106,7 +107,7 @@ def remark(
         ]
         where = spark.createDataFrame(mine, _WHERE).repartitionById(partitions, "partition")
         wanted = selections(new, stream)
-        trees = [sqlglot.parse_one(sql, read="spark") for sql in wanted if sql]
+        trees = [sqlglot.parse_one(sql, dialect=SparkSql) for sql in wanted if sql]
         used = {
             column.parts[0].name.lower() for tree in trees for column in tree.find_all(exp.Column)
         }

@@ -8,6 +8,7 @@ from typing import Any
 
 import ipywidgets as W
 import sqlglot
+from braid.condition.dialect import SparkSql
 from braid.core.query import Query
 from sqlglot import exp
 
@@ -58,18 +59,18 @@ def _selections(name: str, where: str, streams: Sequence[str]) -> dict[str, str]
         if len(aliases) != 1 or aliases[0] not in list(streams):
             over = " and ".join(filter(None, aliases)) or "no stream"
             raise ValueError(
-                f"query {name!r} selects by {term.sql(dialect='spark')!r}, which is over {over}; "
+                f"query {name!r} selects by {term.sql(dialect=SparkSql)!r}, which is over {over}; "
                 "write alias.column, with one alias in each term; the streams are "
                 f"{', '.join(streams)}"
             )
-        sql = term.sql(dialect="spark")
+        sql = term.sql(dialect=SparkSql)
         found.setdefault(aliases[0], []).append(f"({sql})" if isinstance(term, exp.Or) else sql)
     return {alias: " AND ".join(terms) for alias, terms in found.items()}
 
 
 def _terms(name: str, where: str) -> list[Any]:
     try:
-        tree = sqlglot.parse_one(where, read="spark") if where.strip() else None
+        tree = sqlglot.parse_one(where, dialect=SparkSql) if where.strip() else None
     except sqlglot.errors.SqlglotError as error:
         raise ValueError(
             f"the selection of {name!r}, {where!r}, is no condition in Spark SQL"

@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 
 import sqlglot
 import traitlets
+from braid.condition.dialect import SparkSql
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
@@ -262,7 +263,7 @@ class ChainScene:
 def _plain(where: str | None) -> str:
     """A selection without quotes and outer parentheses."""
     return (
-        sqlglot.parse_one(where, read="spark").unnest().sql(dialect="spark").replace("`", "")
+        sqlglot.parse_one(where, dialect=SparkSql).unnest().sql(dialect=SparkSql).replace("`", "")
         if where
         else ""
     )
