@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 from mutations.world import WORLD_FAULTS
-from world.playing import played
+from world.playing import play, played
 from world.scenario import FAULTS
-from world.world import play
 
 WORLDS = 90
 """They take about half a minute."""
@@ -29,7 +28,7 @@ def test_whatever_happens_each_result_is_there_once_or_a_sentence_says_why() -> 
 def test_the_same_seed_gives_the_same_trace_in_another_process_too() -> None:
     """Also where sets of text are in another order."""
     seed = 18
-    code = f"from world.world import play; print('\\n'.join(play({seed}).trace))"
+    code = f"from world.playing import play; print('\\n'.join(play({seed}).trace))"
     more = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "5"}
     said = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],

@@ -65,7 +65,7 @@ def check_left(world: World) -> None:
         store = Store("/run")
         listed = {n for n in world.disk.names(store.results) if ours(n)}
         logged = _logged(world, store.results / "_spark_metadata")
-        _same("when the run had ended, Spark's log", logged, listed)
+        check_same("when the run had ended, Spark's log", logged, listed)
 
 
 def check_last(world: World, driver: Driver) -> None:
@@ -80,7 +80,7 @@ def check_last(world: World, driver: Driver) -> None:
             f"the last resume ended with {type(driver.error).__name__}: {driver.error}"
         ) from driver.error
     try:
-        _check_all(world, driver.result)
+        world.check_all(driver.result)
     except Damaged as damaged:
         if not may_refuse:
             raise Wrong(f"the results cannot be read: {damaged}") from damaged
@@ -90,7 +90,8 @@ def _run(world: World) -> str:
     return "/run" if world.scenario.place == "folder" else "world://run"
 
 
-def _check_all(world: World, run: Any) -> None:
+def check_all(world: World, run: Any) -> None:
+    """The results, what the sink has and the files that are left are right."""
     expected = world.scenario.expected()
     since = run.results_from
     _check_bag("the results", ids_of(run.results()), expected, since)
@@ -126,26 +127,32 @@ def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int
         bag = sum((ids_of(parquet(store.results / n)) for n in sorted(listed)), Counter())
         _check_bag("the files in results/", bag, expected, since)
     logged = _logged(world, store.results / "_spark_metadata")
-    _same("Spark's log", logged, listed)
+    check_same("Spark's log", logged, listed)
     kept = store.log.commits
     named = {f.name for k in kept for f in k.results if k.batch >= since}
-    _same("results/", {n for n in listed if int(n[:6]) >= store.log.first}, named)
-    _same("new/", set(disk.names(store.output.new)), set())
+    check_same("results/", {n for n in listed if int(n[:6]) >= store.log.first}, named)
+    check_same("new/", set(disk.names(store.output.new)), set())
     states = [k for k in kept[-OLD:] if k.state is not None]
     blocks = {name for k in states for name in store.state_of(k).files}
-    _same("blocks/", set(disk.names(store.blocks)), blocks)
+    check_same("blocks/", set(disk.names(store.blocks)), blocks)
     there = {n for n in disk.names(store.commits) if n.startswith("state-")}
-    _same("states", there, {k.state.name for k in states if k.state is not None})
+    check_same("states", there, {k.state.name for k in states if k.state is not None})
     parts = {part.name for m in store.log.merged for part in m.parts}
     merged = store.path / "merged"
-    _same("merged/", set(disk.names(merged)) if disk.exists(merged) else set(), parts)
+    check_same("merged/", set(disk.names(merged)) if disk.exists(merged) else set(), parts)
+    check_no_temporaries(world)
+
+
+def check_no_temporaries(world: World) -> None:
+    """Raise Wrong if a file is left that was to have another name."""
     left = [p for p, _ in world.files.walk("/run") if Path(p).name.startswith(".")]
-    left = [p for p in left if p != "/run/.lock"]
+    left = [p for p in left if not p.endswith("/.lock")]
     if left:
         raise Wrong(f"temporary files are left: {', '.join(left)}")
 
 
-def _same(what: str, found: set[str], wanted: set[str]) -> None:
+def check_same(what: str, found: set[str], wanted: set[str]) -> None:
+    """Raise Wrong unless two sets of names are equal."""
     if found != wanted:
         more, fewer = sorted(found - wanted), sorted(wanted - found)
         raise Wrong(f"{what}: {more} should not be there, {fewer} should be")

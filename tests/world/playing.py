@@ -12,10 +12,18 @@ from itertools import chain
 from multiprocessing import get_context
 from typing import Any
 
-from world.world import Verdict, play
+from world.hub_world import HubWorld
+from world.world import Verdict, World
 
 _TOGETHER = 10
 """Seeds that a process is given at a time."""
+_HUB_EVERY = 5
+"""The world of each so many seeds has a hub, and the others a run."""
+
+
+def play(seed: int) -> Verdict:
+    """Run the world of a seed from its beginning to its end."""
+    return (World if seed % _HUB_EVERY else HubWorld)(seed).play()
 
 
 def played(

@@ -69,7 +69,7 @@ class Scenario:
 
     def streams(self) -> dict[str, pa.Table]:
         """Return the streams as tables."""
-        return {alias: _table(rows) for alias, rows in self.rows.items()}
+        return {alias: table_of(rows) for alias, rows in self.rows.items()}
 
     def expected(self) -> dict[tuple[int, ...], int]:
         """Return the results by the ids of their rows, and for each the batch that completes it."""
@@ -88,7 +88,8 @@ class Scenario:
         return self.windows is None or all(latest - row["ts"] < self.windows for row in some)
 
 
-def _table(rows: list[Row]) -> pa.Table:
+def table_of(rows: list[Row]) -> pa.Table:
+    """Return the rows of a stream as a table."""
     return pa.table(
         {
             "id": pa.array([r["id"] for r in rows], pa.int64()),
@@ -125,8 +126,8 @@ def scenario(seed: int) -> Scenario:
     streams = draw.choice((2, 2, 3))
     on = draw.choice([c for c in CONDITIONS if ("c." in c) == (streams == 3)])
     batches = draw.randint(4, 12)
-    rows = {alias: _drawn(draw, batches) for alias in "abc"[:streams]}
-    rows["a"].append(_row(draw, len(rows["a"]), batches - 1))  # so that the last batch is there
+    rows = {alias: draw_rows(draw, batches) for alias in "abc"[:streams]}
+    rows["a"].append(draw_row(draw, len(rows["a"]), batches - 1))  # so that the last batch is there
     place = draw.choice(("folder", "folder", "folder", "bucket"))
     durability = draw.choice(("power", "power", "power", "process"))
     faults = [f for f in FAULTS if draw.random() < 0.5]
@@ -156,15 +157,16 @@ def scenario(seed: int) -> Scenario:
     )
 
 
-def _drawn(draw: random.Random, batches: int) -> list[Row]:
+def draw_rows(draw: random.Random, batches: int) -> list[Row]:
     """Return the rows of a stream, in the order of their batches and in none within one."""
     found: list[Row] = []
     for batch in range(batches):
         for _ in range(draw.choice((0, 1, 2, 4, 8))):
-            found.append(_row(draw, len(found), batch))
+            found.append(draw_row(draw, len(found), batch))
     return found
 
 
-def _row(draw: random.Random, id: int, batch: int) -> Row:
+def draw_row(draw: random.Random, id: int, batch: int) -> Row:
+    """Return a row of a batch."""
     ts = batch * _SPAN + draw.randrange(_SPAN)
     return {"id": id, "batch": batch, "ts": ts, "k": draw.randrange(5), "n": draw.randrange(40)}

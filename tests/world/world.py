@@ -26,6 +26,7 @@ from world.disk import SimulatedDisk
 from world.drivers import Driver, Killed, PerDriver, current
 from world.fate import COMMITTED, Fate, Step
 from world.files import Files
+from world.hub_scenario import HubScenario
 from world.process import SimulatedEnvironment, SimulatedWorkers
 from world.scenario import Scenario, scenario
 from world.sink import TransactionalSink, Wrong
@@ -53,7 +54,7 @@ class Verdict:
     """How a world ended: ``wrong`` is empty if all is as it must be."""
 
     seed: int
-    scenario: Scenario
+    scenario: Scenario | HubScenario
     wrong: str
     trace: list[str]
     drivers: int
@@ -69,16 +70,11 @@ class Verdict:
         )
 
 
-def play(seed: int) -> Verdict:
-    """Run the world of a seed from its beginning to its end."""
-    return World(seed).play()
-
-
 class World:
     """A scenario on its way. All that it decides comes from its seed."""
 
     def __init__(self, seed: int) -> None:
-        self.scenario = scenario(seed)
+        self.scenario: Any = self._draw_scenario(seed)
         self.draw = random.Random(f"{seed} fate")
         self.files, self.objects = Files(), ObjectStore()
         self.disk = SimulatedDisk(self.files, self.step)
@@ -99,6 +95,9 @@ class World:
         self._steps, self._before = Counter[int](), dict[int, Step]()
         self._excused = set[int]()
         """Drivers that a fault was put into, so that they may fail."""
+
+    def _draw_scenario(self, seed: int) -> Any:
+        return scenario(seed)
 
     # What happens at a step
 
@@ -298,6 +297,9 @@ class World:
 
     def _cut(self) -> None:
         self.files.cut(self.draw)
+        self._check_promise()
+
+    def _check_promise(self) -> None:
         invariants.check_promise(self)
 
     def _flip(self) -> None:
@@ -315,10 +317,17 @@ class World:
         """The last resume, to which nothing happens."""
         self.is_calm = True
         if self.has_completed:
-            invariants.check_left(self)
+            self._check_left()
         driver = self._spawn()
         driver.wake()
         invariants.check_last(self, driver)
+
+    def _check_left(self) -> None:
+        invariants.check_left(self)
+
+    def check_all(self, run: Any) -> None:
+        """Raise Wrong unless all is right that the last resume has left."""
+        invariants.check_all(self, run)
 
     @contextmanager
     def _simulated(self) -> Iterator[None]:
@@ -339,12 +348,14 @@ class World:
             ):
                 stack.enter_context(replaced)
             buckets.bucket.cache_clear()
-            draw = random.Random(f"{self.scenario.seed} source")
-            self.join = self.scenario.join()
-            self.join.runs = repeating(draw, self._tell)
+            self._equip(random.Random(f"{self.scenario.seed} source"))
             yield
         buckets.bucket.cache_clear()
         gc.enable()
+
+    def _equip(self, draw: random.Random) -> None:
+        self.join = self.scenario.join()
+        self.join.runs = repeating(draw, self._tell)
 
     def _bucket(self, url: str) -> Any:
         return SimulatedBucket(self.objects, self._ask, url)

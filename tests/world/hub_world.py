@@ -1,0 +1,219 @@
+"""A world with a hub: queries come and go while disks fail and drivers are killed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+from braid.engine.durable import Damaged
+from braid.hub import batches, desk, hub, resting
+from braid.hub.instance import folder_of
+from braid.hub.ledger import Ledger
+from braid.hub.run import HubRun
+from braid.papers.reuse.events import HistoryLost, HubCommitted, QuerySubmitted
+
+from world import invariants
+from world.hub_scenario import Bag, HubScenario, Serving, Statement, hub_scenario
+from world.sink import Wrong
+from world.source import offered
+from world.world import RUN, World
+
+_LEDGER = Path(RUN) / "hub.json"
+
+
+class HubWorld(World):
+    """A hub on its way. One driver at a time has it."""
+
+    scenario: HubScenario
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.acts: dict[tuple[str, str], int] = {}
+        """What was done with a query, and the batch from which on anybody knows that it holds."""
+
+    def _draw_scenario(self, seed: int) -> HubScenario:
+        return hub_scenario(seed)
+
+    @contextmanager
+    def _simulated(self) -> Iterator[None]:
+        clock = SimpleNamespace(perf_counter=self.environment.clock)
+        with ExitStack() as stack:
+            stack.enter_context(super()._simulated())
+            for module in (batches, desk, resting):
+                stack.enter_context(patch.object(module, "clock", clock))
+            stack.enter_context(patch.object(hub, "HubRun", self._acting()))
+            yield
+
+    def _equip(self, draw: random.Random) -> None:
+        self.source, self.hub = draw, self.scenario.hub()
+
+    def _drive(self) -> HubRun:
+        s = self.scenario
+        asked = {n: {"sql": q.sql, **s.place_of_answers} for n, q in s.statements.items()}
+        begun = {n: asked[n] for n, q in s.statements.items() if q.first == 0}
+        run = self.hub.start(RUN, "batch", begun)
+        run.awaitTermination()
+        return run
+
+    def _acting(self) -> type[HubRun]:
+        """Return a kind of hub to which batches are offered again too, and with which something is
+        done before them.
+        """
+        world = self
+
+        class ActingRun(HubRun):
+            def _batch(self, source: Any, epoch: int) -> None:
+                for again in offered(world.source, epoch):
+                    super()._batch(again, again)
+
+            def _joined(self, source: Any, epoch: int) -> None:
+                if epoch > self.ledger.epoch:
+                    world.act(self, epoch)
+                super()._joined(source, epoch)
+                world._tell(epoch)
+
+        return ActingRun
+
+    # What is done with the hub
+
+    def act(self, run: HubRun, batch: int) -> None:
+        """Do what is due before a batch and has not been done."""
+        for name, query in self.scenario.statements.items():
+            is_there = any(q.name == name for q in run.ledger.queries)
+            if query.first <= batch and not is_there:
+                self._try(run, "submit", name)
+            if query.end is not None and query.end <= batch and run.ledger.serving(name):
+                self._try(run, "withdraw", name)
+        self._act_on_nodes(run, batch)
+
+    def _try(self, run: HubRun, act: str, name: str) -> None:
+        try:
+            if act == "submit":
+                run.submit(
+                    self.scenario.statements[name].sql, name, **self.scenario.place_of_answers
+                )
+            else:
+                run.withdraw(name)
+        except OSError:
+            if not self.scenario.is_patient:
+                raise
+            return
+        self.acts[act, name] = run.ledger.epoch + 1
+
+    def _act_on_nodes(self, run: HubRun, batch: int) -> None:
+        """Do with the network what is due; that an operator cannot do without a node is no fault."""
+        try:
+            if self.scenario.down is not None:
+                node, first, end = self.scenario.down
+                is_down = node in run.ledger.down
+                if first <= batch < end and not is_down:
+                    run.fail(node)
+                elif batch >= end and is_down:
+                    run.restore(node)
+            turn = self.scenario.turns.get(batch)
+            if turn == "plan":
+                run.replan()
+            elif turn == "move" and run.operators:
+                run.move(max(run.operators), "M")
+        except Damaged:
+            raise
+        except ValueError as refused:
+            self.trace.append(f"refused: {refused}")
+
+    # What must hold
+
+    def _check_promise(self) -> None:
+        """After a power cut all is there that anybody knows of."""
+        if "flip done" in self.happened or self.told < 0:
+            return
+        try:
+            ledger = Ledger.read(_LEDGER)
+        except (Damaged, OSError) as error:
+            raise Wrong(f"after a power cut: {error}") from error
+        if ledger is None or ledger.epoch < self.told:
+            there = None if ledger is None else ledger.epoch
+            raise Wrong(f"batch {self.told} was told, and a power cut left {there}")
+        self._check_acts(ledger)
+
+    def _check_left(self) -> None:
+        """A hub is asked for answers; nobody reads its files meanwhile."""
+
+    def _check_acts(self, ledger: Ledger) -> None:
+        """Whatever somebody knows to have been done with a query is done."""
+        for (act, name), batch in self.acts.items():
+            there = [q for q in ledger.queries if q.name == name]
+            if len(there) != 1:
+                raise Wrong(f"{name} was submitted, and is there {len(there)} times")
+            found = there[0].spans[0].first if act == "submit" else there[0].end
+            if found != batch:
+                raise Wrong(f"{act} of {name} held from batch {batch} on, and now from {found}")
+
+    def check_all(self, run: HubRun) -> None:
+        self._check_acts(run.ledger)
+        if run.ledger.epoch != self.scenario.batches - 1:
+            raise Wrong(f"the hub has ended after batch {run.ledger.epoch}")
+        for served in run.ledger.queries:
+            statement = self.scenario.statements[served.name]
+            serving = Serving(served.spans[0].first, served.end, served.complete)
+            self._check_answer(run, served.name, statement, serving)
+        self._check_events(run)
+        self._check_folder(run.ledger)
+
+    def _check_answer(self, run: HubRun, name: str, statement: Statement, serving: Serving) -> None:
+        found = _counted(run.query(name).results())
+        whole = self.scenario.answer(statement, serving, False)
+        sure = self.scenario.answer(statement, serving, True)
+        if serving.is_complete:
+            sure = whole
+        elif self.scenario.history == "1 hour" and "flip done" not in self.happened:
+            raise Wrong(f"{name} lacks tuples: {serving.complete}")
+        elif statement.tells != "matches":
+            return  # of an aggregate that lacks tuples nothing is promised
+        if found - whole or sure - found:
+            raise Wrong(
+                f"{name}, {serving}: {sum((sure - found).values())} of {sum(whole.values())} are "
+                f"missing, as {min(sure - found, key=str, default=())}, and "
+                f"{sum((found - whole).values())} are wrong, as "
+                f"{min(found - whole, key=str, default=())}: {statement.sql}"
+            )
+
+    def _check_events(self, run: HubRun) -> None:
+        happened = run.events()
+        epochs = [e.epoch for e in happened if isinstance(e, HubCommitted)]
+        if epochs != [*range(self.scenario.batches)]:
+            raise Wrong(f"the batches of the events are {epochs}")
+        names = sorted(e.name for e in happened if isinstance(e, QuerySubmitted))
+        if names != sorted(q.name for q in run.ledger.queries):
+            raise Wrong(f"the queries of the events are {names}")
+        if any(isinstance(e, HistoryLost) for e in happened) and "flip done" not in self.happened:
+            raise Wrong("history was lost without a fault")
+
+    def _check_folder(self, ledger: Ledger) -> None:
+        """Check that the files that are there are those that the ledger names."""
+        running = {(o.id, o.version) for o in ledger.deployment.operators.values()}
+        answering = {(s.operator, s.version) for q in ledger.queries for s in q.spans}
+        operators, history = Path(RUN) / "operators", Path(RUN) / "history"
+        named = {folder_of(Path(RUN), *key).name for key in running | answering}
+        there = {*self.disk.names(operators)} if self.disk.exists(operators) else set()
+        invariants.check_same("operators/", there, named)
+        with_state = {n for n in there if self.disk.exists(operators / n / "blocks")}
+        kept = {folder_of(Path(RUN), *key).name for key in running}
+        invariants.check_same("operators with state", with_state, kept)
+        files = {f"{f.epoch:06d}-{s}.parquet" for s, kept in ledger.history.items() for f in kept}
+        invariants.check_same("history/", {*self.disk.names(history)}, files)
+        invariants.check_no_temporaries(self)
+
+
+def _counted(rows: pa.Table) -> Bag:
+    """Return the rows of an answer; a tick in microseconds."""
+    columns = [
+        (column.cast(pa.int64()) if name == "tick" else column).to_pylist()
+        for name, column in zip(rows.column_names, rows.columns, strict=True)
+    ]
+    return Bag(zip(*columns, strict=True))
