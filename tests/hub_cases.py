@@ -231,7 +231,9 @@ class Driven:
         schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
         reader = TableReader(schemas, "ts", folder / "input", BATCHES)
         places = dict(at or dict.fromkeys(data, "here"))
-        settings = Settings("ts", 0, UNITS["day"], reuse, history, network, places, rates)
+        settings = Settings(
+            "ts", dict.fromkeys(data, 0), UNITS["day"], reuse, history, network, places, rates
+        )
         self.desk = Desk(folder, reader, settings)
         self.desk.resting.share = math.inf  # the same each time
 

@@ -31,6 +31,7 @@ _IDENTITY = frozenset(
 """Options that say which data a streaming source reads, in lower case; no others are written down,
 as they may hold secrets."""
 SOCKET = "socket"
+_RESUME = ", or StreamJoin.resume(...) to go on with the old input"
 
 
 class Fingerprint(NamedTuple):
@@ -100,15 +101,17 @@ def of_frame(frame: DataFrame) -> Fingerprint:
     return Fingerprint(int(row[0]), int(row[1]) % _MODULUS)
 
 
-def check_rows(alias: str, where: str, there: Fingerprint, here: Fingerprint) -> None:
+def check_rows(
+    alias: str, where: str, there: Fingerprint, here: Fingerprint, otherwise: str = _RESUME
+) -> None:
     """Raise ValueError unless the fingerprint of the rows that a run began with is that of those
-    that it is given.
+    that it is given. ``otherwise``: what can be done but to use a new folder.
     """
     if there != here:
         others = f"{there.rows:,} others" if there.rows else "none"
         raise ValueError(
             f"stream {alias} has {here.rows:,} rows where the run in {where} began with {others}; "
-            "use a new folder, or StreamJoin.resume(...) to go on with the old input"
+            f"use a new folder{otherwise}"
         )
 
 
@@ -142,14 +145,18 @@ def digest_files(frame: DataFrame) -> str | None:
     return digest.hexdigest()
 
 
-def check_frame(alias: str, frame: DataFrame, store: Store, known: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the rows of a frame are those of the copy in a run's folder."""
+def check_frame(
+    alias: str, frame: DataFrame, store: Store, known: Mapping[str, Any], otherwise: str = _RESUME
+) -> None:
+    """Raise ValueError unless the rows of a frame are those of the copy in a run's folder;
+    ``otherwise``: see ``check_rows``.
+    """
     before = known.get("files", {}).get(alias)
     if before is not None and before == digest_files(frame):
         return
     if isinstance(column := known.get("cut"), str):
         frame = frame.drop(column)
-    check_rows(alias, store.where, _copied(store, alias, frame), of_frame(frame))
+    check_rows(alias, store.where, _copied(store, alias, frame), of_frame(frame), otherwise)
 
 
 def _copied(store: Store, alias: str, frame: DataFrame) -> Fingerprint:

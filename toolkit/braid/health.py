@@ -144,7 +144,7 @@ def health(path: str | Path, clock: Callable[[], float] = time.time) -> Health:
     if isinstance(last, BatchCommitted):
         did |= _committed(last, start.streams)
     elif last is not None:
-        did |= _passed(last)
+        did |= _passed(last, sorted(start.streams))
     return Health(
         (" ⋈ " if joined else ", ").join(start.streams),
         start.placement if joined else "QueryHub",
@@ -164,12 +164,16 @@ def _committed(last: BatchCommitted, streams: Sequence[str]) -> dict[str, Any]:
     return {**did, **counts, "seconds": dict(last.seconds)}
 
 
-def _passed(last: HubCommitted) -> dict[str, Any]:
-    """Return the counts and seconds of a hub's batch, by its operators."""
+def _passed(last: HubCommitted, streams: Sequence[str]) -> dict[str, Any]:
+    """Return the counts and seconds of a hub's batch, by its operators; ``streams`` are in the
+    order of their names.
+    """
     did = last.operators
     seconds = {f"operator {d.operator}": d.seconds for d in did} | {"total": last.seconds}
     held = {"results": sum(d.results for d in did), "live": sum(d.live for d in did)}
-    return {"batches": last.epoch + 1, **held, "seconds": seconds}
+    counts: dict[str, Any] = last.irregular.by_stream(streams)
+    counts["irregular"] = last.irregular.describe(streams, [last.latest.get(s) for s in streams])
+    return {"batches": last.epoch + 1, **held, **counts, "seconds": seconds}
 
 
 class _Query(msgspec.Struct):

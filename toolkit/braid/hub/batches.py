@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.core.clocks import Clock, advance, needs_spread
+from braid.core.clocks import Clock, Irregular, advance, needs_spread
 from braid.core.columns import TIME
 from braid.core.events import ClockJumped
 from braid.core.spans import text
@@ -18,6 +18,7 @@ from braid.hub.desk import Desk, said
 from braid.hub.flows import counted
 from braid.hub.history import trim
 from braid.hub.ledger import HistoryFile, Ledger
+from braid.hub.settings import Settings
 from braid.hub.works import Fault
 from braid.local.spread import describe_times
 from braid.papers.reuse import changes as pure
@@ -59,10 +60,12 @@ def _batch(desk: Desk, source: Any, epoch: int) -> None:
     after, deployment = desk.ledger.copy(), desk.deployment
     tables, names = desk.works.arrivals(source, deployment)
     writing = desk.works.write_history(epoch, tables)
-    jumps: list[ClockJumped] = []
+    noted: dict[str, _Noted] = {}
     for stream, rows in tables.items():
-        jumps += _advanced(after, stream, epoch, rows, desk.settings.ahead)
+        noted[stream] = _advanced(after, stream, epoch, rows, desk.settings)
         _received(after, stream, rows, list(desk.reader.schemas[stream]))
+    irregular = _count_irregular(noted)
+    after.irregular = after.irregular.plus(irregular)
     came = desk.works.join(tables, names, epoch, after.clocks, deployment)
     several = desk.settings.network is not None
     told = [desk.asking.told(q) for q in after.served]
@@ -82,7 +85,12 @@ def _batch(desk: Desk, source: Any, epoch: int) -> None:
         tuple(flows),
         usage,
         clock.perf_counter() - began,
+        irregular.late,
+        irregular.untimed,
+        irregular.ahead,
+        after.irregular,
     )
+    jumps = [each.jump for each in noted.values() if each.jump is not None]
     desk.commit(after, [*jumps, committed])
     desk.works.history.tidy(after)
 
@@ -97,7 +105,7 @@ def _trim(desk: Desk, ledger: Ledger) -> None:
     """Have history reach back as long as it should, and as long as some query needs."""
     settings = desk.settings
     need: dict[str, int | None] = {
-        s: None if t is None else t - settings.slack - settings.history
+        s: None if t is None else t - settings.slack[s] - settings.history
         for s, t in ledger.clocks.items()
     }
     for q in desk.deployment.queries.values():
@@ -128,21 +136,45 @@ def _expire(desk: Desk) -> None:
             desk.withdraw(q.name, f"its lifetime of {text(q.lifetime)} is over")
 
 
+class _Noted(NamedTuple):
+    """How many of a stream's tuples did not come at their time, and how its clock jumped by them;
+    see ``core.clocks.Irregular``.
+    """
+
+    late: int
+    untimed: int
+    ahead: int
+    jump: ClockJumped | None = None
+
+
+def _count_irregular(noted: Mapping[str, _Noted]) -> Irregular:
+    """Return the counts of a batch, by stream in the order of their names."""
+    each = [noted[stream] for stream in sorted(noted)]
+    return Irregular(
+        tuple(n.late for n in each),
+        tuple(n.untimed for n in each),
+        tuple(n.ahead for n in each),
+        tuple(int(n.jump is not None) for n in each),
+    )
+
+
 def _advanced(
-    ledger: Ledger, stream: str, epoch: int, rows: pa.Table, ahead: int
-) -> Iterator[ClockJumped]:
-    """Move the clock of a stream by what came, and yield the jump, if it was one."""
-    times = rows[TIME].drop_null().to_numpy()
+    ledger: Ledger, stream: str, epoch: int, rows: pa.Table, settings: Settings
+) -> _Noted:
+    """Move the clock of a stream by what came, and return what is noted of that."""
+    times, ahead = rows[TIME].drop_null().to_numpy(), settings.ahead
+    before, untimed = ledger.clocks.setdefault(stream, None), rows.num_rows - len(times)
     if not len(times):
-        ledger.clocks.setdefault(stream, None)
-        return
-    before, span = ledger.clocks.get(stream), (int(times.min()), int(times.max()))
+        return _Noted(0, untimed, 0)
+    late = 0 if before is None else int((times < before - settings.slack[stream]).sum())
+    span = int(times.min()), int(times.max())
     spread = describe_times(times, before, ahead) if needs_spread(span, before, ahead) else None
     old = Clock(before, tuple(ledger.pending.get(stream, ())))
-    (after, pending), _, support = advance(old, [(len(times), span[1], spread)], ahead)
+    (after, pending), early, support = advance(old, [(len(times), span[1], spread)], ahead)
     ledger.clocks[stream], ledger.pending[stream] = after, pending
-    if support and after is not None:
-        yield ClockJumped(epoch, stream, before, after, support)
+    if not support or after is None:
+        return _Noted(late, untimed, early)
+    return _Noted(late, untimed, early, ClockJumped(epoch, stream, before, after, support))
 
 
 def _received(ledger: Ledger, stream: str, rows: pa.Table, columns: list[str]) -> None:

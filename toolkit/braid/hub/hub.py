@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from braid import fingerprints
 from braid.core.accept import folder, seconds, whole
 from braid.core.spans import Span, micros, written
 from braid.engine import tables
@@ -24,8 +25,11 @@ from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
 from braid.papers.reuse.rates import Rates
 from braid.setup import AHEAD, COPIES, LONGEST_PACE, PAGES, Replay, Setup
-from braid.streams import condition
+from braid.streams import condition, lateness_by_alias
 from braid.tables import TableSetup
+
+_BATCHES = 20
+"""Micro-batches in which static streams are replayed unless another number is asked for."""
 
 
 class QueryHub:
@@ -40,7 +44,8 @@ class QueryHub:
         answers are Arrow tables. Queries are Spark SQL there too, but only of what is known to mean
         the same without Spark.
     lateness
-        How far a tuple may lie behind the clock of its stream.
+        How far a tuple may lie behind the clock of its stream; by stream too: a stream that is left
+        out has no late tuples.
     ahead
         How far a tuple may lie past the clock of its stream and move it by itself, see StreamJoin.
     reuse
@@ -64,7 +69,7 @@ class QueryHub:
         self,
         streams: Mapping[str, Any],
         time: str,
-        lateness: Span = "0 seconds",
+        lateness: Span | Mapping[str, Span] = "0 seconds",
         reuse: Reuse = "relaxed",
         network: Network | None = None,
         at: Mapping[str, str] | None = None,
@@ -85,7 +90,12 @@ class QueryHub:
         self.streams = dict(self.tables or streams)
         condition(self.streams, "1 = 1", {}, time)
         self.time, self.reuse, self.network = time, reuse, network
-        self.lateness = written(lateness, "lateness", zero=True)
+        self._slack = lateness_by_alias(lateness, self.streams)
+        self.lateness: str | dict[str, str] = (
+            self._slack
+            if isinstance(lateness, Mapping)
+            else written(lateness, "lateness", zero=True)
+        )
         self.ahead = written(ahead, "ahead")
         self.history = written(history, "history", zero=True)
         self.at, self.rates = dict(self._places(at)), rates
@@ -113,7 +123,7 @@ class QueryHub:
     def start(
         self,
         path: str | Path,
-        batches: int | str = 20,
+        batches: int | str | None = None,
         queries: Mapping[str, str | Mapping[str, Any]] | Sequence[str] = (),
         pace: float = 0.0,
         **trigger: Any,
@@ -122,34 +132,38 @@ class QueryHub:
 
         ``queries`` are answered from the first batch on, by name or in order, in a folder that has
         had none: texts, or the arguments of ``HubRun.submit``. Static streams are replayed in
-        ``batches`` micro-batches, or by the column of that name, and the hub ends with them if all
-        are static. A batch begins ``pace`` seconds after the one before it at the soonest.
-        ``trigger`` is Spark's.
+        ``batches`` micro-batches, by default 20, or by the column of that name, and the hub ends
+        with them if all are static. A batch begins ``pace`` seconds after the one before it at the
+        soonest. ``trigger`` is Spark's.
 
-        Raises ValueError when the folder holds something else, and for a query that is not taken.
+        Raises ValueError when the folder holds something else, or this hub over other rows, other
+        sources or in other ``batches``, and for a query that is not taken.
         """
         setup = TableSetup if self.tables else Setup
         store = Store(folder(path))
         seconds(pace, "pace", LONGEST_PACE)
         trigger = setup.trigger(trigger)
-        if not isinstance(batches, str):
-            whole(batches, "batches", 1, setup.most_batches, ", or the name of a column")
+        cut = _BATCHES if batches is None else batches
+        if not isinstance(cut, str):
+            whole(cut, "batches", 1, setup.most_batches, ", or the name of a column")
         mine = self._fingerprint()
         self._stored_settings(store, mine)
         store.acquire()
         try:
             known = self._stored_settings(store, mine)  # another process may have left the folder
             if known is None or not known["ready"]:
-                replay = self._replay(batches)
+                replay = self._replay(cut)
                 store.create({**mine, "ready": False})
                 count = None if replay is None else replay.write(store.input)
                 store.copied.seal(store.force)
                 store.copied.complete(store.force)
                 ends = len(self._static()) == len(self.streams)
-                known = {**mine, "batches": count if ends else None, "ready": True}
-                store.create(known)
+                known = {**mine, "batches": count if ends else None, "cut": cut, "ready": True}
+                store.create(known | self._remember())
             else:
                 store.copied.check()
+                fingerprints.check_batches(batches, known, store.where)
+                self._check_input(store, known)
             named = queries if isinstance(queries, Mapping) else dict(_numbered(queries))
             reader = self._reader(store, known["batches"])
             return HubRun(self._settings(), store, reader, trigger, named, pace)
@@ -182,7 +196,7 @@ class QueryHub:
         return f"DuckDB {duckdb.__version__}" if self.tables else ""
 
     def _settings(self) -> Settings:
-        slack = micros(self.lateness, "lateness", zero=True)
+        slack = {s: micros(t, f"lateness of {s}", zero=True) for s, t in self._slack.items()}
         kept = micros(self.history, "history", zero=True)
         ahead = micros(self.ahead, "ahead")
         return Settings(
@@ -203,6 +217,26 @@ class QueryHub:
         from braid.engine import static
 
         return static.Replay(copied, times, batches, allowed() // COPIES)
+
+    def _remember(self) -> dict[str, Any]:
+        """Return what tells later whether the hub is given the streams that it began with."""
+        if self.tables:
+            rows = {s: fingerprints.of_table(t).plain() for s, t in self.tables.items()}
+            return {"fingerprints": rows}
+        return fingerprints.remember(self.streams, self._static())
+
+    def _check_input(self, store: Store, known: Mapping[str, Any]) -> None:
+        """Raise ValueError unless the streams are those that the hub in a folder began with."""
+        for stream, plain in known.get("fingerprints", {}).items():
+            before = fingerprints.Fingerprint.of_plain(plain)
+            here = fingerprints.of_table(self.tables[stream])
+            fingerprints.check_rows(stream, store.where, before, here, "")
+        if "sources" not in known:
+            return
+        sources = fingerprints.describe_sources(self.streams)
+        fingerprints.check_sources(sources, known, store.where)
+        for stream, frame in self._static().items():
+            fingerprints.check_frame(stream, frame, store, known, "")
 
     def _reader(self, store: Store, batches: int | None) -> Reader:
         if self.tables:

@@ -103,12 +103,21 @@ class Instance:
     """Runs batches; results of each are committed once, whatever is done again after a crash."""
 
     def __init__(
-        self, folder: Path, made: Blueprint, reader: Reader, slack: int, executor: Executor
+        self,
+        folder: Path,
+        made: Blueprint,
+        reader: Reader,
+        slack: Mapping[str, int],
+        executor: Executor,
     ) -> None:
+        """``slack``: how late tuples of each stream may be. Results of others are as late as one of
+        the streams that they are made of.
+        """
         self.made, self.reader, self.folder = made, reader, folder
         self.store = Store(folder)
         self.predicate = predicate_of(made, reader)
-        limits, slacks = (None,) * len(made.inputs), (slack,) * len(made.inputs)
+        limits = (None,) * len(made.inputs)
+        slacks = tuple(max(slack[s] for s in i.streams) for i in made.inputs.values())
         computed = computed_by(self.predicate)
         if (known := self.store.query()) is None:
             self.store.create({"blueprint": plain(made), "keys": computed})

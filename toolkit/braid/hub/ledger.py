@@ -4,7 +4,7 @@ it is. The file is the truth: what it does not name does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from braid.core import events, jsonl
+from braid.core.clocks import Irregular
 from braid.core.codec import typed
 from braid.core.state import VERSION, Seal
 from braid.engine import durable
@@ -76,8 +77,9 @@ class Ledger:
     ``clocks`` (how far event time has come) with the times ``pending`` that are too far ahead to
     move them, ``first`` event times, ``counted`` tuples and bytes, the files that ``history`` has,
     and ``floor``, the event time from which on history has all; None: it has all. ``down`` are the
-    nodes that have failed. ``told`` are the events of the last commit, and ``archive`` seals all
-    those before them.
+    nodes that have failed. ``irregular`` counts the tuples that did not come at their time, by
+    stream in the order of their names. ``told`` are the events of the last commit, and ``archive``
+    seals all those before them.
     """
 
     epoch: int = -1
@@ -89,6 +91,7 @@ class Ledger:
     floor: dict[str, int | None] = field(default_factory=dict)
     queries: list[Served] = field(default_factory=list)
     down: list[str] = field(default_factory=list)
+    irregular: Irregular = field(default_factory=Irregular)
     told: list[dict[str, Any]] = field(default_factory=list)
     archive: Archive = field(default_factory=lambda: Archive(0, 0, 0, []))
     deployment: Deployment = field(default_factory=lambda: Deployment({}))
@@ -149,12 +152,18 @@ class Ledger:
         """Return the latest event time of a stream, right or wrong; None: it has not begun."""
         return max(self.pending.get(stream, ()), default=self.clocks.get(stream))
 
-    def progress(self, streams: Sequence[str], slack: int) -> int | None:
-        """The event time up to which all of these streams have come; None: some has not begun."""
-        came = [self.clocks.get(s) for s in streams]
-        if None in came:
-            return None
-        return min(t for t in came if t is not None) - slack
+    def progress(self, streams: Sequence[str], slack: Mapping[str, int]) -> int | None:
+        """The event time up to which all of these streams have come; None: some has not begun.
+        ``slack``: how late their tuples may be, by stream.
+        """
+        came = [None if (t := self.clocks.get(s)) is None else t - slack[s] for s in streams]
+        begun = [t for t in came if t is not None]
+        return min(begun) if len(begun) == len(came) else None
+
+    def describe_irregular(self) -> str:
+        """Return in words which tuples did not come at their time; empty if all did."""
+        names = sorted(self.clocks)
+        return self.irregular.describe(names, [self.clocks[s] for s in names])
 
 
 def open_event_log(path: Path, ledger: Ledger) -> Told:

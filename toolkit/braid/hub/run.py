@@ -348,9 +348,11 @@ class HubRun:
             raise RuntimeError("the hub has ended; start it again to change what it answers")
 
     def __repr__(self) -> str:
+        described = self.ledger.describe_irregular()
+        irregular = f" ({described})" if described else ""
         return (
             f"HubRun({', '.join(self._desk.reader.schemas)}: {len(self.queries)} queries on "
-            f"{len(self.operators)} operators, {self.ledger.epoch + 1} batches, in "
+            f"{len(self.operators)} operators, {self.ledger.epoch + 1} batches{irregular}, in "
             f"{str(self.store.path)!r})"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from braid.papers.reuse.network import Network
@@ -11,12 +12,12 @@ from braid.papers.reuse.rates import Rates
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a hub; ``slack`` (lateness), ``ahead`` and ``history`` are in
+    """The settings of a hub; ``slack`` (lateness, by stream), ``ahead`` and ``history`` are in
     microseconds. ``network`` None: one site.
     """
 
     time: str
-    slack: int
+    slack: Mapping[str, int]
     ahead: int
     reuse: Reuse
     history: int

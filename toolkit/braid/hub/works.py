@@ -62,7 +62,7 @@ class Built:
 class Works:
     """The instances of the operators that run, by operator, in the hub's folder ``path``."""
 
-    def __init__(self, path: Path, reader: Reader, slack: int) -> None:
+    def __init__(self, path: Path, reader: Reader, slack: Mapping[str, int]) -> None:
         self.path, self.reader, self.slack = path, reader, slack
         self.history = History(path / "history")
         self.instances: dict[int, Instance] = {}

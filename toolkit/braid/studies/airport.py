@@ -129,7 +129,11 @@ def _desk(
     reader = TableReader(schemas, "ts", folder / "input", batches)
     hour = 3600 * 10**6 // airport.SCALE
     desk = Desk(
-        folder, reader, Settings("ts", 0, UNITS["day"], reuse, 3 * hour, network, dict(at), None)
+        folder,
+        reader,
+        Settings(
+            "ts", dict.fromkeys(at, 0), UNITS["day"], reuse, 3 * hour, network, dict(at), None
+        ),
     )
     desk.resting.share = math.inf  # a look after each batch, however quick it is: days are alike
     return desk

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from typing import Any, NamedTuple
 
+from braid.core.clocks import Irregular
 from braid.core.events import Event, Moment
 
 
@@ -211,7 +212,10 @@ class HistoryLost(Event):
 class HubCommitted(Event):
     """A batch went through all operators. ``received`` tuples and ``latest`` event times are by
     stream; ``usage_modelled`` is the network usage of what is deployed, in bytes in transit;
-    ``flows`` are counted, on a network only.
+    ``flows`` are counted, on a network only. Tuples that did not come at their time are counted by
+    stream in the order of their names: ``late``, ``untimed`` and ``ahead`` ones of the batch, and
+    ``irregular`` since the start; see ``core.clocks.Irregular``. Late ones lay further behind the
+    clock of their stream than its lateness.
     """
 
     epoch: int
@@ -221,3 +225,7 @@ class HubCommitted(Event):
     flows: tuple[Flowed, ...]
     usage_modelled: float
     seconds: float
+    late: tuple[int, ...] = ()
+    untimed: tuple[int, ...] = ()
+    ahead: tuple[int, ...] = ()
+    irregular: Irregular = field(default_factory=Irregular)
