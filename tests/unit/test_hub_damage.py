@@ -278,6 +278,23 @@ def test_lost_history_is_said_of_a_query_whose_operator_is_built_anew(
     assert not expected(DATA, WIDE, complete=complete) - found
 
 
+def test_what_killed_drivers_were_about_to_name_goes(halfway: Path, tmp_path: Path) -> None:
+    """Of operators that no longer run too."""
+    folder = tmp_path / "hub"
+    shutil.copytree(halfway, folder)
+    take_one_batch(folder, lambda run: run.withdraw("three"))
+    (old,) = [f for f in (folder / "operators").iterdir() if not (f / "blocks").exists()]
+    log = old / "results" / "_spark_metadata"
+    left = [folder / ".hub.json.0a1b2c3d", folder / ".run.json.0a1b2c3d", log / ".1.0a1b2c3d"]
+    for file in left:
+        file.write_bytes(b"half")
+    run = start_hub(folder)
+    run.awaitTermination()
+    assert not any(file.exists() for file in left)
+    for name in ("wide", "ticked"):
+        assert answered(run, name) == expect_answer(name)
+
+
 def test_two_hubs_in_one_folder_are_one_too_many(halfway: Path, tmp_path: Path) -> None:
     folder = tmp_path / "hub"
     shutil.copytree(halfway, folder)

@@ -112,7 +112,7 @@ class SinkLog:
         """
         last = len(files) - 1
         needed = _needed(last)
-        numbers = [int(name.partition(".")[0]) for name in needed]
+        numbers = sorted(int(name.partition(".")[0]) for name in needed)
         if not all(self._says(b, self._names(files, b)) for b in numbers):
             self._rebuild(files, needed, merged)
             self._time = None

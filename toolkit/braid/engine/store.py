@@ -182,6 +182,10 @@ class Store(Rolling):
                 durable.sync(self.commits)
             self.log.append(self.force, driver=Driver.here())
         self.copied.forget()  # the driver before may have cut it all meanwhile
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Remove the files that a driver was about to give their names when it was killed."""
         folders = (self.path, self.commits, self.output.new, self.output.log, self.input)
         durable.sweep(folders, self.check_driver)
 

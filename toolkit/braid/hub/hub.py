@@ -150,6 +150,7 @@ class QueryHub:
         self._stored_settings(store, mine)
         store.acquire()
         try:
+            store.sweep()
             known = self._stored_settings(store, mine)  # another process may have left the folder
             if known is None or not known["ready"]:
                 replay = self._replay(cut)

@@ -76,6 +76,7 @@ class Works:
         self.history.tidy(ledger)
         for key in {*_answering(ledger)} - {*_running(ledger)}:
             self._forget(*key)
+            Store(folder_of(self.path, *key)).sweep()
 
     def open(self, ledger: Ledger) -> None:
         """Have what is deployed run. Raises Damaged for what is not as it was written."""
