@@ -6,7 +6,7 @@ import random
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from threading import Event
@@ -19,6 +19,7 @@ from braid.health import health
 from braid.hub.hub import QueryHub
 from braid.hub.run import HubRun
 from braid.papers.reuse.events import HistoryLost, HubCommitted, HubStarted, QuerySubmitted
+from damages import DAMAGES, flip_a_bit, list_files, remove
 from hub_cases import BATCHES, LONG, THREE, TICKED, WIDE, answered, end_of_ticks, expected, tables
 
 pytestmark = pytest.mark.unit
@@ -95,38 +96,6 @@ def judge_resume(folder: Path) -> str:
         said = str(error)
         assert str(folder) in said and "\n" not in said, said
         return "refused"
-
-
-def flip_a_bit(file: Path, rng: random.Random) -> None:
-    body = bytearray(file.read_bytes())
-    body[rng.randrange(len(body))] ^= 1 << rng.randrange(8)
-    file.write_bytes(body)
-
-
-def cut(file: Path, rng: random.Random) -> None:
-    file.write_bytes(file.read_bytes()[: rng.randrange(file.stat().st_size)])
-
-
-def zero(file: Path, rng: random.Random) -> None:
-    file.write_bytes(bytes(file.stat().st_size))
-
-
-def remove(file: Path, rng: random.Random) -> None:
-    file.unlink()
-
-
-DAMAGES: Mapping[str, Callable[[Path, random.Random], None]] = {
-    "flip": flip_a_bit,
-    "cut": cut,
-    "zero": zero,
-    "remove": remove,
-}
-
-
-def list_files(folder: Path) -> list[Path]:
-    """Return the files of a hub that have something in them, relative to its folder."""
-    files = (f for f in folder.rglob("*") if f.is_file() and f.stat().st_size)
-    return sorted(f.relative_to(folder) for f in files)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -1,0 +1,94 @@
+"""A hub over Spark frames whose files are damaged answers right, or says which file is not as it
+was. Hubs over tables have more damages: tests/unit/test_hub_damage.py.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from braid.hub.hub import HubRun, QueryHub
+from braid.papers.reuse.events import HistoryLost, HubCommitted
+from damages import DAMAGES, list_files
+from hub_cases import WIDE, answered, expected, frames, tables
+from pyspark.sql import SparkSession
+
+BATCHES = 3
+DATA = {
+    stream: rows.filter(pc.less(rows["batch"], BATCHES)).slice(0, 40)
+    for stream, rows in tables(1).items()
+    if stream != "baggage"
+}
+EVERY = WIDE.replace("[RANGE 90 SECONDS]", "[RANGE 90 SECONDS SLIDE 60 SECONDS]")
+ASKED = {"wide": WIDE, "every": EVERY}
+
+
+def start_hub(spark: SparkSession, folder: Path, **more: Any) -> HubRun:
+    return QueryHub(frames(spark, DATA), "ts").start(folder, "batch", **more)
+
+
+@pytest.fixture(scope="module")
+def halfway(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a hub that has ended before its last batch."""
+    folder = tmp_path_factory.mktemp("halfway") / "hub"
+    take = HubRun._joined
+
+    def end_early(run: HubRun, source: Any, epoch: int) -> None:
+        if epoch == BATCHES - 1:
+            raise RuntimeError("no power")
+        take(run, source, epoch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HubRun, "_joined", end_early)
+        with pytest.raises(Exception, match="no power"):
+            start_hub(spark, folder, queries=ASKED).awaitTermination()
+    return folder
+
+
+def judge_resume(spark: SparkSession, folder: Path, truth: dict[str, Any]) -> str:
+    """Return how a hub goes on in a folder: right, refused or flagged."""
+    try:
+        run = start_hub(spark, folder)
+        run.awaitTermination()
+        found = {name: answered(run, name) for name in ASKED}
+    except (ValueError, RuntimeError) as error:
+        assert str(folder) in str(error) and "\n" not in str(error), str(error)
+        return "refused"
+    assert found == truth
+    events = run.events()
+    assert [e.epoch for e in events if isinstance(e, HubCommitted)] == [*range(BATCHES)]
+    return "flagged" if any(isinstance(e, HistoryLost) for e in events) else "right"
+
+
+def list_samples(folder: Path) -> list[tuple[Path, str]]:
+    """Return a file of each sort, by name without numbers, and a damage for it."""
+    sorts: dict[str, list[Path]] = {}
+    for file in list_files(folder):
+        name = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4,})*|\d+", "", str(file))
+        sorts.setdefault(name.replace("checkins", "flights"), []).append(file)
+    rng = random.Random(4)
+    damages = [*DAMAGES] * len(sorts)
+    return [(rng.choice(files), damages[n]) for n, files in enumerate(sorts.values())]
+
+
+def test_a_hub_on_spark_with_a_damaged_file_is_right_or_says_so(
+    spark: SparkSession, halfway: Path, tmp_path: Path
+) -> None:
+    truth = {name: expected(DATA, sql, until=10**15) for name, sql in ASKED.items()}
+    assert all(truth.values())
+    verdicts, rng = Counter[str](), random.Random(5)
+    for n, (name, damage) in enumerate(list_samples(halfway)):
+        folder = tmp_path / str(n)
+        shutil.copytree(halfway, folder)
+        DAMAGES[damage](folder / name, rng)
+        verdict = judge_resume(spark, folder, truth)
+        print(name, damage, verdict)
+        verdicts[verdict] += 1
+        shutil.rmtree(folder)
+    assert verdicts["refused"] > 5 and verdicts["right"], verdicts
