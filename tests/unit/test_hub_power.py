@@ -82,6 +82,29 @@ def test_a_cut_of_the_power_takes_no_batch_of_a_hub_that_was_seen(how: str) -> N
         assert_whole(RUN, 1)
 
 
+def test_a_cut_after_a_restart_takes_no_event_of_before_it() -> None:
+    """A restart writes again what the ledger names as told last."""
+    machine, seen, replaced = Machine(), list[int](), list[bool]()
+    cuts, is_resumed = Cuts(machine, "all names"), False
+
+    def before(operation: str, path: str) -> None:
+        if operation == "link" and max(seen, default=-1) == 1 and not is_resumed:
+            raise OSError("no power")
+        if (operation, path) == ("replace", f"{RUN}/hub.json"):
+            replaced.append(is_resumed)
+        if (operation, path, replaced.count(True)) == ("sync", f"{RUN}/events.jsonl", 1):
+            cuts.cut(operation, path)
+
+    machine.before = before
+    with machine.simulated(), watched_batches(seen):
+        with pytest.raises(OSError, match="no power"):
+            run_hub(RUN, queries=ASKED)
+        is_resumed = True
+        run_hub(RUN)
+    for _ in cuts.machines():
+        assert_whole(RUN, 2)
+
+
 def test_a_batch_of_a_hub_forces_few_files_beside_those_of_its_operators() -> None:
     """Those of history by stream, and its folder; the events; the ledger, and the hub's folder."""
     machine, seen, forced = Machine(), list[int](), Counter[str]()

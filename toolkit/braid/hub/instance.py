@@ -126,6 +126,7 @@ class Instance:
                 f"{folder} holds an operator for which another version of Braid computed the keys "
                 "of its condition in another way; use a new folder for the hub"
             )
+        self.store.sweep()
         self.store.clean()
         columns = tuple(tuple(i.stored) for i in made.inputs.values())
         spec = JoinSpec(self.predicate, columns, (), limits, str(folder), 1)

@@ -168,7 +168,8 @@ class Ledger:
 
 def open_event_log(path: Path, ledger: Ledger) -> Told:
     """Return the events in a file, which then has those that the ledger names and no others: a
-    crash may come between the two. Raises Damaged for a file that is not what was written.
+    crash may come between the two. They are on disk, as the next ledger relies on that. Raises
+    Damaged for a file that is not what was written.
     """
     log = Told(path)
     if ledger.archive.events:
@@ -177,6 +178,7 @@ def open_event_log(path: Path, ledger: Ledger) -> Told:
     else:
         disk().write(path, b"")
     log.again([line.rstrip(b"\n") for line in ledger.last_lines()])
+    durable.sync(path)
     return log
 
 
