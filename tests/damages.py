@@ -1,4 +1,4 @@
-"""What may happen to a file at rest."""
+"""Ways to damage a file at rest."""
 
 from __future__ import annotations
 

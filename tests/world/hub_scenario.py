@@ -106,7 +106,7 @@ class Serving:
 
 @dataclass(frozen=True)
 class HubScenario:
-    """A hub, its queries by name, and what may happen to it.
+    """A hub, its queries by name, and the faults that it meets.
 
     ``rows`` are those of each stream, with ``batch``; ``history`` and ``lateness`` are those of
     QueryHub, ``lateness`` in seconds by stream; ``down`` says between which batches a node is down,

@@ -58,7 +58,7 @@ def check_promise(world: World) -> None:
 
 
 def check_left(world: World) -> None:
-    """Once a driver has completed the run, whoever reads its results by Spark's log has them all,
+    """Once a driver has completed the run, readers of its results by Spark's log have them all,
     also if drivers that had lost the run have been at work since.
     """
     if world.scenario.place == "folder" and not _is_flipped(world):
