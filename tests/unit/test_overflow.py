@@ -334,3 +334,16 @@ def test_rows_and_failures_are_those_of_exact_numbers(
         assert verdict(left, sign, right, pairs, is_lazy=False) is None, f"{on} of {a} and {b}"
     else:
         assert places == expected, f"{on} of {a} and {b}"
+
+
+@pytest.mark.parametrize("on", ["-a.p = b.p", "abs(a.p) < b.p", "b.p > abs(a.p - 1)"])
+def test_a_decimal_that_spark_rounds_when_it_negates_it_is_refused(on: str) -> None:
+    for digits, is_taken in ((34, True), (35, False)):
+        rows = pa.table({"id": [0], "p": pa.array([Decimal(9)], pa.decimal128(digits, 0))})
+        if on.endswith("- 1)") and is_taken:
+            continue  # the difference has a digit more
+        if is_taken:
+            StreamJoin({"a": rows, "b": rows}, on, Centralized())
+            continue
+        with pytest.raises(PredicateError, match="which Spark rounds to 34 digits"):
+            StreamJoin({"a": rows, "b": rows}, on, Centralized())

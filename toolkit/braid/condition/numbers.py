@@ -32,6 +32,8 @@ from braid.core.spans import UNITS
 CLOCK = SqlType("timestamp_ntz")
 """What a clock shows, in no time zone."""
 TIMES = (DATE, TIMESTAMP, CLOCK)
+_NEGATED_DIGITS = 34
+"""To so many digits Spark rounds a decimal that it negates, or fails; so does its abs."""
 
 
 class Numbers(TypedSql):
@@ -105,6 +107,10 @@ class Numbers(TypedSql):
         sql, kind = self.compile(node.this)
         if kind.name not in NUMERIC and kind != INTERVAL:
             self._refuse(node)
+        if kind.name == "decimal" and kind.precision > _NEGATED_DIGITS:
+            self._refuse(
+                node, f" is of type {kind}, which Spark rounds to {_NEGATED_DIGITS} digits"
+            )
         if isinstance(node, exp.Abs):
             return f"abs({sql})", kind
         if kind.name in INTEGRAL:  # DuckDB gives a constant a wider type
