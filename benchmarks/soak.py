@@ -215,13 +215,7 @@ def measures(
 
 IN_PROCESS = dict.fromkeys(("ms a batch", "CPU ms a batch", "ms a commit", "RSS MB"), 1.3)
 COMMIT = dict.fromkeys(
-    (
-        "ms a commit, but for its files",
-        "file calls a commit",
-        "names listed a commit",
-        "kB written a commit",
-    ),
-    1.3,
+    ("ms a commit, but for its files", "file calls a commit", "names listed a commit"), 1.3
 )
 ON_SPARK = dict.fromkeys(("ms a batch", "ms a commit", "RSS MB", "JVM heap MB"), 1.3)
 WORKERS = dict.fromkeys(("JVM open files", "most of a worker"), 1.2) | {"largest worker MB": 1.3}
