@@ -1,7 +1,7 @@
 """Apply the rows of names.csv that rename.py, move.py and rename_texts.py leave: JavaScript, JSON
 names, columns, parameters, test helpers, and the recordings. Temporary, as those.
 
-    python tools/rename_rest.py names.csv [--only js,helpers,literals,recordings]
+    python tools/rename_rest.py names.csv [--only js,helpers,literals,overrides,recordings]
         [--terms] [--write]
 
 Run it after the others, before ``make js`` and ``ruff``. It prints what it did not find.
@@ -711,6 +711,39 @@ BY_FILE: dict[str, list[tuple[str, str]]] = {
     ],
     # Names of fields in texts, where mypy sees no type.
     "toolkit/braid/core/step.py": [(r'"bytes"(?=\))', '"size_bytes"')],
+    "toolkit/braid/core/events.py": [
+        (r"^    lasting = ", "    retention_key = "),
+        (r"^    def decided\(", "    def describe_decision("),
+    ],
+    "toolkit/braid/papers/reuse/events.py": [
+        (r"^    def decided\(", "    def describe_decision("),
+    ],
+    "toolkit/braid/studies/reuse.py": [
+        (r"getattr\(planner, name\)\(", 'getattr(planner, f"plan_{name}")('),
+    ],
+    "toolkit/braid/studies/theta_model.py": [
+        (
+            r'^_COUNTS = \("received", "moved", "stored", "compared"\)',
+            '_COUNTS = ("received_tuples", "migrated_tuples", "stored_tuples", "compared_pairs")',
+        ),
+        (r'\["received"\]', '["received_tuples"]'),
+        (r'\["moved"\]', '["migrated_tuples"]'),
+        (r'\["stored"\]', '["stored_tuples"]'),
+        (r'\["compared"\]', '["compared_pairs"]'),
+    ],
+    "widgets/braid_widgets/reuse/figures.py": [
+        (r'_HELD = \("live", ', '_HELD = ("live_tuples", '),
+    ],
+    "widgets/braid_widgets/slices/chain_panel.py": [
+        (
+            r"getattr\(run, act\)\(",
+            'getattr(run, {"merge": "merge_slices", "split": "split_slice"}[act])(',
+        ),
+    ],
+    "widgets/braid_widgets/theta/timeline.py": [
+        (r'"ratio_stored"', '"stored_ratio"'),
+        (r'name != "parts"', 'name != "seconds_by_phase"'),
+    ],
     "toolkit/braid/model/run.py": [
         (r'^            "received": received', '            "received_tuples": received'),
         (r'^            "moved": moved', '            "migrated_tuples": moved'),
@@ -996,6 +1029,68 @@ FRAMES: dict[str, dict[str, str]] = {
 """By file, fields of frames that are read where mypy has no type: as ``page["told"]``."""
 
 
+# Members that override one that was renamed, in classes that names.csv does not have.
+
+
+def run_overrides() -> None:
+    """Rename members that override renamed ones, and their uses through self in the class."""
+    import ast
+
+    print("overrides")
+    renames = defaultdict[str, dict[str, str]](dict)
+    classes = {r.old: r.new for r in ROWS if r.kind in ("class", "event")}
+    for row in ROWS:
+        if row.kind in ("method", "field", "event field"):
+            owner, _, name = row.old.rpartition(".")
+            for known in {simple(owner), classes.get(owner, simple(owner))}:
+                renames[known][name] = row.new
+    bases = defaultdict[str, set[str]](set)
+    found = list[tuple[Path, ast.ClassDef]]()
+    paths = (p for p in sources("toolkit", "widgets", "tests", "benchmarks") if p.suffix == ".py")
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found.append((path, node))
+                for base in node.bases:
+                    bases[node.name].add(simple(ast.unparse(base).partition("[")[0]))
+
+    def inherited(name: str, seen: frozenset[str] = frozenset()) -> dict[str, str]:
+        names = dict[str, str]()
+        for base in bases[name] - seen - {name}:
+            names |= {**inherited(base, seen | {name}), **renames[base]}
+        return names
+
+    texts, count = dict[Path, list[str]](), 0
+    for path, node in found:
+        names, lines = (
+            inherited(node.name),
+            texts.setdefault(path, path.read_text(encoding="utf-8").split("\n")),
+        )
+        own = {
+            n.name if isinstance(n, ast.FunctionDef) else ast.unparse(n.target): n.lineno
+            for n in node.body
+            if isinstance(n, ast.FunctionDef | ast.AnnAssign)
+        }
+        own |= {t.id: n.lineno for n in node.body if isinstance(n, ast.Assign)
+                for t in n.targets if isinstance(t, ast.Name)}  # fmt: skip
+        for name in own.keys() & names.keys():
+            new = names[name]
+            if new in own or new == name:
+                continue
+            line = lines[own[name] - 1]
+            lines[own[name] - 1] = re.sub(
+                rf"^(\s+(?:async )?(?:def )?){name}\b", rf"\g<1>{new}", line
+            )
+            for n in range(node.lineno, node.end_lineno or node.lineno):
+                lines[n] = re.sub(rf"\b(self|cls|super\(\))\.{name}\b", rf"\1.{new}", lines[n])
+            count += 1
+            print(f"  {path.relative_to(ROOT)}:{own[name]}: {node.name}.{name} -> {new}")
+    for path, lines in texts.items():
+        if (text := "\n".join(lines)) != path.read_text(encoding="utf-8"):
+            write(path, text)
+    print(f"  {count} members")
+
+
 # Recordings.
 
 
@@ -1210,6 +1305,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "js": run_js,
     "helpers": run_helpers,
     "literals": run_literals,
+    "overrides": run_overrides,
     "recordings": run_recordings,
 }
 
