@@ -1045,25 +1045,28 @@ def run_overrides() -> None:
             for known in {simple(owner), classes.get(owner, simple(owner))}:
                 renames[known][name] = row.new
     bases = defaultdict[str, set[str]](set)
+
+    def simple_bases(node: ast.ClassDef) -> set[str]:
+        return {simple(ast.unparse(base).partition("[")[0]) for base in node.bases}
+
     found = list[tuple[Path, ast.ClassDef]]()
     paths = (p for p in sources("toolkit", "widgets", "tests", "benchmarks") if p.suffix == ".py")
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 found.append((path, node))
-                for base in node.bases:
-                    bases[node.name].add(simple(ast.unparse(base).partition("[")[0]))
+                bases[node.name] |= simple_bases(node)
 
-    def inherited(name: str, seen: frozenset[str] = frozenset()) -> dict[str, str]:
+    def inherited(above: set[str], seen: frozenset[str] = frozenset()) -> dict[str, str]:
         names = dict[str, str]()
-        for base in bases[name] - seen - {name}:
-            names |= {**inherited(base, seen | {name}), **renames[base]}
+        for base in above - seen:
+            names |= {**inherited(bases[base], seen | above), **renames[base]}
         return names
 
     texts, count = dict[Path, list[str]](), 0
     for path, node in found:
         names, lines = (
-            inherited(node.name),
+            inherited(simple_bases(node)),
             texts.setdefault(path, path.read_text(encoding="utf-8").split("\n")),
         )
         own = {
