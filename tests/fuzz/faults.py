@@ -18,6 +18,8 @@ from fuzz.hub_campaign import StatementCampaign
 
 _SECONDS = 300.0
 """In which each fault must be found."""
+_PER_ROUND = 50
+"""Conditions after which findings are looked at."""
 
 
 def main(names: list[str]) -> int:
@@ -66,7 +68,7 @@ def _find_by_statements(fault: SeededFault, seconds: float, seed: int) -> str:
 def _find_by_conditions(fault: SeededFault, campaign: Campaign, seconds: float) -> str:
     ends, number, seen = time.monotonic() + seconds, 0, 0
     while time.monotonic() < ends:
-        campaign.round(number)
+        campaign.round(number, _PER_ROUND)
         number += 1
         findings: list[Any] = campaign.report.findings[seen:]
         seen += len(findings)

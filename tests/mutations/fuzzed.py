@@ -75,6 +75,6 @@ FAULTS = (
         "braid.core.columns._nullable_nested",
         lambda nullable: lambda kind: kind,
         "Spark",
-        "non-nullable|without a value|null",
+        "non-nullable",
     ),
 )  # fmt: skip
