@@ -17,7 +17,7 @@ import pytest
 from braid.core.events import BatchCommitted
 from braid.core.jsonl import event_of
 from braid.core.state import State
-from braid.engine import bucketed, rolling
+from braid.engine import bucketed, rolling, store
 from braid.engine.check import check, repair
 from braid.engine.durable import is_temporary
 from braid.engine.log import Superseded, ours
@@ -164,6 +164,7 @@ def early(machine: Machine) -> bool:
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolling, "_EVERY", 3)
+    monkeypatch.setattr(store, "_SWEEP_EVERY", 3)
 
 
 COMMITS = [
@@ -182,6 +183,8 @@ COMMITS = [
     "unlink commits/0",
     "unlink commits/rolled",
     "link merged/",
+    "names new",
+    "unlink new/0",
 ]
 
 
@@ -322,16 +325,16 @@ def test_lines_of_a_woken_driver_are_not_told_for_good(tmp_path: Path) -> None:
     """It slept between its check and its line: the driver of the run writes all lines again."""
     run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch")
     assert run.awaitTermination()
-    store = Store(tmp_path)
-    store.begin([])
+    mine = Store(tmp_path)
+    mine.begin([])
     line = (tmp_path / "events.jsonl").read_bytes().splitlines(keepends=True)[-1]
     with open(tmp_path / "events.jsonl", "ab") as file:
         file.write(line)
-    before = store.told.count
-    store.told.append(run.events()[:1])
+    before = mine.told.count
+    mine.told.append(run.events()[:1])
     lines = (tmp_path / "events.jsonl").read_bytes().splitlines(keepends=True)
-    assert lines.count(line) == 1 and len(lines) == before + 1 == store.told.count
-    assert [*store.told.recent()] == [*map(event_of, lines)]
+    assert lines.count(line) == 1 and len(lines) == before + 1 == mine.told.count
+    assert [*mine.told.recent()] == [*map(event_of, lines)]
 
 
 def test_a_driver_whose_entries_were_cut_off_has_lost_the_run(tmp_path: Path) -> None:
