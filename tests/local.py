@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from braid.condition.spark import arrow_schema
 from braid.core.columns import make_nullable
 from braid.core.placement import Placement
 from braid.core.spans import micros
@@ -38,8 +39,10 @@ class LocalRun:
     def __init__(self, join: StreamJoin) -> None:
         self.join = join
         whole, where = join.setup.union(join.streams)
-        rows = pa.Table.from_batches(collected(whole))
-        self.rows = rows.cast(make_nullable(rows.schema)).combine_chunks().to_batches()[0]
+        schema = arrow_schema(whole.schema)
+        rows = pa.Table.from_batches(collected(whole) or [_make_empty(schema)])
+        rows = rows.cast(make_nullable(rows.schema)).combine_chunks()
+        self.rows = rows.to_batches()[0] if rows.num_rows else _make_empty(rows.schema)
         stream = self.rows.column("__stream").to_numpy()
         slots = [
             self.rows.column(layout.slot("batch")).to_numpy(zero_copy_only=False)
@@ -60,7 +63,7 @@ class LocalRun:
         happened: list[Any] = []
         engine = self._engine(placement, folder, happened)
         rows = replaced(self.rows, "__key", pa.array(self._key(placement).astype(np.int32)))
-        for b in range(self.batch.max() + 1):
+        for b in range(self.batch.max(initial=0) + 1):
             chosen = rows.take(pa.array(np.flatnonzero(self.batch == b)))
             engine.run(pa.Table.from_batches([chosen]), b)
             if b in stops:
@@ -104,3 +107,7 @@ class LocalRun:
             ids = [table[a].combine_chunks().field("id").to_pylist() for a in self.join.streams]
             found.update(zip(*ids, strict=True))
         return found
+
+
+def _make_empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema)
