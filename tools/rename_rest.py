@@ -1,7 +1,7 @@
 """Apply the rows of names.csv that rename.py, move.py and rename_texts.py leave: JavaScript, JSON
 names, columns, parameters, test helpers, and the recordings. Temporary, as those.
 
-    python tools/rename_rest.py names.csv [--only js,helpers,literals,overrides,recordings]
+    python tools/rename_rest.py names.csv ... [--only js,helpers,literals,overrides,recordings]
         [--terms] [--write]
 
 Run it after the others, before ``make js`` and ``ruff``. It prints what it did not find.
@@ -41,7 +41,7 @@ class Row:
 def read_rows(path: Path) -> list[Row]:
     """Return the rows, in order."""
     with open(path, newline="", encoding="utf-8") as file:
-        return [Row(r["kind"], r["old"], r["new"]) for r in csv.DictReader(file)]
+        return [Row(r.get("kind") or "module", r["old"], r["new"]) for r in csv.DictReader(file)]
 
 
 def read_moves(rows: list[Row]) -> dict[str, str]:
@@ -368,7 +368,11 @@ def run_helpers() -> None:
     import rename
     from libcst.metadata import MetadataWrapper
 
-    renames = rename.Renames.read(NAMES, "", {"helper"})
+    renames = rename.Renames()
+    for row in (r for r in ROWS if r.kind == "helper" and ":" in r.old):
+        module, _, name = row.old.partition(":")
+        full = module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        renames.names[f"{full}.{name}"] = row.new
     modules = {
         r.old.removesuffix(".py"): r.new.removesuffix(".py")
         for r in ROWS
@@ -873,8 +877,8 @@ BY_FILE: dict[str, list[tuple[str, str]]] = {
             r"name: str \| None = None, at: str \| None = None, \*\*more",
             "name: str | None = None, sink: str | None = None, **more",
         ),
-        (r"\(sql, name, self\._sink\(at\), \*\*more\)", "(sql, name, self._sink(sink), **more)"),
-        (r"def _sink\(self, at: str \| None\)", "def _sink(self, sink: str | None)"),
+        (r"\(sql, name, self\.(_\w*sink)\(at\), \*\*more\)", r"(sql, name, self.\1(sink), **more)"),
+        (r"def (_\w*sink)\(self, at: str \| None\)", r"def \1(self, sink: str | None)"),
         (r"if at is not None:", "if sink is not None:"),
         (r"asked at \{at!r\}; this", "asked at {sink!r}; this"),
         (r"if at not in sinks", "if sink not in sinks"),
@@ -1301,7 +1305,6 @@ def run_terms() -> None:
                     print(f"  {row.old} -> {row.new}: {path.relative_to(ROOT)}:{number}")
 
 
-NAMES = Path()
 ROWS: list[Row] = []
 MOVES: dict[str, str] = {}
 PARTS: dict[str, Callable[[], None]] = {
@@ -1314,15 +1317,16 @@ PARTS: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    global NAMES, WRITES
+    global WRITES
     parser = argparse.ArgumentParser()
-    parser.add_argument("names", type=Path)
+    parser.add_argument("names", type=Path, nargs="+")
     parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--terms", action="store_true")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    NAMES, WRITES = options.names, options.write
-    ROWS.extend(read_rows(NAMES))
+    WRITES = options.write
+    for path in options.names:
+        ROWS.extend(read_rows(path))
     MOVES.update(read_moves(ROWS))
     for name in options.only.split(","):
         PARTS[name]()
