@@ -131,6 +131,9 @@ a.n = b.n IGNORE NULLS
 """All of them but the sums of || are refused by Spark's own parser (tests/spark/test_dialect.py)."""
 SPARK = """
 a.n BETWEEN 1 AND b.n
+CASE (a.n + b.n) WHEN 1 THEN a.b ELSE b.b END
+CASE (a.n) + 1 WHEN b.n THEN a.b END
+(CASE (CASE a.n WHEN 1 THEN 2 END) WHEN b.n THEN a.b ELSE b.b END)
 a.n = b.n AND a.b = b.b IS NULL
 a.b = (a.n IS NULL) AND a.n = b.n
 a.b AND NOT b.b

@@ -215,7 +215,7 @@ class _Reader(TypeGrammar):
     def read_named(self) -> None:
         """Read what begins with a word: a column, a function, a constant, CASE, an interval."""
         word = self.peek_word()
-        if word == "CASE" and self.peek_word(1) not in (".", "("):
+        if word == "CASE" and self.peek_word(1) != ".":
             self.read_case()
         elif word == "INTERVAL" and self._is_amount_ahead(1):
             self.at += 1
