@@ -8,9 +8,12 @@ import pytest
 from braid.engine.copied import Copied
 from braid.engine.durable import Damaged
 from braid.engine.log import Log
+from braid.engine.output import Output
 from braid.engine.store import Store
 from braid.engine.tables import Replay
-from oracle import tables
+from braid.join import StreamJoin
+from oracle import differ, expected, ids, tables
+from scatter import Scatter
 
 STREAMS = tables("ab", 60, seed=91, batches=4)
 
@@ -59,6 +62,28 @@ def test_who_takes_over_after_all_input_was_cut_does_not_cut_it_again(tmp_path: 
     store.take_over()
     store.copied.complete(force=False)
     store.copied.check(deep=True)
+
+
+def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had its name in new/ when a driver that begins looked there, and has that in results/."""
+    join = StreamJoin(STREAMS, "a.k = b.k", Scatter())
+    assert join.start(tmp_path, batches="batch").awaitTermination()
+    moved = next((tmp_path / "results").glob("*.parquet"))
+    moved.rename(tmp_path / "new" / moved.name)
+    real = Output.path
+
+    def path(output: Output, name: str) -> str:
+        found = real(output, name)
+        if found == str(tmp_path / "new" / moved.name):
+            Path(found).rename(moved)
+        return found
+
+    monkeypatch.setattr(Output, "path", path)
+    run = join.start(tmp_path, batches="batch")
+    assert run.awaitTermination()
+    assert differ(ids(run.results()), expected(STREAMS, "a.k = b.k")) == ""
 
 
 def written(folder: Path) -> Copied:

@@ -9,8 +9,9 @@ import random
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,7 +20,9 @@ from braid.core.environment import replaced_environment
 from braid.core.work import replaced_workers
 from braid.engine import bucket as buckets
 from braid.engine import files, process, rolling
+from braid.engine.copied import Copied
 from braid.engine.disk import replaced_disk
+from braid.engine.whole import Whole
 
 from world import invariants
 from world.disk import SimulatedDisk
@@ -343,6 +346,7 @@ class World:
                 patch.object(process, "_SHORT", -1.0 if self.scenario.many else 0.05),
                 patch.object(process, "cores", lambda: 2),
                 patch.object(buckets, "Bucket", self._bucket),
+                *map(_unlocked, (Copied, Whole)),
                 patch("braid.core.scratch.folder", self._scratch),
                 patch("braid.core.scratch.remove", lambda folder: None),
             ):
@@ -364,6 +368,17 @@ class World:
         folder = Path(f"/scratch/{name}-{self.environment.token()}")
         self.disk.mkdir(folder)
         return folder
+
+
+def _unlocked(owner: type) -> AbstractContextManager[Any]:
+    """Have the cached properties of a class without their lock, which in Python 3.11 all objects of
+    a process share: a driver that is frozen in one would freeze the others.
+    """
+    stack = ExitStack()
+    for kept in vars(owner).values():
+        if isinstance(kept, cached_property):
+            stack.enter_context(patch.object(kept, "lock", nullcontext(), create=True))
+    return stack
 
 
 _READERS = files._readers

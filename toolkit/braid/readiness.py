@@ -76,13 +76,29 @@ def prepared(
 def check_whole(store: Store, setup: Setup) -> None:
     """Raise Damaged unless the run can go on where its last commit was."""
     try:
-        store.verify()
-        setup.check_source(store)
+        _verify(store, setup)
     except Damaged as damaged:
         if store.url:
             raise
         raise Damaged(f"{damaged}; {advice(store)}") from None
     store.copied.check()
+
+
+def _verify(store: Store, setup: Setup) -> None:
+    """Raise Damaged for what is damaged also when all is read anew: before this driver takes the
+    run over, another one may have gone on, and removed what it names no more.
+    """
+    said = ""
+    while True:
+        try:
+            store.verify()
+            setup.check_source(store)
+            return
+        except Damaged as damaged:
+            if store.log.is_mine or str(damaged) == said:
+                raise
+            said = str(damaged)
+            store.log.reset()
 
 
 def _apart(there: Any, here: Any) -> tuple[Any, Any]:

@@ -134,7 +134,7 @@ class Log:
             except Damaged:
                 if self._roll_ups() == seen:
                     raise
-                self._nothing()  # another driver has rolled up meanwhile what was to be read
+                self.reset()  # another driver has rolled up meanwhile what was to be read
 
     def _read_on(self) -> None:
         first = not self._next
@@ -142,7 +142,7 @@ class Log:
             self._unroll()
         self._take_all()
         if not first and any(_number(file) >= self._next for file in self._roll_ups()):
-            self._nothing()  # others have gone on long since
+            self.reset()  # others have gone on long since
             self.refresh()
         while first and any(n > self._next for n in self._entries()):
             if not disk().exists(self.path(self._next)):  # else a driver has gone on meanwhile
@@ -226,7 +226,7 @@ class Log:
         """Have roll-ups name a part of merged results as it was written anew."""
         for file in self._roll_ups():
             self._amend(file, lambda merged: [_with(part, m) for m in merged], force)
-        self._nothing()
+        self.reset()
 
     def _amend(
         self, roll_up: Path, change: Callable[[list[Merged]], list[Merged]], force: bool
@@ -274,9 +274,9 @@ class Log:
         for file in self._roll_ups():
             if _number(file) > last:
                 disk().unlink(file)
-        self._nothing()
+        self.reset()
 
-    def _nothing(self) -> None:
+    def reset(self) -> None:
         """Know of nothing, so that all is read again."""
         self.merged, self.commits, self.rolled, self._next, self._before = [], [], None, 0, ""
         self.is_mine, self._last = False, ()
