@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from braid.engine import rolling
 from braid.engine.copied import Copied
 from braid.engine.durable import Damaged
 from braid.engine.log import Log
@@ -84,6 +85,25 @@ def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(
     run = join.start(tmp_path, batches="batch")
     assert run.awaitTermination()
     assert differ(ids(run.results()), expected(STREAMS, "a.k = b.k")) == ""
+
+
+def test_what_is_rolled_up_before_a_driver_takes_over_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read the log, and knows of no results that are merged."""
+    join = StreamJoin(STREAMS, "a.k = b.k", Scatter())
+    assert join.start(tmp_path, batches="batch").awaitTermination()
+    store, before = Store(tmp_path, "process"), Store(tmp_path, "process")
+    store.acquire()
+    store.verify()
+    monkeypatch.setattr(rolling, "_EVERY", 2)
+    before.begin()
+    before._roll(before.log.unrolled()[-3].entry)
+    merged = {*(tmp_path / "merged").iterdir()}
+    store.take_over()
+    store.clean()
+    assert merged and {*(tmp_path / "merged").iterdir()} == merged
+    Store(tmp_path, "process").verify()
 
 
 def written(folder: Path) -> Copied:

@@ -281,6 +281,14 @@ class Log:
         self.merged, self.commits, self.rolled, self._next, self._before = [], [], None, 0, ""
         self.is_mine, self._last = False, ()
 
+    def read_anew(self) -> None:
+        """Read again what the driver before has rolled up since this one read the log."""
+        last = -1 if self.rolled is None else self.rolled.entry
+        if any(_number(file) > last for file in self._roll_ups()):
+            self.reset()
+            self.refresh()
+            self.is_mine = True
+
     def _place(self, entry: int, body: bytes, force: bool) -> None:
         """Put an entry into place. Raises FileExistsError when one is there."""
         durable.put(self.path(entry), body, force, new=True)
@@ -300,19 +308,15 @@ class Log:
             self.refresh()
         with self._appending:
             batch = self.batches - (state is None)
-            lines = [*map(msgspec.Raw, events)]
-            found = Manifest(
-                VERSION, self._next, self._before, batch, state, results, lines, driver
-            )
+            raw = [*map(msgspec.Raw, events)]
+            found = Manifest(VERSION, self._next, self._before, batch, state, results, raw, driver)
             body = self._put = durable.sealed(found)
             self._check_follows()
             try:
                 self._place(found.entry, body, force)
             except FileExistsError:
                 raise self._lost() from None
-            except (
-                FileNotFoundError
-            ):  # a driver that takes over removes what is about to become an entry
+            except FileNotFoundError:  # one that takes over removes what is about to be an entry
                 self._check_follows()
                 if self._come():
                     raise self._lost() from None

@@ -188,6 +188,7 @@ class Store(Rolling):
         """Remove the files that a driver was about to give their names when it was killed."""
         folders = (self.path, self.commits, self.output.new, self.output.log, self.input)
         durable.sweep(folders, self.check_driver)
+        self.log.read_anew()
 
     @contextmanager
     def superseding(self) -> Iterator[None]:
