@@ -3,7 +3,7 @@
 Where names.csv sends several old modules to one new one, ``parts.csv`` (old,new) names a module for
 each: none are merged.
 
-    python tools/move.py names.csv parts.csv [--write]
+    python tools/move.py names.csv tools/names_more.csv tools/parts.csv [--write]
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent
 BASES = {"braid": "toolkit", "braid_lab": "toolkit", "braid_widgets": "widgets"}
 
 
-def read_moves(names: Path, parts: Path | None) -> dict[str, str]:
+def read_moves(paths: list[Path]) -> dict[str, str]:
     """Return the new module by the old one."""
     moves = dict[str, str]()
-    for path in filter(None, (names, parts)):
+    for path in paths:
         with open(path, newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 if row.get("kind", "module") == "module":
@@ -37,6 +37,26 @@ def path_of(module: str) -> Path:
     base = ROOT / BASES[module.partition(".")[0]]
     folder = base / module.replace(".", "/")
     return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+
+
+_CELL = "# %% next cell"
+_GENERIC = {
+    "experiments",
+    "claims",
+    "figures",
+    "runs",
+    "rivals",
+    "comparison",
+    "counting",
+    "report",
+}
+"""Names of modules that several packages have: they are imported under a longer name."""
+
+
+def local_name(module: str) -> str:
+    """Return the name under which a module is imported."""
+    package, _, name = module.rpartition(".")
+    return f"{package.rpartition('.')[2]}_{name}" if name in _GENERIC else name
 
 
 class Rewriter(cst.CSTTransformer):
@@ -64,6 +84,9 @@ class Rewriter(cst.CSTTransformer):
             old = f"{module}.{alias.evaluated_name}"
             package, _, name = self.moves.get(old, old).rpartition(".")
             bare = alias.with_changes(name=cst.Name(name), comma=cst.MaybeSentinel.DEFAULT)
+            shown = local_name(self.moves[old]) if old in self.moves else name
+            if shown != name and alias.asname is None:
+                bare = bare.with_changes(asname=cst.AsName(cst.Name(shown)))
             groups[package].append(bare)
         statements = [
             cst.ImportFrom(module=expression(package), names=aliases)
@@ -84,7 +107,7 @@ class Rewriter(cst.CSTTransformer):
         for found in self.get_metadata(QualifiedNameProvider, original_node, set()):
             is_import = found.source is QualifiedNameSource.IMPORT and found.name in self.moves
             if is_import and found.name.rpartition(".")[2] == original_node.value:
-                return cst.Name(self.moves[found.name].rpartition(".")[2])
+                return cst.Name(local_name(self.moves[found.name]))
         return updated_node
 
 
@@ -102,7 +125,7 @@ def expression(name: str) -> cst.Attribute | cst.Name:
 
 def rewrite(text: str, moves: dict[str, str]) -> str:
     """Return a source with imports of moved modules rewritten."""
-    if not any(part in text for part in ("braid",)):
+    if "braid" not in text:
         return text
     wrapper = MetadataWrapper(cst.parse_module(text))
     return wrapper.visit(Rewriter(moves)).code
@@ -110,11 +133,10 @@ def rewrite(text: str, moves: dict[str, str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("names", type=Path)
-    parser.add_argument("parts", type=Path, nargs="?")
+    parser.add_argument("names", type=Path, nargs="+")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    moves = read_moves(options.names, options.parts)
+    moves = read_moves(options.names)
     targets = defaultdict[str, list[str]](list)
     for old, new in moves.items():
         targets[new].append(old)
@@ -135,10 +157,11 @@ def main() -> None:
                     path.write_text(new_text, encoding="utf-8")
     for path in (ROOT / "notebooks").glob("*.ipynb"):
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        for cell in notebook["cells"]:
-            if cell["cell_type"] == "code":
-                source = rewrite("".join(cell["source"]), moves)
-                cell["source"] = source.splitlines(keepends=True)
+        cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        script = "".join(f"{_CELL}\n{''.join(cell['source'])}\n" for cell in cells)
+        sources = rewrite(script, moves).split(f"{_CELL}\n")[1:]
+        for cell, source in zip(cells, sources, strict=True):
+            cell["source"] = source.removesuffix("\n").splitlines(keepends=True)
         path.write_text(
             json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n",
             encoding="utf-8",

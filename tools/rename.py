@@ -56,10 +56,17 @@ class Renames:
     modules: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path, only: str, kinds: set[str]) -> Renames:
+    def read(cls, paths: list[Path], only: str, kinds: set[str]) -> Renames:
         found = cls()
-        with open(path, newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
+        for path in paths:
+            with open(path, newline="", encoding="utf-8") as file:
+                found._add(list(csv.DictReader(file)), only, kinds)
+        return found
+
+    def _add(self, rows: list[dict[str, str]], only: str, kinds: set[str]) -> None:
+        found = self
+        if True:
+            for row in rows:
                 kind, old, new = row["kind"], row["old"], row["new"]
                 if kind == "module" and "module" in kinds:
                     found.modules[old] = new
@@ -69,11 +76,53 @@ class Renames:
                     found.names[f"{full}.{name}"] = new
                 elif kind in kinds & CODE_KINDS and old.startswith(only):
                     found.names[old] = new
-        return found
+
+    def inherit(self) -> None:
+        """Add a row for each override in a class that names.csv does not name, as those of tests."""
+        for info in INFOS.values():
+            for name in info.names:
+                rows = (self.names.get(f"{base.fullname}.{name}") for base in info.mro[1:])
+                if (new := next(filter(None, rows), None)) is not None:
+                    self.names.setdefault(f"{info.fullname}.{name}", new)
+        skipped = ("braid.setup.Replay", "braid.local.probe.Comparisons")
+        protocols = [i for i in INFOS.values() if i.is_protocol and i.fullname not in skipped]
+        for protocol in protocols:
+            self._implement(protocol)
+
+    def _implement(self, protocol: nodes.TypeInfo) -> None:
+        """Add the rows of a protocol of the project to the classes that have all its members."""
+        members = protocol.protocol_members
+        rows = {name: self._row(protocol, name) for name in members}
+        if not any(rows.values()):
+            return
+        for info in INFOS.values():
+            if not _is_own(info) or info is protocol:
+                continue
+            owners = [next((c for c in info.mro if name in c.names), None) for name in members]
+            if not all(owners):
+                continue
+            for (name, new), owner in zip(rows.items(), owners, strict=True):
+                if new and owner is not None and _is_own(owner):
+                    if f"{owner.fullname}.{name}" not in self.names:
+                        print(f"{owner.fullname}.{name} -> {new} as {protocol.fullname}")
+                        self.names[f"{owner.fullname}.{name}"] = new
+
+    def _row(self, info: nodes.TypeInfo, name: str) -> str | None:
+        return next((n for c in info.mro if (n := self.names.get(f"{c.fullname}.{name}"))), None)
 
     @property
     def old_words(self) -> set[str]:
         return {full.rpartition(".")[2] for full in self.names}
+
+
+def _is_own(info: nodes.TypeInfo) -> bool:
+    """Return whether a class is of the project."""
+    heads = ("braid", "braid_widgets", "tests", "world", "fuzz", "unit", "spark")
+    return info.module_name.partition(".")[0] in heads or info.module_name in OWN_MODULES
+
+
+OWN_MODULES = set[str]()
+"""Modules whose files are in this folder."""
 
 
 def build_types(root: Path) -> build.BuildResult:
@@ -112,6 +161,7 @@ def build_types(root: Path) -> build.BuildResult:
             if module in seen:
                 continue
             seen.add(module)
+            OWN_MODULES.add(module)
             sources.append(BuildSource(str(path), module, None))
     for path in sorted((root / "notebooks").glob("*.ipynb")):
         script = docs_root / f"notebook_{path.stem}.py"
@@ -121,6 +171,10 @@ def build_types(root: Path) -> build.BuildResult:
     for path in sorted((root / "docs").glob("*.py")):
         sources.append(BuildSource(str(docs_root / "docs" / path.name), f"docs.{path.stem}", None))
     return build.build(sources, options)
+
+
+def nodes_to_instance(info: nodes.TypeInfo) -> types.Type:
+    return types.Instance(info, [])
 
 
 class TypedUses:
@@ -134,6 +188,7 @@ class TypedUses:
         self.edits = set[Edit]()
         self.unresolved = list[tuple[int, str]]()
         self.seen = set[int]()
+        self.owners = list[nodes.TypeInfo]()
 
     def walk(self, o: Any) -> None:
         """Visit a node and all below it."""
@@ -155,8 +210,13 @@ class TypedUses:
                 self._use_dict(o)
             elif isinstance(o, nodes.IndexExpr) and isinstance(o.index, nodes.StrExpr):
                 self._use_key(self.types.get(o.base), o.index)
+            is_class = isinstance(o, nodes.ClassDef)
+            if is_class:
+                self.owners.append(o.info)
             for name in children(type(o)):
                 self.walk(getattr(o, name, None))
+            if is_class:
+                self.owners.pop()
 
     def _use_member(self, o: nodes.MemberExpr) -> None:
         if o.name not in self.words:
@@ -165,7 +225,12 @@ class TypedUses:
         end = self._characters(line, o.end_column or 0)
         column = end - len(o.name)
         if column < 0 or self.lines[line - 1][column:end] != o.name:
-            return  # made by mypy, as the join of an f-string
+            place = self._find_in_text(o)
+            if place is None:
+                if self._targets(o) and any(t in self.renames.names for t in self._targets(o) or ()):
+                    self.unresolved.append((line, f".{o.name} stands in a text"))
+                return
+            line, column = place
         targets = self._targets(o)
         if targets is None:
             self.unresolved.append((line, f".{o.name}"))
@@ -175,6 +240,19 @@ class TypedUses:
             self.unresolved.append((line, f".{o.name}: {sorted(targets)}"))
         elif (new := news.pop() if news else None) is not None:
             self.edits.add(Edit(line, column, o.name, new))
+
+    def _find_in_text(self, o: nodes.MemberExpr) -> tuple[int, int] | None:
+        """Find an attribute in an f-string, whose columns Python 3.11 does not know."""
+        near = range(max(0, o.line - 1), min(len(self.lines), (o.end_line or o.line) + 8))
+        for numbers in (near[:1], near):
+            hits = [
+                (n + 1, hit.start() + 1)
+                for n in numbers
+                for hit in re.finditer(rf"\.{re.escape(o.name)}\b", self.lines[n])
+            ]
+            if len(hits) == 1:
+                return hits[0]
+        return None
 
     def _use_super(self, o: nodes.SuperExpr) -> None:
         if o.name not in self.words or o.info is None:
@@ -225,10 +303,26 @@ class TypedUses:
             if isinstance(node, (nodes.Var, nodes.FuncDef)) and node.info and node.info.fullname:
                 return self._owner(node.info, o.name)
             return {o.fullname}
-        found = self.types.get(o.expr)
+        found = self._type_of(o.expr)
         if found is None:
             return None
         return self._attribute(found, o.name)
+
+    def _type_of(self, o: nodes.Expression) -> types.Type | None:
+        """The type of an expression; in code that mypy takes for unreachable, that declared."""
+        if (found := self.types.get(o)) is not None:
+            return found
+        if isinstance(o, nodes.NameExpr):
+            if o.name == "self" and self.owners:
+                return nodes_to_instance(self.owners[-1])
+            return o.node.type if isinstance(o.node, nodes.Var) else None
+        if isinstance(o, nodes.MemberExpr) and (owner := self._type_of(o.expr)) is not None:
+            for part in parts_of(owner):
+                for info in infos_of(part):
+                    symbol = info.get(o.name)
+                    if symbol is not None and isinstance(symbol.node, nodes.Var):
+                        return symbol.node.type
+        return None
 
     def _owner(self, info: nodes.TypeInfo, name: str) -> set[str]:
         owner = next((c for c in info.mro if name in c.names), None)
@@ -412,6 +506,7 @@ class ScopedNames(cst.CSTVisitor):
             self._imported(node, parent)
             return
         if isinstance(parent, cst.AsName):
+            self._aliased(node, self.get_metadata(ParentNodeProvider, parent))
             return
         self._edit(node, self._new(node, node.value))
 
@@ -423,6 +518,8 @@ class ScopedNames(cst.CSTVisitor):
 
     def _texts(self, node: cst.CSTNode) -> None:
         """Names in quoted annotations."""
+        if isinstance(node, cst.Subscript) and dotted(node.value).endswith("Literal"):
+            return
         if isinstance(node, cst.SimpleString):
             start = self.get_metadata(PositionProvider, node).start
             for hit in re.finditer(r"[A-Za-z_]\w*", node.value):
@@ -437,9 +534,17 @@ class ScopedNames(cst.CSTVisitor):
             module = dotted(statement.module)
             self._edit(node, self.renames.names.get(f"{module}.{node.value}"))
 
+    def _aliased(self, node: cst.Name, alias: cst.CSTNode) -> None:
+        """Rename ``X as X``."""
+        if isinstance(alias, cst.ImportAlias) and alias.evaluated_name == node.value:
+            self._imported(node, alias)
+
     def _new(self, node: cst.CSTNode, name: str) -> str | None:
         news = set[str | None]()
-        for found in self.get_metadata(QualifiedNameProvider, node, set()):
+        places = self.get_metadata(QualifiedNameProvider, node, set())
+        if not places and isinstance(node, cst.Name):  # a class that comes later
+            return self.renames.names.get(f"{self.module}.{name}") if name[0].isupper() else None
+        for found in places:
             full = found.name
             if found.source is QualifiedNameSource.BUILTIN:
                 continue
@@ -569,7 +674,7 @@ def _collect_inner(info: nodes.TypeInfo) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("names", type=Path)
+    parser.add_argument("names", type=Path, nargs="+")
     parser.add_argument("--only", default="")
     parser.add_argument("--kinds", default=",".join(sorted(CODE_KINDS)))
     parser.add_argument("--write", action="store_true")
@@ -578,6 +683,7 @@ def main() -> None:
     renames = Renames.read(options.names, options.only, set(options.kinds.split(",")))
     result = build_types(ROOT)
     collect_infos(result)
+    renames.inherit()
     total, listed = 0, list[str]()
     for module, tree in sorted(result.files.items()):
         path = Path(tree.path).resolve()

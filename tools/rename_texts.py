@@ -26,14 +26,16 @@ _TICKS = re.compile(r"(``?)([^`\n]+)\1")
 class Texts:
     """The renames as texts need them."""
 
-    def __init__(self, path: Path, with_modules: bool) -> None:
+    def __init__(self, paths: list[Path], with_modules: bool) -> None:
         self.full, self.modules = dict[str, str](), dict[str, str]()
         self.by_class = defaultdict[str, set[str]](set)
         self.members = defaultdict[str, set[str]](set)
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = [*csv.DictReader(file)]
+        rows = list[dict[str, str]]()
+        for path in paths:
+            with open(path, newline="", encoding="utf-8") as file:
+                rows += csv.DictReader(file)
         for row in rows:
-            kind, old, new = row["kind"], row["old"], row["new"]
+            kind, old, new = row.get("kind", "module"), row["old"], row["new"]
             owner, _, name = old.rpartition(".")
             if kind == "module":
                 if with_modules:
@@ -126,7 +128,7 @@ def rename_python(text: str, texts: Texts) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("names", type=Path)
+    parser.add_argument("names", type=Path, nargs="+")
     parser.add_argument("--modules", action="store_true")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
