@@ -127,9 +127,9 @@ class _Parser:
         for conjunct in conjuncts(tree):
             streams = self._streams(conjunct)
             if len(streams) == 1:
-                filters[next(iter(streams))].append(f"({own(conjunct)})")
+                filters[next(iter(streams))].append(f"({own(_make_boolean(conjunct))})")
             elif not streams:
-                filters[0].append(f"({conjunct.sql(dialect=SparkSql)})")
+                filters[0].append(f"({_make_boolean(conjunct).sql(dialect=SparkSql)})")
             elif not any(rule(self, conjunct) for rule in LINKING):
                 self.residuals.add(conjunct)
         links = [*composite(self.equal, self.keys), *self.links, *implied(self.equal)]
@@ -379,6 +379,13 @@ class _Parser:
         if null is not None:
             sql = f"if(({null}) is null, null, {sql})"
         return named(self.keys[side.stream], "__k", sql)
+
+
+def _make_boolean(conjunct: exp.Expr) -> exp.Expr:
+    """Return a conjunct as a boolean: Spark filters by no NULL that has no type."""
+    if all(isinstance(null.parent, exp.Is) for null in conjunct.find_all(exp.Null)):
+        return conjunct
+    return exp.And(this=exp.paren(conjunct), expression=exp.true())
 
 
 LINKING: tuple[Callable[[_Parser, exp.Expr], bool], ...] = (
